@@ -1,0 +1,92 @@
+import tseslint from 'typescript-eslint';
+import importX from 'eslint-plugin-import-x';
+
+/**
+ * Who may import whom (ARCHITECTURE.md, "The house"): each room lists the rooms that it may NOT import.
+ * A room that is absent from `allowed` may import everything.
+ */
+const rooms = [
+  'allocation',
+  'objects',
+  'registry',
+  'apiserver',
+  'client',
+  'controllers',
+  'telemetry',
+  'config',
+  'commands',
+  'testing',
+];
+const allowed = {
+  objects: ['objects'],
+  allocation: ['allocation', 'objects'],
+  registry: ['registry', 'allocation', 'objects'],
+  telemetry: ['telemetry', 'objects'],
+  apiserver: ['apiserver', 'registry', 'allocation', 'objects', 'telemetry'],
+  client: ['client', 'objects', 'telemetry'],
+  controllers: ['controllers', 'client', 'allocation', 'objects', 'telemetry'],
+  config: ['config', 'objects', 'allocation'],
+};
+const zones = Object.entries(allowed).map(([room, mayImport]) => ({
+  target: `./src/${room}`,
+  from: rooms.filter((other) => !mayImport.includes(other)).map((other) => `./src/${other}`),
+  message: `src/${room} may import only: ${mayImport.join(', ')} (ARCHITECTURE.md)`,
+}));
+
+/** Rooms that do no I/O and read neither clock nor randomness: both come in as arguments. */
+const pure = [
+  'src/allocation/**/*.ts',
+  'src/registry/**/*.ts',
+  'src/objects/**/*.ts',
+  'src/controllers/**/plan*.ts',
+];
+
+export default tseslint.config(
+  { ignores: ['dist/**', 'coverage/**', 'node_modules/**'] },
+  ...tseslint.configs.strictTypeChecked,
+  {
+    languageOptions: {
+      parserOptions: {
+        projectService: { allowDefaultProject: ['*.js', '*.ts'] },
+        tsconfigRootDir: import.meta.dirname,
+      },
+    },
+    plugins: { 'import-x': importX },
+    settings: { 'import-x/resolver': { node: { extensions: ['.ts', '.js', '.json'] } } },
+    rules: {
+      'import-x/no-restricted-paths': ['error', { zones }],
+      '@typescript-eslint/no-floating-promises': 'error',
+      '@typescript-eslint/switch-exhaustiveness-check': [
+        'error',
+        { considerDefaultExhaustiveForUnions: true },
+      ],
+      '@typescript-eslint/consistent-type-imports': 'error',
+      '@typescript-eslint/restrict-template-expressions': [
+        'error',
+        { allowNumber: true, allowBoolean: true },
+      ],
+      '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
+      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
+      eqeqeq: 'error',
+    },
+  },
+  {
+    files: pure,
+    rules: {
+      'no-restricted-properties': [
+        'error',
+        { object: 'Date', property: 'now', message: 'a pure room gets the time as an argument' },
+        { object: 'Math', property: 'random', message: 'a pure room gets randomness as an argument' },
+        { object: 'performance', property: 'now', message: 'a pure room gets the time as an argument' },
+      ],
+      'no-restricted-imports': [
+        'error',
+        { patterns: [{ regex: '^node:(?!net$|buffer$)', message: 'a pure room does no I/O' }] },
+      ],
+    },
+  },
+  {
+    files: ['**/*.js'],
+    ...tseslint.configs.disableTypeChecked,
+  },
+);

@@ -1,0 +1,74 @@
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+
+/** Who a request comes from (authentication.k8s.io UserInfo). */
+export interface UserInfo {
+  readonly name: string;
+  readonly uid: string;
+  readonly groups: readonly string[];
+  readonly extra: Readonly<Record<string, readonly string[]>>;
+}
+
+/** What a path and method ask for (apiserver `endpoints/request/requestinfo.go`). */
+export interface RequestInfo {
+  readonly isResource: boolean;
+  /** get, list, watch, create, update, patch, delete, deletecollection, or the lower-case HTTP method. */
+  readonly verb: string;
+  readonly path: string;
+  readonly group: string;
+  readonly version: string;
+  readonly namespace: string;
+  readonly resource: string;
+  readonly subresource: string;
+  readonly name: string;
+  /** Path segments behind the subresource: the rest of `/proxy/a/b` is ["a", "b"]. */
+  readonly rest: readonly string[];
+}
+
+/** A request behind authentication and routing. */
+export interface ApiRequest {
+  readonly method: string;
+  /** The raw request target, as sent. */
+  readonly url: string;
+  readonly info: RequestInfo;
+  readonly query: URLSearchParams;
+  /** Lower-case names; repeated headers joined as Node does. */
+  readonly headers: IncomingMessage['headers'];
+  readonly user: UserInfo;
+  /** Reads the whole body, at most 3 MiB. @throws {StatusError} 413, or 400 when it is cut short. */
+  body(): Promise<Buffer>;
+  /** Aborted when the client is gone or the server stops. */
+  readonly signal: AbortSignal;
+  /** The request itself, for a proxy that streams the body instead of reading it. */
+  readonly incoming: IncomingMessage;
+}
+
+/** How a handler answers; exactly one of the methods is called, once. */
+export interface Reply {
+  /** Adds a `Warning: 299 - "…"` header; before the answer. */
+  warn(text: string): void;
+  /** A body in one piece. Compressed when large and the client accepts it. */
+  send(
+    status: number,
+    contentType: string,
+    body: Buffer | string,
+    headers?: Readonly<Record<string, string>>,
+  ): void;
+  /** Starts a chunked answer that is written in pieces: watches, logs, proxies. */
+  stream(status: number, headers: Readonly<Record<string, string>>): ReplyStream;
+}
+
+export interface ReplyStream {
+  /** False when the client is slow: wait for {@link drained}. */
+  write(chunk: Buffer | string): boolean;
+  drained(): Promise<void>;
+  end(): void;
+  /** Cuts the connection in the middle, so that the client sees that the answer is incomplete. */
+  destroy(): void;
+}
+
+/** Serves requests whose first path segment is registered for it. Throws StatusError to answer an error. */
+export type Handler = (request: ApiRequest, reply: Reply) => Promise<void>;
+
+/** Serves an HTTP upgrade (WebSocket through `/proxy`). */
+export type UpgradeHandler = (request: ApiRequest, socket: Duplex, head: Buffer) => Promise<void>;

@@ -1,0 +1,99 @@
+/** The parts that all Kubernetes objects share (apimachinery `meta/v1/types.go`), as plain JSON. */
+
+/** One owner in `metadata.ownerReferences`. */
+export interface OwnerReference {
+  apiVersion: string;
+  kind: string;
+  name: string;
+  uid: string;
+  controller?: boolean;
+  blockOwnerDeletion?: boolean;
+}
+
+/** One manager's set of fields in `metadata.managedFields`. */
+export interface ManagedFieldsEntry {
+  manager?: string;
+  operation?: 'Apply' | 'Update';
+  apiVersion?: string;
+  /** RFC 3339, UTC, whole seconds. */
+  time?: string;
+  fieldsType?: 'FieldsV1';
+  fieldsV1?: FieldsV1;
+  subresource?: string;
+}
+
+/** The trie of owned fields: keys are `f:name`, `k:{…}`, `v:…` and `.`. */
+export interface FieldsV1 {
+  [pathElement: string]: FieldsV1;
+}
+
+/** `metadata` of an object. Times are RFC 3339 in UTC with whole seconds. */
+export interface ObjectMeta {
+  name?: string;
+  generateName?: string;
+  namespace?: string;
+  selfLink?: string;
+  uid?: string;
+  resourceVersion?: string;
+  generation?: number;
+  creationTimestamp?: string;
+  deletionTimestamp?: string;
+  deletionGracePeriodSeconds?: number;
+  labels?: Record<string, string>;
+  annotations?: Record<string, string>;
+  ownerReferences?: OwnerReference[];
+  finalizers?: string[];
+  managedFields?: ManagedFieldsEntry[];
+}
+
+/**
+ * Any Kubernetes object. Objects inside lists carry neither `apiVersion` nor `kind`; whoever reads a list
+ * adds them (client/) or leaves them out on purpose (apiserver/).
+ */
+export interface KubeObject {
+  apiVersion?: string;
+  kind?: string;
+  metadata: ObjectMeta;
+}
+
+/** `metadata` of a list. */
+export interface ListMeta {
+  resourceVersion?: string;
+  continue?: string;
+  remainingItemCount?: number;
+}
+
+/** A list of objects. */
+export interface KubeList<T extends KubeObject = KubeObject> {
+  apiVersion?: string;
+  kind?: string;
+  metadata: ListMeta;
+  items: T[];
+}
+
+/** `status.conditions[]` (meta/v1 Condition). */
+export interface Condition {
+  type: string;
+  status: 'True' | 'False' | 'Unknown';
+  observedGeneration?: number;
+  lastTransitionTime: string;
+  reason: string;
+  message: string;
+}
+
+/** Core/v1 ObjectReference, as in `targetRef` and `involvedObject`. */
+export interface ObjectReference {
+  kind?: string;
+  namespace?: string;
+  name?: string;
+  uid?: string;
+  apiVersion?: string;
+  resourceVersion?: string;
+  fieldPath?: string;
+}
+
+/** meta/v1 LabelSelector. */
+export interface LabelSelector {
+  matchLabels?: Record<string, string>;
+  matchExpressions?: { key: string; operator: string; values?: string[] }[];
+}

@@ -1,0 +1,150 @@
+/**
+ * Every error that the API server answers, by name: code, reason and wording are kube-apiserver's
+ * (apimachinery `api/errors/errors.go`). Nothing else in the program constructs a StatusError for a client.
+ */
+import { type StatusCause, type StatusDetails, StatusError } from './status.ts';
+
+/** A group and a plural resource name; the core group is "". */
+export interface GroupResource {
+  group: string;
+  resource: string;
+}
+
+/** `services`, or `endpointslices.discovery.k8s.io`. */
+export function qualified(resource: GroupResource): string {
+  return resource.group === '' ? resource.resource : `${resource.resource}.${resource.group}`;
+}
+
+function detailsOf(resource: GroupResource, name: string): StatusDetails {
+  return {
+    ...(name === '' ? {} : { name }),
+    ...(resource.group === '' ? {} : { group: resource.group }),
+    ...(resource.resource === '' ? {} : { kind: resource.resource }),
+  };
+}
+
+/** 404 for an object that does not exist. */
+export function notFound(resource: GroupResource, name: string): StatusError {
+  return new StatusError(404, 'NotFound', `${qualified(resource)} "${name}" not found`, {
+    details: detailsOf(resource, name),
+  });
+}
+
+/** 404 for a path below a known group version that names no resource. */
+export function resourceNotFound(): StatusError {
+  return new StatusError(404, 'NotFound', 'the server could not find the requested resource', {
+    details: {},
+  });
+}
+
+/** 409 for a create of a name that is taken. */
+export function alreadyExists(resource: GroupResource, name: string, deleting = false): StatusError {
+  const prefix = deleting ? 'object is being deleted: ' : '';
+  return new StatusError(409, 'AlreadyExists', `${prefix}${qualified(resource)} "${name}" already exists`, {
+    details: detailsOf(resource, name),
+  });
+}
+
+/** 409 for a failed precondition. `resource` names the plural for a stale update, the Kind for a delete. */
+export function conflict(resource: GroupResource, name: string, why: string): StatusError {
+  return new StatusError(
+    409,
+    'Conflict',
+    `Operation cannot be fulfilled on ${qualified(resource)} "${name}": ${why}`,
+    { details: detailsOf(resource, name) },
+  );
+}
+
+/** The wording of a stale resourceVersion. */
+export const modified =
+  'the object has been modified; please apply your changes to the latest version and try again';
+
+/** 403 for a request that is refused by a rule. */
+export function forbidden(
+  resource: GroupResource,
+  name: string,
+  why: string,
+  causes?: StatusCause[],
+): StatusError {
+  const subject =
+    name === '' ? `${qualified(resource)} is forbidden` : `${qualified(resource)} "${name}" is forbidden`;
+  return new StatusError(403, 'Forbidden', `${subject}: ${why}`, {
+    details: { ...detailsOf(resource, name), ...(causes === undefined ? {} : { causes }) },
+  });
+}
+
+/** 401 for a missing or wrong credential. */
+export function unauthorized(): StatusError {
+  return new StatusError(401, 'Unauthorized', 'Unauthorized');
+}
+
+/** 400 with the given text. */
+export function badRequest(message: string): StatusError {
+  return new StatusError(400, 'BadRequest', message);
+}
+
+/** 405 for a verb that the resource does not have. `allow` lists HTTP methods. */
+export function methodNotAllowed(allow: readonly string[] = []): StatusError {
+  return new StatusError(
+    405,
+    'MethodNotAllowed',
+    'the server does not allow this method on the requested resource',
+    { details: {}, ...(allow.length === 0 ? {} : { headers: { Allow: allow.join(', ') } }) },
+  );
+}
+
+/** 405 for an operation that a kind does not have in general ("create is not supported on resources of kind …"). */
+export function methodNotSupported(resource: GroupResource, action: string): StatusError {
+  return new StatusError(
+    405,
+    'MethodNotAllowed',
+    `${action} is not supported on resources of kind "${qualified(resource)}"`,
+    { details: detailsOf(resource, '') },
+  );
+}
+
+/** 410 for a resource version that is no longer kept. */
+export function expired(message: string, continueToken?: string): StatusError {
+  return new StatusError(410, 'Expired', message, continueToken === undefined ? {} : { continueToken });
+}
+
+/** 413 for a body over the limit. `message` names the limit. */
+export function tooLarge(message: string): StatusError {
+  return new StatusError(413, 'RequestEntityTooLarge', message);
+}
+
+/** 429; the client shall come back after the given whole seconds. */
+export function tooManyRequests(message: string, retryAfterSeconds: number): StatusError {
+  return new StatusError(429, 'TooManyRequests', message, {
+    details: { retryAfterSeconds },
+    headers: { 'Retry-After': String(retryAfterSeconds) },
+  });
+}
+
+/** 500 for a failure of the server that has a cause to tell. */
+export function internalError(message: string, cause?: unknown): StatusError {
+  return new StatusError(500, 'InternalError', `Internal error occurred: ${message}`, {
+    details: { causes: [{ message }] },
+    ...(cause === undefined ? {} : { cause }),
+  });
+}
+
+/** 500 as kube-apiserver answers a plain Go error that no rule turned into a Status: no details, no reason. */
+export function plainError(message: string): StatusError {
+  return new StatusError(500, '', message);
+}
+
+/** 504 for a resource version from the future. */
+export function resourceVersionTooLarge(requested: number, current: number): StatusError {
+  return new StatusError(
+    504,
+    'Timeout',
+    `Timeout: Too large resource version: ${requested}, current: ${current}`,
+    {
+      details: {
+        causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
+        retryAfterSeconds: 1,
+      },
+    },
+  );
+}

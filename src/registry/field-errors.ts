@@ -1,0 +1,98 @@
+import { StatusError, type StatusCause } from '../objects/status.ts';
+
+/** The `reason` words of `details.causes` (apimachinery `util/validation/field/errors.go`). */
+export type FieldErrorReason =
+  | 'FieldValueRequired'
+  | 'FieldValueInvalid'
+  | 'FieldValueNotSupported'
+  | 'FieldValueDuplicate'
+  | 'FieldValueForbidden'
+  | 'FieldValueTooLong'
+  | 'FieldValueTooMany'
+  | 'FieldValueNotFound'
+  | 'FieldValueTypeInvalid'
+  | 'InternalError';
+
+/** One broken rule: where, why (as a word), and the text behind the path. */
+export interface FieldError {
+  /** Path such as `spec.ports[0].port`. */
+  field: string;
+  reason: FieldErrorReason;
+  /** The message without the field, e.g. `Invalid value: 0: must be between 1 and 65535, inclusive`. */
+  body: string;
+}
+
+/**
+ * A value as Go's field errors print it: strings quoted, numbers and booleans bare, lists and objects as JSON,
+ * an absent list or pointer as `null`.
+ */
+export function renderValue(value: unknown): string {
+  if (value === undefined || value === null) return 'null';
+  return JSON.stringify(value);
+}
+
+export function required(field: string, detail = ''): FieldError {
+  const body = detail === '' ? 'Required value' : `Required value: ${detail}`;
+  return { field, reason: 'FieldValueRequired', body };
+}
+
+export function invalid(field: string, value: unknown, detail: string): FieldError {
+  const shown = `Invalid value: ${renderValue(value)}`;
+  return { field, reason: 'FieldValueInvalid', body: detail === '' ? shown : `${shown}: ${detail}` };
+}
+
+/** `supported` is printed in the given order: callers sort where Kubernetes sorts. */
+export function notSupported(field: string, value: unknown, supported: readonly string[]): FieldError {
+  const list = supported.map((word) => JSON.stringify(word)).join(', ');
+  const tail = supported.length === 0 ? '' : `: supported values: ${list}`;
+  return { field, reason: 'FieldValueNotSupported', body: `Unsupported value: ${renderValue(value)}${tail}` };
+}
+
+export function duplicate(field: string, value: unknown): FieldError {
+  return { field, reason: 'FieldValueDuplicate', body: `Duplicate value: ${renderValue(value)}` };
+}
+
+export function forbiddenField(field: string, detail: string): FieldError {
+  return { field, reason: 'FieldValueForbidden', body: `Forbidden: ${detail}` };
+}
+
+/** `max` in bytes. */
+export function tooLong(field: string, max: number): FieldError {
+  return { field, reason: 'FieldValueTooLong', body: `Too long: may not be more than ${max} bytes` };
+}
+
+export function tooMany(field: string, actual: number, max: number): FieldError {
+  return {
+    field,
+    reason: 'FieldValueTooMany',
+    body: `Too many: ${actual}: must have at most ${max} ${max === 1 ? 'item' : 'items'}`,
+  };
+}
+
+/** What a 422 is about: `kind` is the Kind, not the plural. */
+export interface InvalidSubject {
+  group: string;
+  kind: string;
+  name: string;
+}
+
+/**
+ * The 422 of a list of field errors (apimachinery `errors.NewInvalid`). The bracketed message drops repeated
+ * errors, `causes` keeps them.
+ *
+ * @param errors at least one.
+ */
+export function invalidObject(subject: InvalidSubject, errors: readonly FieldError[]): StatusError {
+  const causes: StatusCause[] = errors.map(({ reason, body, field }) => ({ reason, message: body, field }));
+  const texts = [...new Set(errors.map(({ field, body }) => `${field}: ${body}`))];
+  const what = subject.group === '' ? subject.kind : `${subject.kind}.${subject.group}`;
+  const text = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
+  return new StatusError(422, 'Invalid', `${what} "${subject.name}" is invalid: ${text}`, {
+    details: {
+      ...(subject.name === '' ? {} : { name: subject.name }),
+      ...(subject.group === '' ? {} : { group: subject.group }),
+      kind: subject.kind,
+      causes,
+    },
+  });
+}

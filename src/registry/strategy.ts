@@ -1,0 +1,118 @@
+import type { KubeObject } from '../objects/meta.ts';
+import type { FieldError } from './field-errors.ts';
+
+/** What a strategy may know of the request and of the world. A strategy reads no clock and no randomness itself. */
+export interface StrategyContext {
+  /** RFC 3339, UTC, whole seconds: the time of this request. */
+  readonly now: string;
+  /** In [0, 1). */
+  random(): number;
+  /** True for `dryRun=All`: nothing is stored, allocators hand out dummies. */
+  readonly dryRun: boolean;
+  /** The other objects, as they are now: for rules that look beyond the object (default IngressClass). */
+  readonly cluster: ClusterReader;
+}
+
+/** Read access to stored objects, newest version, in key order. */
+export interface ClusterReader {
+  list(group: string, plural: string, namespace?: string): readonly KubeObject[];
+  get(group: string, plural: string, namespace: string, name: string): KubeObject | undefined;
+}
+
+/**
+ * Something taken from an allocator for one request. Exactly one of `commit` and `rollback` is called, once:
+ * `commit` after the write is stored, `rollback` when the request fails or was a dry run.
+ */
+export interface Reservation {
+  /** Objects that must be stored in the same transaction, before the object itself (IPAddress). */
+  readonly creates: readonly SideObject[];
+  /** Objects that must be removed in the same transaction, after the object itself. */
+  readonly deletes: readonly SideObjectKey[];
+  commit(): void;
+  rollback(): void;
+}
+
+export interface SideObjectKey {
+  readonly group: string;
+  readonly plural: string;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export interface SideObject extends SideObjectKey {
+  readonly object: KubeObject;
+}
+
+/**
+ * What an API server decides about one kind: the counterpart of a registry `strategy.go`. Objects arrive decoded
+ * (types checked, unknown fields dropped, defaults of {@link setDefaults} applied) and belong to the callee, who
+ * may change them in place; `old` never changes.
+ *
+ * Order of a create: `setDefaults` (on decode) → `beginCreate` → `prepareForCreate` → `validateCreate` →
+ * `warningsOnCreate` → store. Of an update: `setDefaults` → `beginUpdate` → `prepareForUpdate` →
+ * `validateUpdate` → `warningsOnUpdate` → store (section 2.2 of service-semantics).
+ *
+ * Methods, not function properties: a `Strategy<Service>` must be usable where any kind's strategy is held.
+ */
+export interface Strategy<T extends KubeObject = KubeObject> {
+  /** PUT of a missing object creates it (`AllowCreateOnUpdate`). */
+  readonly allowCreateOnUpdate: boolean;
+  /** An update without resourceVersion is allowed (`AllowUnconditionalUpdate`). */
+  readonly allowUnconditionalUpdate: boolean;
+  /** DELETE answers the deleted object; else a Status. */
+  readonly deleteReturnsObject: boolean;
+
+  /** Versioned defaulting (`SetDefaults_X`). Idempotent. */
+  setDefaults(object: T): void;
+  /** Takes what the object needs from allocators; may throw a StatusError, having taken nothing. */
+  beginCreate?(object: T, context: StrategyContext): Reservation;
+  beginUpdate?(object: T, old: T, context: StrategyContext): Reservation;
+  /** Releases what the object held; called when it is removed for good (after finalizers). */
+  beginDelete?(old: T, context: StrategyContext): Reservation;
+  /** Drops what a client may not set, sets generation 1 where the kind has generations. */
+  prepareForCreate(object: T, context: StrategyContext): void;
+  /** Takes over from `old` what this endpoint may not change, raises generation. */
+  prepareForUpdate(object: T, old: T, context: StrategyContext): void;
+  /** All broken rules, metadata rules included (registry/metadata.ts), in kube-apiserver's order. */
+  validateCreate(object: T, context: StrategyContext): FieldError[];
+  validateUpdate(object: T, old: T, context: StrategyContext): FieldError[];
+  warningsOnCreate?(object: T): string[];
+  warningsOnUpdate?(object: T, old: T): string[];
+  /** Refuses a create, update or delete by policy (a built-in admission plugin): throws a StatusError. */
+  admitCreate?(object: T, context: StrategyContext): void;
+  /** Changes what readers see (GET, LIST, WATCH of the main resource) of an object stored long ago. Returns a copy or the object itself. */
+  decorate?(object: T): T;
+  /** Selectable fields besides metadata.name and metadata.namespace; absent members are "". */
+  fields?(object: T): Record<string, string>;
+  /** The strategy of `/status`, where the kind has one. */
+  readonly status?: SubresourceStrategy<T>;
+}
+
+/** The rules of a subresource that writes a part of the object (`/status`, namespaces' `/finalize`). */
+export interface SubresourceStrategy<T extends KubeObject = KubeObject> {
+  prepareForUpdate(object: T, old: T, context: StrategyContext): void;
+  validateUpdate(object: T, old: T, context: StrategyContext): FieldError[];
+  warningsOnUpdate?(object: T, old: T): string[];
+}
+
+/** A resource as it is served: its discovery row, its schema and its strategy. */
+export interface ResourceDefinition {
+  /** "" for the core group. */
+  readonly group: string;
+  readonly version: string;
+  readonly plural: string;
+  readonly singular: string;
+  readonly kind: string;
+  readonly namespaced: boolean;
+  readonly shortNames: readonly string[];
+  readonly categories: readonly string[];
+  /** Discovery verbs of the main resource. */
+  readonly verbs: readonly string[];
+  /** OpenAPI component name, e.g. `io.k8s.api.core.v1.Service`. */
+  readonly schema: string;
+  readonly strategy: Strategy;
+  /** The base64 hash that discovery shows; absent where unknown. */
+  readonly storageVersionHash?: string;
+  /** Shares its objects with another resource (events.k8s.io and core events): where they are stored. */
+  readonly storedAs?: { readonly group: string; readonly plural: string };
+}
