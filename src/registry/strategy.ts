@@ -82,10 +82,20 @@ export interface Strategy<T extends KubeObject = KubeObject> {
   admitCreate?(object: T, context: StrategyContext): void;
   /** Changes what readers see (GET, LIST, WATCH of the main resource) of an object stored long ago. Returns a copy or the object itself. */
   decorate?(object: T): T;
-  /** Selectable fields besides metadata.name and metadata.namespace; absent members are "". */
+  /**
+   * Selectable fields besides metadata.name and metadata.namespace; absent members are "". The keys are the same for
+   * every object, an object of nothing but metadata included: they tell which labels the kind knows.
+   */
   fields?(object: T): Record<string, string>;
+  /**
+   * How long a deleted object stays with a deletionTimestamp, in seconds; 0 removes it at once. `requested` is
+   * `gracePeriodSeconds` of the delete. Kinds without this method are always removed at once (`CheckGracefulDelete`).
+   */
+  gracePeriodSeconds?(object: T, requested: number | undefined): number;
   /** The strategy of `/status`, where the kind has one. */
   readonly status?: SubresourceStrategy<T>;
+  /** Other subresources that write a part of the object, by name (`finalize`, `ephemeralcontainers`, `resize`). */
+  readonly subresources?: ReadonlyMap<string, SubresourceStrategy<T>>;
 }
 
 /** The rules of a subresource that writes a part of the object (`/status`, namespaces' `/finalize`). */
@@ -113,6 +123,24 @@ export interface ResourceDefinition {
   readonly strategy: Strategy;
   /** The base64 hash that discovery shows; absent where unknown. */
   readonly storageVersionHash?: string;
-  /** Shares its objects with another resource (events.k8s.io and core events): where they are stored. */
-  readonly storedAs?: { readonly group: string; readonly plural: string };
+  /** Shares its objects with another resource (events.k8s.io and core events). */
+  readonly storedAs?: SharedStorage;
+  /** Field labels of this version that stand for another one, e.g. `regarding.name` for `involvedObject.name`. */
+  readonly fieldAliases?: ReadonlyMap<string, string>;
+  /** Text of a `Warning` header on every request to the resource, before all other warnings. */
+  readonly deprecationWarning?: string;
+}
+
+/**
+ * Where the objects of a resource are stored when another resource owns them. The strategy of the sharing resource
+ * sees objects in the stored form, and errors name the kind of the owning group; decoding, patches and encoding use
+ * the served form.
+ */
+export interface SharedStorage {
+  readonly group: string;
+  readonly version: string;
+  readonly plural: string;
+  /** The served form → the stored one. Returns a new object that may share parts with the argument. */
+  toStored(object: KubeObject): KubeObject;
+  fromStored(object: KubeObject): KubeObject;
 }
