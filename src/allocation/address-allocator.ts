@@ -1,0 +1,200 @@
+import { formatAddress, formatV4, parseStrictAddress } from '../objects/address.ts';
+import type { IPFamily } from '../objects/service.ts';
+import type { AddressRange, ServiceCidr } from './address-range.ts';
+import { createBitmap, randomFree, type Bitmap } from './bitmap.ts';
+import { AlreadyAllocatedError, NotCanonicalError, NotInRangeError, RangeFullError } from './errors.ts';
+
+/** Hands out the addresses of one range. Addresses are canonical text, as `spec.clusterIPs` holds them. */
+export interface AddressAllocation {
+  readonly family: IPFamily;
+  /** The range as users write it. */
+  readonly range: string;
+  /**
+   * Takes one address, from either band.
+   *
+   * @throws {NotCanonicalError} when the text is not a canonical address.
+   * @throws {NotInRangeError} when it is outside of the range, or the network or broadcast address.
+   * @throws {AlreadyAllocatedError} when somebody holds it.
+   */
+  allocate(address: string): void;
+  /**
+   * Takes a free address: from a random start in the dynamic band, with wrap; when that is full, from the static.
+   *
+   * @param random gives numbers in [0, 1).
+   * @throws {RangeFullError} when both bands are.
+   */
+  allocateNext(random: () => number): string;
+  /** Gives an address back; false if it was not taken. */
+  release(address: string): boolean;
+  has(address: string): boolean;
+}
+
+/** What is taken, as data: runs of offsets `[first, count, first, count, …]`, and addresses beyond 2^52 as text. */
+export interface AllocatorSnapshot {
+  readonly range: string;
+  readonly runs: readonly number[];
+  readonly far: readonly string[];
+}
+
+/**
+ * Offsets beyond this are taken only by explicit request: four quadrillion are enough for random picks, and offsets
+ * stay exact numbers.
+ */
+const NEAR_LIMIT = 2n ** 52n;
+
+/**
+ * The allocator of one Service CIDR or address pool, as a bitmap over its usable addresses.
+ *
+ *     network   first            first+band                  last   broadcast
+ *        |        |---- static ----|-------- dynamic ---------|        |
+ *     unusable     explicit only,     explicit, and random           unusable in IPv4,
+ *                  or random when     picks with wrap                the last of dynamic in IPv6
+ *                  dynamic is full
+ *
+ * (KEP-3070; `pkg/registry/core/service/ipallocator`.)
+ */
+export class AddressAllocator implements AddressAllocation {
+  readonly family: IPFamily;
+  readonly range: string;
+  readonly #usable: AddressRange;
+  readonly #staticBand: number;
+  readonly #base: string;
+  readonly #taken: Bitmap; // offset in the usable range
+  readonly #far = new Set<bigint>(); // values with an offset of NEAR_LIMIT and more
+
+  constructor(cidr: ServiceCidr) {
+    this.family = cidr.usable.family;
+    this.range = cidr.range.text;
+    this.#usable = cidr.usable;
+    this.#staticBand = Math.min(cidr.staticBand, Number(cidr.usable.size));
+    this.#base = cidr.base;
+    this.#taken = createBitmap(Number(cidr.usable.size < NEAR_LIMIT ? cidr.usable.size : NEAR_LIMIT));
+  }
+
+  /** Number of addresses taken. */
+  get used(): number {
+    return this.#taken.count + this.#far.size;
+  }
+
+  /** Number of addresses left; a rounded number above 2^53. */
+  get free(): number {
+    return Number(this.#usable.size - BigInt(this.used));
+  }
+
+  /** True for a canonical address that this range may hand out. */
+  contains(address: string): boolean {
+    const parsed = parseStrictAddress(address);
+    return parsed?.canonical === address && this.#usable.contains(parsed.family, parsed.value);
+  }
+
+  allocate(address: string): void {
+    const value = this.#valueOf(address);
+    if (!this.#take(value)) throw new AlreadyAllocatedError('IP', address);
+  }
+
+  allocateNext(random: () => number): string {
+    const { size } = this.#taken;
+    let offset = randomFree(this.#taken, this.#staticBand, size, random);
+    if (offset < 0) offset = randomFree(this.#taken, 0, this.#staticBand, random);
+    if (offset < 0) throw new RangeFullError();
+    this.#taken.set(offset);
+    return this.#textAt(offset);
+  }
+
+  release(address: string): boolean {
+    const value = this.#find(address);
+    if (value === undefined) return false;
+    const offset = Number(value - this.#usable.first);
+    return offset < this.#taken.size ? this.#taken.clear(offset) : this.#far.delete(value);
+  }
+
+  has(address: string): boolean {
+    const value = this.#find(address);
+    if (value === undefined) return false;
+    const offset = Number(value - this.#usable.first);
+    return offset < this.#taken.size ? this.#taken.has(offset) : this.#far.has(value);
+  }
+
+  /** Calls back with each address taken, in rising order. */
+  forEach(callback: (address: string) => void): void {
+    for (let at = this.#taken.nextUsed(0); at >= 0; at = this.#taken.nextUsed(at + 1))
+      callback(this.#textAt(at));
+    for (const value of this.#sortedFar()) callback(formatAddress(this.family, value));
+  }
+
+  snapshot(): AllocatorSnapshot {
+    const runs: number[] = [];
+    let at = this.#taken.nextUsed(0);
+    while (at >= 0) {
+      const next = this.#taken.nextFree(at);
+      const end = next < 0 ? this.#taken.size : next;
+      runs.push(at, end - at);
+      at = this.#taken.nextUsed(end);
+    }
+    return {
+      range: this.range,
+      runs,
+      far: this.#sortedFar().map((value) => formatAddress(this.family, value)),
+    };
+  }
+
+  /** Takes what a snapshot of the same range held, in an allocator that is empty. */
+  restore(snapshot: AllocatorSnapshot): void {
+    if (snapshot.range !== this.range) throw new NotInRangeError('IP', snapshot.range, this.range);
+    for (let i = 0; i + 1 < snapshot.runs.length; i += 2) {
+      const first = snapshot.runs[i] ?? 0;
+      const end = Math.min(first + (snapshot.runs[i + 1] ?? 0), this.#taken.size);
+      for (let offset = first; offset < end; offset++) this.#taken.set(offset);
+    }
+    for (const address of snapshot.far) this.#take(this.#valueOf(address));
+  }
+
+  /**
+   * The same questions with no effect, answered as kube-apiserver answers a dry run: an explicit address is only
+   * checked against the range (a taken one passes), and a picked one is the network's own address.
+   */
+  dryRun(): AddressAllocation {
+    return {
+      family: this.family,
+      range: this.range,
+      allocate: (address) => void this.#valueOf(address),
+      allocateNext: () => {
+        if (this.free === 0) throw new RangeFullError();
+        return this.#base;
+      },
+      release: () => false,
+      has: (address) => this.has(address),
+    };
+  }
+
+  #valueOf(address: string): bigint {
+    const parsed = parseStrictAddress(address);
+    if (parsed?.canonical !== address) throw new NotCanonicalError(address);
+    if (!this.#usable.contains(parsed.family, parsed.value))
+      throw new NotInRangeError('IP', address, this.range);
+    return parsed.value;
+  }
+
+  #find(address: string): bigint | undefined {
+    const parsed = parseStrictAddress(address);
+    if (parsed?.canonical !== address) return undefined;
+    return this.#usable.contains(parsed.family, parsed.value) ? parsed.value : undefined;
+  }
+
+  #take(value: bigint): boolean {
+    const offset = Number(value - this.#usable.first);
+    if (offset < this.#taken.size) return this.#taken.set(offset);
+    if (this.#far.has(value)) return false;
+    this.#far.add(value);
+    return true;
+  }
+
+  #textAt(offset: number): string {
+    if (this.family === 'IPv4') return formatV4(Number(this.#usable.first) + offset);
+    return formatAddress('IPv6', this.#usable.at(offset));
+  }
+
+  #sortedFar(): bigint[] {
+    return [...this.#far].sort((a, b) => (a < b ? -1 : 1));
+  }
+}

@@ -1,0 +1,102 @@
+import { addressBits, formatAddress, parseCidr, parseStrictAddress } from '../objects/address.ts';
+import type { IPFamily } from '../objects/service.ts';
+
+/**
+ * Consecutive addresses of one family. Offsets count from `first`; they are numbers, exact up to 2^53, which is
+ * where {@link offsetOf} stops. Immutable.
+ */
+export class AddressRange {
+  readonly family: IPFamily;
+  readonly first: bigint;
+  readonly last: bigint;
+  /** As it was written, canonical: `10.96.0.0/16`, `192.0.2.10-192.0.2.20`. */
+  readonly text: string;
+
+  /** @param first not above `last`. */
+  constructor(family: IPFamily, first: bigint, last: bigint, text: string) {
+    this.family = family;
+    this.first = first;
+    this.last = last;
+    this.text = text;
+  }
+
+  /** Number of addresses. */
+  get size(): bigint {
+    return this.last - this.first + 1n;
+  }
+
+  contains(family: IPFamily, value: bigint): boolean {
+    return family === this.family && value >= this.first && value <= this.last;
+  }
+
+  overlaps(other: AddressRange): boolean {
+    return this.family === other.family && this.first <= other.last && other.first <= this.last;
+  }
+
+  /** The address at an offset. @param offset 0 to size-1. */
+  at(offset: number): bigint {
+    return this.first + BigInt(offset);
+  }
+
+  /** The offset of an address; undefined outside of the range and above 2^53. */
+  offsetOf(value: bigint): number | undefined {
+    if (value < this.first || value > this.last) return undefined;
+    const offset = Number(value - this.first);
+    return Number.isSafeInteger(offset) ? offset : undefined;
+  }
+}
+
+/** A range from `a/n` or `a-b` (spaces around `-` allowed), strictly read; undefined for anything else, `b < a` too. */
+export function parseAddressRange(text: string): AddressRange | undefined {
+  const dash = text.indexOf('-');
+  if (dash < 0) return cidrRange(text);
+  const first = parseStrictAddress(text.slice(0, dash).trim());
+  const last = parseStrictAddress(text.slice(dash + 1).trim());
+  if (first === undefined || last === undefined) return undefined;
+  if (first.family !== last.family || last.value < first.value) return undefined;
+  return new AddressRange(first.family, first.value, last.value, `${first.canonical}-${last.canonical}`);
+}
+
+function cidrRange(text: string): AddressRange | undefined {
+  const cidr = parseCidr(text);
+  if (cidr === undefined || cidr.leadingZeros || cidr.ipv4Mapped || cidr.hostBitsSet) return undefined;
+  const hostBits = BigInt(addressBits(cidr.family) - cidr.prefixLength);
+  return new AddressRange(cidr.family, cidr.network, cidr.network + (1n << hostBits) - 1n, cidr.canonical);
+}
+
+/** A Service CIDR: its usable addresses, and the first of them that are kept for explicit requests. */
+export interface ServiceCidr {
+  /** All addresses; `text` is the CIDR. */
+  readonly range: AddressRange;
+  /** Network+1 to broadcast-1 in IPv4, network+1 to the last address in IPv6. */
+  readonly usable: AddressRange;
+  /** How many usable addresses, from the first on, are in the static band. */
+  readonly staticBand: number;
+  /** The network's address as text: what a dry run hands out. */
+  readonly base: string;
+}
+
+/**
+ * The usable part and the bands of a Service CIDR (KEP-3070, `ipallocator.calculateRangeOffset`). Undefined for what
+ * is not a strictly written CIDR with a usable address.
+ */
+export function parseServiceCidr(text: string): ServiceCidr | undefined {
+  const range = text.includes('/') ? cidrRange(text) : undefined;
+  if (range === undefined) return undefined;
+  const last = range.family === 'IPv4' ? range.last - 1n : range.last;
+  if (last < range.first + 1n) return undefined;
+  return {
+    range,
+    usable: new AddressRange(range.family, range.first + 1n, last, range.text),
+    staticBand: bandOffset(Number(range.size), 16, 256),
+    base: formatAddress(range.family, range.first),
+  };
+}
+
+/**
+ * `min(max(16, size / divisor), cap)`, 0 for ranges of up to 16: how many of a range are kept for explicit requests
+ * (KEP-3070 for addresses, KEP-3668 for ports).
+ */
+export function bandOffset(size: number, divisor: number, cap: number): number {
+  return size <= 16 ? 0 : Math.min(Math.max(16, Math.floor(size / divisor)), cap);
+}

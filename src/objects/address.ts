@@ -1,0 +1,180 @@
+import { isIPv6 } from 'node:net';
+import ipaddr from 'ipaddr.js';
+import type { IPFamily } from './service.ts';
+
+/**
+ * An IP address as Kubernetes reads it. Its validation (`apimachinery/pkg/util/validation/ip.go`) parses leniently
+ * first (Go 1.16's `net.ParseIP`: leading zeros are decimal) and then names what a strict parser would refuse;
+ * the flags are those findings. Whoever needs a strict address uses {@link parseStrictAddress}.
+ */
+export interface ParsedAddress {
+  /** IPv4 for IPv4-mapped IPv6 addresses too, as Go's `net.IP.To4` has it. */
+  readonly family: IPFamily;
+  /** 32 or 128 bits, unsigned. */
+  readonly value: bigint;
+  /** As Go's `net.IP.String` prints it: dotted decimal, or RFC 5952. */
+  readonly canonical: string;
+  /** "must not have leading 0s": an IPv4 field with one, or an IPv6 group of more than four digits. */
+  readonly leadingZeros: boolean;
+  /** "must not be an IPv4-mapped IPv6 address". */
+  readonly ipv4Mapped: boolean;
+}
+
+/** A CIDR as Kubernetes reads it: the same two passes as {@link ParsedAddress}. */
+export interface ParsedCidr {
+  readonly family: IPFamily;
+  /** The network's address: the bits beyond the prefix are cleared. */
+  readonly network: bigint;
+  /** 0 to 32 or 0 to 128. */
+  readonly prefixLength: number;
+  /** Network and prefix as Go's `net.IPNet.String` prints them. */
+  readonly canonical: string;
+  /** "must not have leading 0s in IP or prefix length". */
+  readonly leadingZeros: boolean;
+  /** "must not have an IPv4-mapped IPv6 address". */
+  readonly ipv4Mapped: boolean;
+  /** "must not have bits set beyond the prefix length". */
+  readonly hostBitsSet: boolean;
+}
+
+/** Bits in an address of the family. */
+export function addressBits(family: IPFamily): 32 | 128 {
+  return family === 'IPv4' ? 32 : 128;
+}
+
+/** Longest text that can be an address; absurd numbers of leading zeros are refused. */
+const MAX_TEXT = 256;
+
+/** Reads an address leniently, as the first pass of Kubernetes' validation does. No zones, no CIDRs, no short forms. */
+export function parseAddress(text: string): ParsedAddress | undefined {
+  if (text.length > MAX_TEXT) return undefined;
+  return text.includes(':') ? parseV6(text) : parseV4(text);
+}
+
+/** Reads an address that any strict parser accepts: no leading zeros, no IPv4-mapped forms. */
+export function parseStrictAddress(text: string): ParsedAddress | undefined {
+  const parsed = parseAddress(text);
+  return parsed === undefined || parsed.leadingZeros || parsed.ipv4Mapped ? undefined : parsed;
+}
+
+/** Reads a CIDR leniently, as the first pass of Kubernetes' validation does. */
+export function parseCidr(text: string): ParsedCidr | undefined {
+  const slash = text.indexOf('/');
+  if (slash < 0) return undefined;
+  const address = parseAddress(text.slice(0, slash));
+  const digits = text.slice(slash + 1);
+  if (address === undefined || !/^\d{1,40}$/.test(digits)) return undefined;
+  const asWritten = Number(digits);
+  if (asWritten > (text.includes(':') ? 128 : 32)) return undefined;
+
+  // A mapped address with a prefix that covers the ::ffff:0:0/96 part is an IPv4 network, else an IPv6 one.
+  const mappedWide = address.ipv4Mapped && asWritten < 96;
+  const family = mappedWide ? 'IPv6' : address.family;
+  const value = mappedWide ? MAPPED_PREFIX | address.value : address.value;
+  const prefixLength = address.ipv4Mapped && !mappedWide ? asWritten - 96 : asWritten;
+  const hostBits = BigInt(addressBits(family) - prefixLength);
+  const network = (value >> hostBits) << hostBits;
+  return {
+    family,
+    network,
+    prefixLength,
+    canonical: `${formatAddress(family, network)}/${prefixLength}`,
+    leadingZeros: address.leadingZeros || (digits.length > 1 && digits.startsWith('0')),
+    ipv4Mapped: address.ipv4Mapped,
+    hostBitsSet: network !== value,
+  };
+}
+
+/**
+ * The canonical text of an address: dotted decimal, or RFC 5952 as Go's `netip.Addr.String` prints it (lower case,
+ * the first longest run of two or more zero groups shortened, IPv4-mapped addresses dotted).
+ *
+ * @param value 0 to 2^32-1 or 2^128-1.
+ */
+export function formatAddress(family: IPFamily, value: bigint): string {
+  return family === 'IPv4' ? formatV4(Number(value)) : formatV6(value);
+}
+
+/** Dotted decimal of an unsigned 32-bit number. */
+export function formatV4(value: number): string {
+  return `${value >>> 24}.${(value >>> 16) & 255}.${(value >>> 8) & 255}.${value & 255}`;
+}
+
+const MAPPED_PREFIX = 0xffff_0000_0000n;
+const LOW_64 = 0xffff_ffff_ffff_ffffn;
+
+function formatV6(value: bigint): string {
+  if (value >> 32n === 0xffffn) return `::ffff:${formatV4(Number(value & 0xffff_ffffn))}`;
+  const hex = (value >> 64n).toString(16).padStart(16, '0') + (value & LOW_64).toString(16).padStart(16, '0');
+  const groups: string[] = [];
+  let longestStart = -1;
+  let longest = 1;
+  let run = 0;
+  for (let i = 0; i < 8; i++) {
+    const group = shortGroup(hex, i * 4);
+    groups.push(group);
+    run = group === '0' ? run + 1 : 0;
+    if (run > longest) {
+      longest = run;
+      longestStart = i - run + 1;
+    }
+  }
+  if (longestStart < 0) return groups.join(':');
+  return `${groups.slice(0, longestStart).join(':')}::${groups.slice(longestStart + longest).join(':')}`;
+}
+
+/** Four hex digits from `at` on, without leading zeros. */
+function shortGroup(hex: string, at: number): string {
+  let start = at;
+  while (start < at + 3 && hex.charCodeAt(start) === 0x30) start++;
+  return hex.slice(start, at + 4);
+}
+
+/** ipaddr.js would read `010.0.0.1` as octal and `1.2.3` as a short form: only four decimal fields get past here. */
+function parseV4(text: string): ParsedAddress | undefined {
+  const fields = text.split('.');
+  if (fields.length !== 4) return undefined;
+  let value = 0;
+  let leadingZeros = false;
+  for (const field of fields) {
+    if (!/^\d+$/.test(field)) return undefined;
+    const number = Number(field);
+    if (number > 255) return undefined;
+    if (field.length > 1 && field.startsWith('0')) leadingZeros = true;
+    value = value * 256 + number;
+  }
+  return {
+    family: 'IPv4',
+    value: BigInt(value),
+    canonical: formatV4(value),
+    leadingZeros,
+    ipv4Mapped: false,
+  };
+}
+
+/**
+ * Leading zeros are taken off first (they are the only thing that Go's two parsers disagree about), then the text
+ * must satisfy node's parser, and ipaddr.js gives its bytes.
+ */
+function parseV6(text: string): ParsedAddress | undefined {
+  if (!/^[0-9a-fA-F:.]+$/.test(text)) return undefined;
+  let leadingZeros = false;
+  let plain = text.replace(/(?<![0-9a-fA-F.])0+(?=[0-9a-fA-F]{4}(?![0-9a-fA-F.]))/g, () => {
+    leadingZeros = true;
+    return '';
+  });
+  const dotted = plain.includes('.') ? plain.lastIndexOf(':') + 1 : -1;
+  if (dotted > 0) {
+    const tail = parseV4(plain.slice(dotted));
+    if (tail === undefined) return undefined;
+    if (tail.leadingZeros) leadingZeros = true;
+    plain = plain.slice(0, dotted) + tail.canonical;
+  }
+  if (!isIPv6(plain)) return undefined;
+  let value = 0n;
+  for (const byte of ipaddr.IPv6.parse(plain).toByteArray()) value = (value << 8n) | BigInt(byte);
+  const ipv4Mapped = value >> 32n === 0xffffn;
+  const family = ipv4Mapped ? 'IPv4' : 'IPv6';
+  if (ipv4Mapped) value &= 0xffff_ffffn;
+  return { family, value, canonical: formatAddress(family, value), leadingZeros, ipv4Mapped };
+}
