@@ -1,0 +1,144 @@
+import { jsonEqual } from '../objects/json.ts';
+import type { KubeObject } from '../objects/meta.ts';
+import type { FieldError } from './field-errors.ts';
+import { validateObjectMeta, validateObjectMetaUpdate } from './metadata.ts';
+import type { NameRule } from './names.ts';
+import type { Strategy, StrategyContext, SubresourceStrategy } from './strategy.ts';
+
+/**
+ * What sets a kind apart from others. Everything that is left out has the value that most kinds have; the methods
+ * add to what the base does and need not repeat it.
+ */
+export interface KindRules<T extends KubeObject> {
+  readonly namespaced: boolean;
+  readonly nameRule: NameRule;
+  /**
+   * Has a status of its own: a create starts with an empty one, an update of the main resource keeps the stored one,
+   * and `/status` writes it.
+   */
+  readonly hasStatus?: boolean;
+  /** The kind counts changes in metadata.generation: 1 at first, one more whenever this says so. */
+  generationChanges?(object: T, old: T): boolean;
+  /** Default false. */
+  readonly allowCreateOnUpdate?: boolean;
+  /** Default true. */
+  readonly allowUnconditionalUpdate?: boolean;
+  /** Default false. */
+  readonly deleteReturnsObject?: boolean;
+
+  setDefaults?(object: T): void;
+  prepareForCreate?(object: T, context: StrategyContext): void;
+  /** Called before the generation is compared. */
+  prepareForUpdate?(object: T, old: T, context: StrategyContext): void;
+  /** The rules behind the metadata's. */
+  validateCreate?(object: T, context: StrategyContext): FieldError[];
+  /** The rules behind the metadata's; those of a create when absent. */
+  validateUpdate?(object: T, old: T, context: StrategyContext): FieldError[];
+  /** Takes over more than the spec from the stored object in a write of `/status`. */
+  prepareStatus?(object: T, old: T): void;
+  validateStatus?(object: T, old: T): FieldError[];
+  warningsOnCreate?(object: T): string[];
+  warningsOnUpdate?(object: T, old: T): string[];
+  admitCreate?(object: T, context: StrategyContext): void;
+  fields?(object: T): Record<string, string>;
+  gracePeriodSeconds?(object: T, requested: number | undefined): number;
+  readonly subresources?: ReadonlyMap<string, SubresourceStrategy<T>>;
+}
+
+/** The two parts that most kinds divide themselves into. */
+interface Parts extends KubeObject {
+  spec?: unknown;
+  status?: unknown;
+}
+
+/** True when the spec differs: the usual reason for a new generation. */
+export function specChanges(object: Parts, old: Parts): boolean {
+  return !jsonEqual(object.spec ?? {}, old.spec ?? {});
+}
+
+/** A strategy from the rules of a kind (the common shape of `pkg/registry/<group>/<kind>/strategy.go`). */
+export function genericStrategy<T extends KubeObject>(rules: KindRules<T>): Strategy<T> {
+  return {
+    allowCreateOnUpdate: rules.allowCreateOnUpdate ?? false,
+    allowUnconditionalUpdate: rules.allowUnconditionalUpdate ?? true,
+    deleteReturnsObject: rules.deleteReturnsObject ?? false,
+    setDefaults: (object) => rules.setDefaults?.(object),
+    prepareForCreate(object, context) {
+      if (rules.hasStatus === true) dropStatus(object);
+      if (rules.generationChanges !== undefined) object.metadata.generation = 1;
+      rules.prepareForCreate?.(object, context);
+    },
+    prepareForUpdate(object, old, context) {
+      if (rules.hasStatus === true) takeStatus(object, old);
+      rules.prepareForUpdate?.(object, old, context);
+      raiseGeneration(rules, object, old);
+    },
+    validateCreate: (object, context) => [
+      ...validateObjectMeta(object.metadata, rules),
+      ...(rules.validateCreate?.(object, context) ?? []),
+    ],
+    validateUpdate: (object, old, context) => [
+      ...validateObjectMetaUpdate(object.metadata, old.metadata),
+      ...((rules.validateUpdate === undefined
+        ? rules.validateCreate?.(object, context)
+        : rules.validateUpdate(object, old, context)) ?? []),
+    ],
+    ...(rules.hasStatus === true ? { status: statusStrategy(rules) } : {}),
+    ...optionalMethods(rules),
+  };
+}
+
+/** `/status`: the spec is the stored one, status and most of the metadata are the client's. */
+function statusStrategy<T extends KubeObject>(rules: KindRules<T>): SubresourceStrategy<T> {
+  return {
+    prepareForUpdate(object, old) {
+      keepGeneration(object, old);
+      takeSpec(object, old);
+      rules.prepareStatus?.(object, old);
+    },
+    validateUpdate: (object, old) => [
+      ...validateObjectMetaUpdate(object.metadata, old.metadata),
+      ...(rules.validateStatus?.(object, old) ?? []),
+    ],
+  };
+}
+
+function optionalMethods<T extends KubeObject>(rules: KindRules<T>): Partial<Strategy<T>> {
+  return {
+    ...(rules.warningsOnCreate && { warningsOnCreate: rules.warningsOnCreate.bind(rules) }),
+    ...(rules.warningsOnUpdate && { warningsOnUpdate: rules.warningsOnUpdate.bind(rules) }),
+    ...(rules.admitCreate && { admitCreate: rules.admitCreate.bind(rules) }),
+    ...(rules.fields && { fields: rules.fields.bind(rules) }),
+    ...(rules.gracePeriodSeconds && { gracePeriodSeconds: rules.gracePeriodSeconds.bind(rules) }),
+    ...(rules.subresources && { subresources: rules.subresources }),
+  };
+}
+
+/** Clients never set the generation of a stored object, whether the kind counts or not. */
+function raiseGeneration<T extends KubeObject>(rules: KindRules<T>, object: T, old: T): void {
+  keepGeneration(object, old);
+  if (rules.generationChanges?.(object, old) === true) {
+    object.metadata.generation = (old.metadata.generation ?? 0) + 1;
+  }
+}
+
+function keepGeneration(object: KubeObject, old: KubeObject): void {
+  if (old.metadata.generation === undefined) delete object.metadata.generation;
+  else object.metadata.generation = old.metadata.generation;
+}
+
+function dropStatus(object: Parts): void {
+  object.status = {};
+}
+
+/** The stored part is shared, not copied: nobody changes a prepared object any more. */
+function takeStatus(object: Parts, old: Parts): void {
+  if (old.status === undefined) delete object.status;
+  else object.status = old.status;
+}
+
+/** Restores the stored spec, for subresources that do not write it. */
+export function takeSpec(object: Parts, old: Parts): void {
+  if (old.spec === undefined) delete object.spec;
+  else object.spec = old.spec;
+}
