@@ -1,0 +1,169 @@
+import { EventWindow, type PastEvent, type Retention } from './event-window.ts';
+import {
+  emptyTree,
+  type OrderedTree,
+  treeDelete,
+  treeGet,
+  treeRank,
+  treeSet,
+  treeSlice,
+} from './ordered-tree.ts';
+import {
+  FutureRevisionError,
+  type ListOptions,
+  type ListResult,
+  PreconditionError,
+  type StoredObject,
+  type Unsubscribe,
+  type Write,
+} from './storage.ts';
+import { deletedVersion, type Encode, type Version, writtenVersion } from './version.ts';
+import { keyPrefixes, type Listener, type ListenerErrorHandler, Watchers } from './watchers.ts';
+
+/** The revision of an empty store. */
+const FIRST_REVISION = 1;
+
+export interface MultiVersionOptions {
+  readonly encode: Encode;
+  readonly retain: Retention;
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number;
+  readonly onListenerError: ListenerErrorHandler;
+}
+
+/** Writes that passed their preconditions but that nobody can read yet. */
+export interface StagedCommit {
+  readonly events: readonly PastEvent[];
+  /** The tree behind each event. */
+  readonly roots: readonly OrderedTree<Version>[];
+}
+
+/** Where to start from: what was on disk. */
+export interface StartingPoint {
+  readonly root: OrderedTree<Version>;
+  readonly revision: number;
+}
+
+/**
+ * The store in memory, in two states: what is staged (all writes accepted so far) and what is published (the writes
+ * that readers and watchers see). Both are roots of one immutable tree, so publishing is an assignment and so is
+ * taking staged writes back.
+ */
+export class MultiVersionStore {
+  private readonly encode: Encode;
+  private readonly clock: () => number;
+  private readonly window: EventWindow;
+  private readonly watchers: Watchers;
+  private published: StartingPoint;
+  private staged: StartingPoint;
+
+  constructor(options: MultiVersionOptions, start?: StartingPoint) {
+    this.encode = options.encode;
+    this.clock = options.clock;
+    this.published = start ?? { root: emptyTree<Version>(), revision: FIRST_REVISION };
+    this.staged = this.published;
+    this.window = new EventWindow(options.retain, options.clock, this.published.revision);
+    this.watchers = new Watchers(options.onListenerError);
+  }
+
+  get revision(): number {
+    return this.published.revision;
+  }
+
+  get compactedRevision(): number {
+    return this.window.compact();
+  }
+
+  /** What readers see now: a snapshot that never changes. */
+  get snapshot(): StartingPoint {
+    return this.published;
+  }
+
+  get(key: string): StoredObject | undefined {
+    return treeGet(this.published.root, key);
+  }
+
+  getForUpdate(key: string): StoredObject | undefined {
+    return treeGet(this.staged.root, key);
+  }
+
+  count(prefix: string): number {
+    const [low, high] = bounds(prefix);
+    return treeRank(this.published.root, high) - treeRank(this.published.root, low);
+  }
+
+  /** See {@link Storage.list}. */
+  list(prefix: string, options: ListOptions = {}): ListResult {
+    const { revision = this.revision, after, limit = Infinity } = options;
+    if (revision > this.revision) throw new FutureRevisionError(revision, this.revision);
+    const newest = this.published.root;
+    const root = revision === this.revision ? newest : this.window.rootAt(revision, newest);
+    const [low, high] = bounds(prefix);
+    // The smallest string greater than a key is the key and a NUL.
+    const start = treeRank(root, after === undefined || after < low ? low : `${after}\0`);
+    const end = treeRank(root, high);
+    const stop = Math.max(start, Math.min(end, start + limit));
+    return { items: treeSlice(root, start, stop), revision, remaining: Math.max(0, end - stop) };
+  }
+
+  /** See {@link Storage.watch}. */
+  watch(prefix: string, after: number, listener: Listener): Unsubscribe {
+    if (!keyPrefixes(prefix).includes(prefix)) {
+      throw new RangeError(
+        `a watch needs the prefix of a resource or a namespace: ${JSON.stringify(prefix)}`,
+      );
+    }
+    const past = this.window.since(prefix, after);
+    return this.watchers.subscribe(prefix, past, Math.max(after, this.revision), listener);
+  }
+
+  /** Checks and takes writes in; later calls of stage and getForUpdate see them. @throws {PreconditionError} */
+  stage(writes: readonly Write[]): StagedCommit {
+    let { root, revision } = this.staged;
+    const events: PastEvent[] = [];
+    const roots: OrderedTree<Version>[] = [];
+    for (const { key, expect, object } of writes) {
+      const previous = treeGet(root, key);
+      const holds =
+        expect === 'any' || (expect === 'absent' ? previous === undefined : previous?.revision === expect);
+      if (!holds) throw new PreconditionError(key, previous);
+      revision++;
+      if (object !== undefined) {
+        const current = writtenVersion(key, revision, object, this.encode);
+        events.push({ type: previous === undefined ? 'ADDED' : 'MODIFIED', revision, current, previous });
+        root = treeSet(root, current);
+      } else {
+        if (previous === undefined) throw new PreconditionError(key, undefined);
+        const current = deletedVersion(previous, revision, this.encode);
+        events.push({ type: 'DELETED', revision, current, previous });
+        root = treeDelete(root, key);
+      }
+      roots.push(root);
+    }
+    this.staged = { root, revision };
+    return { events, roots };
+  }
+
+  /** Makes the oldest staged commit visible, all its writes at once, and tells the watchers. */
+  publish(commit: StagedCommit, time = this.clock()): void {
+    const last = commit.events.at(-1);
+    const root = commit.roots.at(-1);
+    if (last === undefined || root === undefined) return;
+    this.published = { root, revision: last.revision };
+    commit.events.forEach((event, i) => this.window.push(event, commit.roots[i] ?? root, time));
+    this.window.compact();
+    this.watchers.deliver(commit.events);
+  }
+
+  /** Takes back every staged commit that is not published. Their revisions are given out again. */
+  rollback(): void {
+    this.staged = this.published;
+  }
+}
+
+/** The smallest key below a prefix, and the smallest key behind all of them. */
+function bounds(prefix: string): [low: string, high: string] {
+  if (!prefix.endsWith('/')) throw new RangeError(`a storage prefix ends in "/": ${JSON.stringify(prefix)}`);
+  // "0" is the character behind "/".
+  return [prefix, `${prefix.slice(0, -1)}0`];
+}

@@ -1,0 +1,85 @@
+import type { StorageEvent, Unsubscribe } from './storage.ts';
+
+export type Listener = (event: StorageEvent) => void;
+
+/** Called with what a listener threw. The listener stays subscribed, and nobody else notices. */
+export type ListenerErrorHandler = (error: unknown, event: StorageEvent) => void;
+
+interface Watcher {
+  readonly listener: Listener;
+  /** Events up to this revision are not for this watcher, or were replayed to it. */
+  readonly after: number;
+  active: boolean;
+}
+
+/**
+ * Who listens to which prefix. An event looks up its resource and its namespace, so it costs nothing to the
+ * watchers of others. Listeners are called synchronously and events are delivered strictly in order: what a
+ * listener causes by writing or subscribing is delivered when the present event has reached everybody.
+ */
+export class Watchers {
+  private readonly byPrefix = new Map<string, Set<Watcher>>();
+  private readonly onError: ListenerErrorHandler;
+  private queue: StorageEvent[] = [];
+  private delivering = false;
+
+  constructor(onError: ListenerErrorHandler) {
+    this.onError = onError;
+  }
+
+  /** Replays `past` to the listener, then calls it for every event with a revision greater than `after`. */
+  subscribe(prefix: string, past: readonly StorageEvent[], after: number, listener: Listener): Unsubscribe {
+    const watcher: Watcher = { listener, after, active: true };
+    let watchers = this.byPrefix.get(prefix);
+    if (watchers === undefined) this.byPrefix.set(prefix, (watchers = new Set()));
+    watchers.add(watcher);
+    const nested = this.delivering;
+    this.delivering = true;
+    for (const event of past) this.call(watcher, event);
+    this.delivering = nested;
+    if (!nested) this.deliver([]);
+    return () => {
+      watcher.active = false;
+      watchers.delete(watcher);
+      if (watchers.size === 0 && this.byPrefix.get(prefix) === watchers) this.byPrefix.delete(prefix);
+    };
+  }
+
+  /** Hands events to everybody who listens to their resource or namespace. */
+  deliver(events: readonly StorageEvent[]): void {
+    for (const event of events) this.queue.push(event);
+    if (this.delivering) return;
+    this.delivering = true;
+    for (let i = 0; i < this.queue.length; i++) {
+      const event = this.queue[i];
+      if (event !== undefined) this.dispatch(event);
+    }
+    this.queue = [];
+    this.delivering = false;
+  }
+
+  private dispatch(event: StorageEvent): void {
+    if (this.byPrefix.size === 0) return;
+    const [resource, namespace] = keyPrefixes(event.current.key);
+    for (const prefix of [resource, namespace]) {
+      const watchers = this.byPrefix.get(prefix);
+      if (watchers === undefined) continue;
+      for (const watcher of watchers) if (event.revision > watcher.after) this.call(watcher, event);
+    }
+  }
+
+  private call(watcher: Watcher, event: StorageEvent): void {
+    if (!watcher.active) return;
+    try {
+      watcher.listener(event);
+    } catch (error) {
+      this.onError(error, event);
+    }
+  }
+}
+
+/** The resource prefix and the namespace prefix of a full key. */
+export function keyPrefixes(key: string): [resource: string, namespace: string] {
+  const resourceEnd = key.indexOf('/', key.indexOf('/') + 1) + 1;
+  return [key.slice(0, resourceEnd), key.slice(0, key.indexOf('/', resourceEnd) + 1)];
+}
