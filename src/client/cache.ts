@@ -1,0 +1,130 @@
+import { keyOf, type ObjectKey } from '../objects/key.ts';
+import type { KubeObject } from '../objects/meta.ts';
+
+/** The values under which an index files an object; none: it is not in the index. Must not throw. */
+export type IndexFunction<T extends KubeObject> = (object: T) => readonly string[];
+
+/** Hears what changes in a cache. Handlers only note keys: they run inside the read loop. Objects are frozen. */
+export interface CacheHandler<T extends KubeObject> {
+  /** `initial`: it existed before the cache was filled or before the handler came. */
+  added?(object: T, initial: boolean): void;
+  /** `old` may have another uid: the object was deleted and made anew while we did not look. */
+  updated?(object: T, old: T): void;
+  /** The last state known, which may not be the last there was. */
+  deleted?(object: T): void;
+}
+
+/** What controllers see of a cache: frozen objects, in no order. */
+export interface CacheReader<T extends KubeObject> {
+  readonly size: number;
+  get(key: ObjectKey): T | undefined;
+  has(key: ObjectKey): boolean;
+  keys(): IterableIterator<ObjectKey>;
+  values(): IterableIterator<T>;
+  /** The objects that an index files under a value. @throws {Error} for an index that was never added. */
+  byIndex(index: string, value: string): readonly T[];
+}
+
+/** A keyed store with indexes; one writer (the reflector), any number of readers. */
+export class Cache<T extends KubeObject> implements CacheReader<T> {
+  readonly #objects = new Map<ObjectKey, T>();
+  readonly #indexes = new Map<string, Index<T>>();
+
+  get size(): number {
+    return this.#objects.size;
+  }
+
+  get(key: ObjectKey): T | undefined {
+    return this.#objects.get(key);
+  }
+
+  has(key: ObjectKey): boolean {
+    return this.#objects.has(key);
+  }
+
+  keys(): IterableIterator<ObjectKey> {
+    return this.#objects.keys();
+  }
+
+  values(): IterableIterator<T> {
+    return this.#objects.values();
+  }
+
+  byIndex(index: string, value: string): readonly T[] {
+    const found = this.#indexes.get(index);
+    if (found === undefined) throw new Error(`the cache has no index "${index}"`);
+    const keys = found.filed.get(value);
+    if (keys === undefined) return [];
+    const objects: T[] = [];
+    for (const key of keys) {
+      const object = this.#objects.get(key);
+      if (object !== undefined) objects.push(object);
+    }
+    return objects;
+  }
+
+  /** Adds an index over what is there and what will come. Adding the same function again does nothing. */
+  addIndex(name: string, indexFunction: IndexFunction<T>): void {
+    const present = this.#indexes.get(name);
+    if (present?.indexFunction === indexFunction) return;
+    if (present !== undefined) throw new Error(`the cache has another index "${name}"`);
+    const index: Index<T> = { indexFunction, filed: new Map() };
+    this.#indexes.set(name, index);
+    for (const [key, object] of this.#objects) file(index, key, object);
+  }
+
+  /** Stores an object and answers what was there. The caller has frozen it ({@link deepFreeze}). */
+  set(object: T): T | undefined {
+    const key = keyOf(object);
+    const old = this.#objects.get(key);
+    this.#objects.set(key, object);
+    for (const index of this.#indexes.values()) {
+      if (old !== undefined) unfile(index, key, old);
+      file(index, key, object);
+    }
+    return old;
+  }
+
+  /** Removes an object and answers it. */
+  delete(key: ObjectKey): T | undefined {
+    const old = this.#objects.get(key);
+    if (old === undefined) return undefined;
+    this.#objects.delete(key);
+    for (const index of this.#indexes.values()) unfile(index, key, old);
+    return old;
+  }
+}
+
+interface Index<T extends KubeObject> {
+  readonly indexFunction: IndexFunction<T>;
+  /** value → keys */
+  readonly filed: Map<string, Set<ObjectKey>>;
+}
+
+function file<T extends KubeObject>(index: Index<T>, key: ObjectKey, object: T): void {
+  for (const value of index.indexFunction(object)) {
+    const keys = index.filed.get(value);
+    if (keys === undefined) index.filed.set(value, new Set([key]));
+    else keys.add(key);
+  }
+}
+
+function unfile<T extends KubeObject>(index: Index<T>, key: ObjectKey, object: T): void {
+  for (const value of index.indexFunction(object)) {
+    const keys = index.filed.get(value);
+    keys?.delete(key);
+    if (keys?.size === 0) index.filed.delete(value);
+  }
+}
+
+/** Freezes an object and all below it, without recursion: a hostile server may nest as deep as it likes. */
+export function deepFreeze(object: object): void {
+  const waiting: object[] = [object];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    Object.freeze(next);
+    for (const member of Object.values(next)) {
+      const value: unknown = member;
+      if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) waiting.push(value);
+    }
+  }
+}

@@ -1,0 +1,48 @@
+import { performance } from 'node:perf_hooks';
+
+/** Where time comes from. Tests put `test/support/fake-clock.ts` in its place. */
+export interface Clock {
+  /** Wall-clock milliseconds since 1970; may jump. Only for what is written into objects and logs. */
+  now(): number;
+  /** Milliseconds that only grow, from an arbitrary start. For deadlines and durations. */
+  monotonic(): number;
+  /** Calls `callback` once after `milliseconds` (at least 0). The timer does not keep the process alive. */
+  after(milliseconds: number, callback: () => void): Timer;
+  /** Resolves after `milliseconds`, or at once when `signal` aborts: look at the signal afterwards. Never rejects. */
+  sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
+}
+
+/** A pending call of {@link Clock.after}. */
+export interface Timer {
+  cancel(): void;
+}
+
+/** A source of numbers in [0, 1). */
+export type Random = () => number;
+
+/** setTimeout's limit: longer delays would fire at once. */
+const longestTimeout = 2 ** 31 - 1;
+
+/** The real time. */
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  after(milliseconds, callback) {
+    const timeout = setTimeout(callback, Math.min(Math.max(milliseconds, 0), longestTimeout));
+    timeout.unref();
+    return { cancel: () => clearTimeout(timeout) };
+  },
+  sleep(milliseconds, signal) {
+    if (signal?.aborted === true) return Promise.resolve();
+    return new Promise((resolve) => {
+      // Unlike `after`, a sleeper is somebody's next step: the process must not end below it.
+      const timeout = setTimeout(finish, Math.min(Math.max(milliseconds, 0), longestTimeout));
+      function finish(): void {
+        clearTimeout(timeout);
+        signal?.removeEventListener('abort', finish);
+        resolve();
+      }
+      signal?.addEventListener('abort', finish, { once: true });
+    });
+  },
+};

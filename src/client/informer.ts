@@ -1,0 +1,32 @@
+import type { KubeObject } from '../objects/meta.ts';
+import type { CacheHandler, CacheReader, IndexFunction } from './cache.ts';
+import type { ResourceType } from './resources.ts';
+
+/** A cache of one resource that follows the server. Shared: handlers and indexes of all users live side by side. */
+export interface Informer<T extends KubeObject> {
+  readonly resource: ResourceType<T>;
+  readonly cache: CacheReader<T>;
+  /** True once the first list is in the cache. Never turns false again. */
+  readonly hasSynced: boolean;
+  /** Monotonic milliseconds of the last sign of life (event, bookmark, list); undefined before the first. */
+  readonly lastEventAt: number | undefined;
+  /** Resolves true when synced, false when the signal aborts first. */
+  synced(signal: AbortSignal): Promise<boolean>;
+  /** What the cache holds already comes as `added(…, initial)` before this returns. The result removes it. */
+  addHandler(handler: CacheHandler<T>): () => void;
+  addIndex(name: string, indexFunction: IndexFunction<T>): void;
+}
+
+/** What an informer keeps of each object. */
+export interface InformerOptions<T extends KubeObject> {
+  /**
+   * Called once per object before it is frozen and stored; may change it in place. The first user of a resource
+   * decides. Without it, `managedFields` are dropped.
+   */
+  readonly transform?: (object: T) => T;
+}
+
+/** Hands out one informer per resource. */
+export interface Informers {
+  informer<T extends KubeObject>(resource: ResourceType<T>, options?: InformerOptions<T>): Informer<T>;
+}

@@ -1,0 +1,227 @@
+import { isRecord } from '../objects/json.ts';
+import type { KubeList, KubeObject } from '../objects/meta.ts';
+import { apiVersionOf, isKubeObject, resourceName, type ResourceType } from './resources.ts';
+import { type Query, type Transport, UnexpectedAnswer } from './transport.ts';
+
+/** What is sent to make an object: everything but metadata may be left to the server's defaults. */
+export type Draft<T extends KubeObject> = Partial<T> & Pick<T, 'metadata'>;
+
+/** One operation of an RFC 6902 patch. */
+export type PatchOperation =
+  | { readonly op: 'add' | 'replace' | 'test'; readonly path: string; readonly value: unknown }
+  | { readonly op: 'remove'; readonly path: string }
+  | { readonly op: 'move' | 'copy'; readonly path: string; readonly from: string };
+
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+  /** Milliseconds until the whole answer must be there. */
+  readonly timeout?: number;
+}
+
+export interface WriteOptions extends CallOptions {
+  readonly fieldManager?: string;
+  readonly dryRun?: boolean;
+  /** `status`, `finalize`, …; absent: the object itself. */
+  readonly subresource?: string;
+}
+
+export interface ApplyOptions extends WriteOptions {
+  readonly fieldManager: string;
+  /** Take fields over from other managers. */
+  readonly force?: boolean;
+}
+
+export interface ListOptions extends CallOptions {
+  /** Absent or "": all namespaces. */
+  readonly namespace?: string;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+  readonly limit?: number;
+  readonly continue?: string;
+  readonly resourceVersion?: string;
+  readonly resourceVersionMatch?: 'Exact' | 'NotOlderThan';
+}
+
+/** meta/v1 DeleteOptions. */
+export interface DeleteOptions extends CallOptions {
+  readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };
+  readonly propagationPolicy?: 'Background' | 'Foreground' | 'Orphan';
+  readonly gracePeriodSeconds?: number;
+  readonly dryRun?: boolean;
+}
+
+/**
+ * The verbs of one resource, on plain JSON objects: what a server sends comes back whole, fields that this program
+ * does not know included. Every method throws what {@link Transport.request} throws, and {@link UnexpectedAnswer}
+ * for an answer of another shape. `namespace` is "" for cluster-scoped kinds.
+ */
+export class ResourceClient<T extends KubeObject> {
+  readonly resource: ResourceType<T>;
+  readonly #transport: Transport;
+
+  constructor(transport: Transport, resource: ResourceType<T>) {
+    this.#transport = transport;
+    this.resource = resource;
+  }
+
+  async get(namespace: string, name: string, options: CallOptions = {}): Promise<T> {
+    return this.#call('GET', this.path(namespace, name), {}, undefined, undefined, options);
+  }
+
+  /** One page (or all, without a limit). Items carry apiVersion and kind. */
+  async list(options: ListOptions = {}): Promise<KubeList<T>> {
+    const { namespace = '', signal, timeout, ...query } = options;
+    const response = await this.#transport.request('GET', this.path(namespace), {
+      query,
+      ...callOptions({ ...(signal && { signal }), ...(timeout !== undefined && { timeout }) }),
+    });
+    const list = response.json();
+    if (!isRecord(list) || !isRecord(list['metadata']) || !Array.isArray(list['items'] ?? [])) {
+      throw new UnexpectedAnswer(`${resourceName(this.resource)}: the answer to a list is no list`);
+    }
+    const items: unknown[] = Array.isArray(list['items']) ? list['items'] : [];
+    return { metadata: list['metadata'], items: items.flatMap((item) => this.#stamp(item) ?? []) };
+  }
+
+  /** All pages, one after another, of at most `limit` (500) objects each. Throws 410 when a page's token expires. */
+  async *pages(options: ListOptions = {}): AsyncGenerator<KubeList<T>> {
+    let token: string | undefined = options.continue;
+    do {
+      const page = await this.list({
+        limit: 500,
+        ...options,
+        ...(token !== undefined && { continue: token }),
+      });
+      yield page;
+      token = page.metadata.continue;
+    } while (token !== undefined && token !== '');
+  }
+
+  async create(object: Draft<T>, options: WriteOptions = {}): Promise<T> {
+    const namespace = object.metadata.namespace ?? '';
+    return this.#call(
+      'POST',
+      this.path(namespace),
+      writeQuery(options),
+      this.#typed(object),
+      undefined,
+      options,
+    );
+  }
+
+  /** PUT. With `metadata.resourceVersion` it fails with 409 when somebody else wrote in between. */
+  async replace(object: Draft<T>, options: WriteOptions = {}): Promise<T> {
+    const { namespace = '', name = '' } = object.metadata;
+    const path = this.path(namespace, name, options.subresource);
+    return this.#call('PUT', path, writeQuery(options), this.#typed(object), undefined, options);
+  }
+
+  /** PUT of `/status`. */
+  async replaceStatus(object: Draft<T>, options: WriteOptions = {}): Promise<T> {
+    return this.replace(object, { ...options, subresource: 'status' });
+  }
+
+  async jsonPatch(
+    namespace: string,
+    name: string,
+    operations: readonly PatchOperation[],
+    options: WriteOptions = {},
+  ): Promise<T> {
+    return this.#patch(namespace, name, 'application/json-patch+json', operations, options);
+  }
+
+  /** RFC 7386. `metadata.resourceVersion` inside the patch makes it conditional. */
+  async mergePatch(
+    namespace: string,
+    name: string,
+    patch: Readonly<Record<string, unknown>>,
+    options: WriteOptions = {},
+  ): Promise<T> {
+    return this.#patch(namespace, name, 'application/merge-patch+json', patch, options);
+  }
+
+  /** Server-side apply. */
+  async applyPatch(object: Draft<T>, options: ApplyOptions): Promise<T> {
+    const { namespace = '', name = '' } = object.metadata;
+    const path = this.path(namespace, name, options.subresource);
+    const query = { ...writeQuery(options), force: options.force === true ? true : undefined };
+    return this.#call('PATCH', path, query, this.#typed(object), 'application/apply-patch+yaml', options);
+  }
+
+  /** Resolves when the server accepted; the object may live on until its finalizers are gone. */
+  async delete(namespace: string, name: string, options: DeleteOptions = {}): Promise<void> {
+    const { preconditions, propagationPolicy, gracePeriodSeconds, dryRun } = options;
+    await this.#transport.request('DELETE', this.path(namespace, name), {
+      body: {
+        kind: 'DeleteOptions',
+        apiVersion: 'v1',
+        preconditions,
+        propagationPolicy,
+        gracePeriodSeconds,
+        dryRun: dryRun === true ? ['All'] : undefined,
+      },
+      ...callOptions(options),
+    });
+  }
+
+  /** The request path of the resource, of an object, or of its subresource. */
+  path(namespace: string, name?: string, subresource?: string): string {
+    const { group, version, plural, namespaced } = this.resource;
+    const root = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
+    const scope = namespaced && namespace !== '' ? `/namespaces/${encodeURIComponent(namespace)}` : '';
+    const object = name === undefined ? '' : `/${encodeURIComponent(name)}`;
+    return `${root}${scope}/${plural}${object}${subresource === undefined ? '' : `/${subresource}`}`;
+  }
+
+  async #patch(
+    namespace: string,
+    name: string,
+    contentType: string,
+    body: unknown,
+    options: WriteOptions,
+  ): Promise<T> {
+    const path = this.path(namespace, name, options.subresource);
+    return this.#call('PATCH', path, writeQuery(options), body, contentType, options);
+  }
+
+  async #call(
+    method: string,
+    path: string,
+    query: Query,
+    body: unknown,
+    contentType: string | undefined,
+    options: CallOptions,
+  ): Promise<T> {
+    const response = await this.#transport.request(method, path, {
+      query,
+      ...(body === undefined ? {} : { body }),
+      ...(contentType === undefined ? {} : { contentType }),
+      ...callOptions(options),
+    });
+    const object = this.#stamp(response.json());
+    if (object === undefined) {
+      throw new UnexpectedAnswer(`${method} ${path}: the answer is no ${this.resource.kind}`);
+    }
+    return object;
+  }
+
+  #typed(object: Draft<T>): Draft<T> {
+    return { ...object, apiVersion: apiVersionOf(this.resource), kind: this.resource.kind };
+  }
+
+  /** Objects inside lists carry no apiVersion and kind; ours always do. */
+  #stamp(value: unknown): T | undefined {
+    if (!isKubeObject(value) || !this.resource.isObject(value)) return undefined;
+    value.apiVersion ??= apiVersionOf(this.resource);
+    value.kind ??= this.resource.kind;
+    return value;
+  }
+}
+
+function callOptions({ signal, timeout }: CallOptions): CallOptions {
+  return { ...(signal === undefined ? {} : { signal }), ...(timeout === undefined ? {} : { timeout }) };
+}
+
+function writeQuery({ fieldManager, dryRun }: WriteOptions): Query {
+  return { fieldManager, dryRun: dryRun === true ? 'All' : undefined };
+}

@@ -1,0 +1,129 @@
+import type { EndpointSlice } from '../objects/endpoint-slice.ts';
+import type { Endpoints } from '../objects/endpoints.ts';
+import { isRecord } from '../objects/json.ts';
+import type { Lease } from '../objects/lease.ts';
+import type { KubeObject } from '../objects/meta.ts';
+import type { Namespace } from '../objects/namespace.ts';
+import type { IPAddress, ServiceCIDR } from '../objects/networking.ts';
+import type { Node } from '../objects/node.ts';
+import type { Pod } from '../objects/pod.ts';
+import type { Service } from '../objects/service.ts';
+
+/** A resource of the API and the type of its objects. */
+export interface ResourceType<T extends KubeObject = KubeObject> {
+  /** "" for the core group. */
+  readonly group: string;
+  readonly version: string;
+  readonly plural: string;
+  readonly kind: string;
+  readonly namespaced: boolean;
+  /** True for objects whose outer shape is T's. Anything else that a server sends is dropped and counted. */
+  readonly isObject: (object: KubeObject) => object is T;
+}
+
+/** True for an object with a name and metadata of the right outer shape: what every cache and queue relies on. */
+export function isKubeObject(value: unknown): value is KubeObject {
+  return isRecord(value) && isRecord(value['metadata']) && typeof value['metadata']['name'] === 'string';
+}
+
+/** True when the members are objects: `spec` and `status` are always there in what an API server sends. */
+function has(object: KubeObject, ...members: readonly string[]): boolean {
+  return members.every((member) => isRecord(Reflect.get(object, member)));
+}
+
+/** `services`, `endpointslices.discovery.k8s.io`: for logs and metrics. */
+export function resourceName(resource: ResourceType): string {
+  return resource.group === '' ? resource.plural : `${resource.plural}.${resource.group}`;
+}
+
+/** `v1`, `discovery.k8s.io/v1`. */
+export function apiVersionOf(resource: ResourceType): string {
+  return resource.group === '' ? resource.version : `${resource.group}/${resource.version}`;
+}
+
+export const services: ResourceType<Service> = {
+  group: '',
+  version: 'v1',
+  plural: 'services',
+  kind: 'Service',
+  namespaced: true,
+  isObject: (object): object is Service => has(object, 'spec', 'status'),
+};
+
+export const endpoints: ResourceType<Endpoints> = {
+  group: '',
+  version: 'v1',
+  plural: 'endpoints',
+  kind: 'Endpoints',
+  namespaced: true,
+  isObject: (object): object is Endpoints => {
+    const subsets: unknown = Reflect.get(object, 'subsets');
+    return subsets === undefined || Array.isArray(subsets);
+  },
+};
+
+export const endpointSlices: ResourceType<EndpointSlice> = {
+  group: 'discovery.k8s.io',
+  version: 'v1',
+  plural: 'endpointslices',
+  kind: 'EndpointSlice',
+  namespaced: true,
+  isObject: (object): object is EndpointSlice => {
+    const list: unknown = Reflect.get(object, 'endpoints');
+    return list === null || Array.isArray(list);
+  },
+};
+
+export const pods: ResourceType<Pod> = {
+  group: '',
+  version: 'v1',
+  plural: 'pods',
+  kind: 'Pod',
+  namespaced: true,
+  isObject: (object): object is Pod => has(object, 'spec', 'status'),
+};
+
+export const nodes: ResourceType<Node> = {
+  group: '',
+  version: 'v1',
+  plural: 'nodes',
+  kind: 'Node',
+  namespaced: false,
+  isObject: (object): object is Node => has(object, 'spec', 'status'),
+};
+
+export const namespaces: ResourceType<Namespace> = {
+  group: '',
+  version: 'v1',
+  plural: 'namespaces',
+  kind: 'Namespace',
+  namespaced: false,
+  isObject: (object): object is Namespace => has(object, 'spec', 'status'),
+};
+
+export const leases: ResourceType<Lease> = {
+  group: 'coordination.k8s.io',
+  version: 'v1',
+  plural: 'leases',
+  kind: 'Lease',
+  namespaced: true,
+  isObject: (object): object is Lease => has(object, 'spec'),
+};
+
+export const ipAddresses: ResourceType<IPAddress> = {
+  group: 'networking.k8s.io',
+  version: 'v1',
+  plural: 'ipaddresses',
+  kind: 'IPAddress',
+  namespaced: false,
+  isObject: (object): object is IPAddress => has(object, 'spec'),
+};
+
+export const serviceCIDRs: ResourceType<ServiceCIDR> = {
+  group: 'networking.k8s.io',
+  version: 'v1',
+  plural: 'servicecidrs',
+  kind: 'ServiceCIDR',
+  namespaced: false,
+  isObject: (object): object is ServiceCIDR => has(object, 'spec', 'status'),
+};

@@ -1,0 +1,107 @@
+/** How requests reach an API server: one implementation over HTTP (`http-transport.ts`), fakes in tests. */
+
+/** Query parameters; `undefined` members are left out. */
+export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
+
+/** Options of {@link Transport.request}. */
+export interface RequestOptions {
+  readonly query?: Query;
+  /** Sent as JSON. */
+  readonly body?: unknown;
+  /** Default `application/json`. */
+  readonly contentType?: string;
+  /** Lower-case names. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+  /** Milliseconds until the whole answer must be there; default 60,000. */
+  readonly timeout?: number;
+}
+
+/** Options of {@link Transport.stream}. */
+export interface StreamOptions {
+  readonly query?: Query;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+  /** Milliseconds until the headers must be there; default 30,000. The body has no deadline: watch it yourself. */
+  readonly timeout?: number;
+}
+
+/** A whole answer with a status below 400. */
+export interface ApiResponse {
+  readonly status: number;
+  /** Lower-case names. */
+  readonly headers: ResponseHeaders;
+  readonly bytes: Buffer;
+  /** The body as JSON. @throws {UnexpectedAnswer} when it is none. */
+  json(): unknown;
+}
+
+export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+/** An answer that goes on. Leaving the iteration early, or aborting the signal, closes the connection. */
+export interface ApiStream {
+  readonly headers: ResponseHeaders;
+  readonly chunks: AsyncIterable<Buffer>;
+}
+
+/** Speaks to one API server with one identity. */
+export interface Transport {
+  /** The server's URL without a trailing slash; for messages. */
+  readonly server: string;
+  /**
+   * Sends one request and reads the whole answer. Never retries: callers know what may be sent twice.
+   *
+   * @param path absolute, e.g. `/api/v1/services`; segments must be encoded already.
+   * @throws {StatusError} for an answer of 400 and above, parsed from its Status or made from its code.
+   * @throws {ConnectionError} when no whole answer came; a write may have happened or not.
+   */
+  request(method: string, path: string, options?: RequestOptions): Promise<ApiResponse>;
+  /** Opens a GET whose answer is read in pieces (a watch), outside of the pool of `request`. Throws as `request`. */
+  stream(path: string, options?: StreamOptions): Promise<ApiStream>;
+  /** Closes all connections; running requests fail. */
+  close(): Promise<void>;
+}
+
+/** No whole answer came: refused, reset, timed out, aborted, or broken TLS. `cause` has the reason. */
+export class ConnectionError extends Error {
+  override readonly name = 'ConnectionError';
+  /** A word for metrics and decisions: an errno (`ECONNREFUSED`), or `TIMEOUT`, `ABORTED`, `RESET`. */
+  readonly code: string;
+  constructor(code: string, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.code = code;
+  }
+}
+
+/** The server answered something that is not the Kubernetes API. */
+export class UnexpectedAnswer extends Error {
+  override readonly name = 'UnexpectedAnswer';
+}
+
+/** Where the API server is and who we are. */
+export type ClusterSource = KubeConfigSource | EndpointSource;
+
+/**
+ * By kubeconfig: file, exec plugin, OIDC, client certificate, proxy. Without a path: `$KUBECONFIG`, then
+ * `~/.kube/config`, then the Pod's service account.
+ */
+export interface KubeConfigSource {
+  readonly kind: 'kubeconfig';
+  readonly path?: string;
+  readonly context?: string;
+}
+
+/** Said directly, without client-node: what `up` uses for its own controllers. */
+export interface EndpointSource {
+  readonly kind: 'endpoint';
+  /** `https://127.0.0.1:6443` or `http://…`. */
+  readonly url: string;
+  /** PEM. Absent: the system's authorities. */
+  readonly ca?: string | Buffer;
+  readonly token?: string;
+  /** Read again every minute and after a 401: tokens of service accounts are rotated. */
+  readonly tokenFile?: string;
+  /** PEM of a client certificate and its key. */
+  readonly cert?: string | Buffer;
+  readonly key?: string | Buffer;
+}
