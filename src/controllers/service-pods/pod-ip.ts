@@ -1,0 +1,20 @@
+import { isIPv4 } from 'node:net';
+import { parseAddress } from '../../objects/address.ts';
+import type { IPFamily } from '../../objects/service.ts';
+
+/** An address as text in canonical form, and its family. */
+export interface CanonicalIP {
+  ip: string;
+  family: IPFamily;
+}
+
+/**
+ * Reads an address as Go's `ParseIPSloppy` does and gives it back as `net.IP.String` prints it: decimal fields with
+ * leading zeros are read, IPv6 is compressed, IPv4-mapped IPv6 is IPv4. Undefined for anything that is no address.
+ */
+export function canonicalIP(text: string): CanonicalIP | undefined {
+  // What nearly all Pods have needs no big numbers.
+  if (isIPv4(text)) return { ip: text, family: 'IPv4' };
+  const parsed = parseAddress(text);
+  return parsed === undefined ? undefined : { ip: parsed.canonical, family: parsed.family };
+}

@@ -1,0 +1,62 @@
+/**
+ * What the endpoints controllers read of a Pod (k8s.io/endpointslice/util, `controller_utils.go`). All functions are
+ * pure and accept the holes that a broken server leaves.
+ */
+import type { ObjectReference } from '../../objects/meta.ts';
+import type { Pod, PodCondition } from '../../objects/pod.ts';
+import type { Service } from '../../objects/service.ts';
+
+/** The Ready condition of a Pod, if it has one. */
+export function readyCondition(pod: Pod): PodCondition | undefined {
+  return pod.status.conditions?.find((condition) => condition.type === 'Ready');
+}
+
+/** True when the Ready condition is True. Readiness gates are the kubelet's matter: they end in that condition. */
+export function isPodReady(pod: Pod): boolean {
+  return readyCondition(pod)?.status === 'True';
+}
+
+/** True while a Pod waits for its deletion. */
+export function isPodTerminating(pod: Pod): boolean {
+  return pod.metadata.deletionTimestamp !== undefined;
+}
+
+/** True when a Pod may back a Service: not finished, and it has an address. */
+export function mayBackService(pod: Pod): boolean {
+  const { phase, podIP, podIPs } = pod.status;
+  if (phase === 'Succeeded' || phase === 'Failed') return false;
+  return (podIP !== undefined && podIP !== '') || (podIPs !== undefined && podIPs.length > 0);
+}
+
+/** The host name to publish: only with a subdomain that is the Service's name. */
+export function publishedHostname(pod: Pod, service: Service): string | undefined {
+  const { hostname, subdomain } = pod.spec;
+  return hostname !== undefined && hostname !== '' && subdomain === service.metadata.name
+    ? hostname
+    : undefined;
+}
+
+/** The reference to a Pod that an endpoint carries. */
+export function podReference(pod: Pod): ObjectReference {
+  const { namespace, name, uid } = pod.metadata;
+  return {
+    kind: 'Pod',
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(name === undefined ? {} : { name }),
+    ...(uid === undefined ? {} : { uid }),
+  };
+}
+
+/** False for headless Services, and for those to which no address was given yet. */
+export function hasClusterIP(service: Service): boolean {
+  const { clusterIP } = service.spec;
+  return clusterIP !== undefined && clusterIP !== '' && clusterIP !== 'None';
+}
+
+/** The selector of a Service whose endpoints a controller writes; undefined for all others. */
+export function managedSelector(service: Service): Readonly<Record<string, string>> | undefined {
+  const { type, selector } = service.spec;
+  if (type === 'ExternalName' || selector === undefined || Object.keys(selector).length === 0)
+    return undefined;
+  return selector;
+}

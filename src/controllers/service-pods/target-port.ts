@@ -1,0 +1,73 @@
+import type { Container, Pod } from '../../objects/pod.ts';
+import type { Service, ServicePort } from '../../objects/service.ts';
+
+/** A port of a Service as one Pod serves it. */
+export interface ResolvedPort {
+  /** The Service port's name, "" for the unnamed one. */
+  name: string;
+  protocol: string;
+  /** The number on the Pod. */
+  port: number;
+  appProtocol?: string;
+}
+
+/**
+ * The ports of a Service as a Pod serves them, in the Service's order. A named targetPort is looked up among the
+ * containers and then the restartable init containers, by name and protocol; a port that the Pod lacks is left out.
+ */
+export function resolvePorts(service: Service, pod: Pod): ResolvedPort[] {
+  const resolved: ResolvedPort[] = [];
+  for (const servicePort of service.spec.ports ?? []) {
+    const port = targetPortOf(servicePort, pod);
+    if (port === undefined) continue;
+    resolved.push({
+      name: servicePort.name ?? '',
+      protocol: servicePort.protocol ?? 'TCP',
+      port,
+      ...(servicePort.appProtocol === undefined ? {} : { appProtocol: servicePort.appProtocol }),
+    });
+  }
+  return resolved;
+}
+
+function targetPortOf(servicePort: ServicePort, pod: Pod): number | undefined {
+  const target = servicePort.targetPort ?? servicePort.port;
+  if (typeof target === 'number') return target;
+  const protocol = servicePort.protocol ?? 'TCP';
+  const sidecars = pod.spec.initContainers?.filter((container) => container.restartPolicy === 'Always');
+  return namedPort(pod.spec.containers, target, protocol) ?? namedPort(sidecars, target, protocol);
+}
+
+function namedPort(
+  containers: readonly Container[] | undefined,
+  name: string,
+  protocol: string,
+): number | undefined {
+  for (const container of containers ?? []) {
+    for (const port of container.ports ?? []) {
+      if (port.name === name && (port.protocol ?? 'TCP') === protocol) return port.containerPort;
+    }
+  }
+  return undefined;
+}
+
+/** One text per set of ports: two lists with the same ports in another order have the same key. */
+export function portsKey(
+  ports: readonly { name?: string; protocol?: string; port?: number; appProtocol?: string }[],
+): string {
+  if (ports.length === 1) {
+    const [only] = ports;
+    if (only !== undefined) return portKey(only);
+  }
+  return ports.map(portKey).sort().join('\n');
+}
+
+/** One text per port. Names and protocols hold no control characters, so tabs keep the parts apart. */
+export function portKey(port: {
+  name?: string;
+  protocol?: string;
+  port?: number;
+  appProtocol?: string;
+}): string {
+  return `${port.name ?? ''}\t${port.protocol ?? 'TCP'}\t${String(port.port ?? '')}\t${port.appProtocol ?? ''}`;
+}
