@@ -12,7 +12,7 @@ const ALL = 0xffff_ffff;
  *     full, level 1        [ 1 1 1 … 1 ] [ 1 · 1 … ] …     1: the word of level 0 below is full
  *     level 0         [11…1] [11…1] … [1·11…] [·11…] …     1: the offset is taken
  *
- * Bits beyond the end count as taken, so that no search for a free one needs to know where the end is.
+ * Bits beyond the end are set: no search for a free offset needs to know where the end is.
  */
 export class DenseBitmap implements Bitmap {
   readonly size: number;
@@ -37,8 +37,7 @@ export class DenseBitmap implements Bitmap {
     }
     this.#full = full;
     this.#used = used;
-    // The last word may be full of nothing but bits beyond the end.
-    if (size === 0) this.#words[0] = ALL;
+    if (size % 32 !== 0) raise(used, this.#words.length - 1, isUsed);
   }
 
   get count(): number {
@@ -56,8 +55,8 @@ export class DenseBitmap implements Bitmap {
     if (after === before) return false;
     this.#words[index] = after;
     this.#count++;
-    if (before === 0) raise(this.#used, index, (word) => word !== 0);
-    if (after === ALL) raise(this.#full, index, (word) => word === ALL);
+    if (before === 0) raise(this.#used, index, isUsed);
+    if (after === ALL) raise(this.#full, index, isFull);
     return true;
   }
 
@@ -68,8 +67,8 @@ export class DenseBitmap implements Bitmap {
     if (after === before) return false;
     this.#words[index] = after;
     this.#count--;
-    if (after === 0) lower(this.#used, index, (word) => word !== 0);
-    if (before === ALL) lower(this.#full, index, (word) => word === ALL);
+    if (after === 0) lower(this.#used, index, isUsed);
+    if (before === ALL) lower(this.#full, index, isFull);
     return true;
   }
 
@@ -81,6 +80,14 @@ export class DenseBitmap implements Bitmap {
     const found = search(this.#used, from, 0);
     return found < this.size ? found : -1;
   }
+}
+
+function isFull(word: number): boolean {
+  return word === ALL;
+}
+
+function isUsed(word: number): boolean {
+  return word !== 0;
 }
 
 /** Sets all bits from `start` on. */

@@ -41,7 +41,7 @@ export function parsePortRange(text: string): PortRange | undefined {
   if (match === null) return undefined;
   const first = Number(match[1]);
   const second = match[3] === undefined ? first : Number(match[3]);
-  const last = match[2] === '+' ? Math.min(first + second, 65535) : second;
+  const last = match[2] === '+' ? first + second : second;
   return first > 65535 || last > 65535 || last < first ? undefined : { first, last };
 }
 

@@ -101,33 +101,37 @@ export function formatV4(value: number): string {
 }
 
 const MAPPED_PREFIX = 0xffff_0000_0000n;
-const LOW_64 = 0xffff_ffff_ffff_ffffn;
 
 function formatV6(value: bigint): string {
-  if (value >> 32n === 0xffffn) return `::ffff:${formatV4(Number(value & 0xffff_ffffn))}`;
-  const hex = (value >> 64n).toString(16).padStart(16, '0') + (value & LOW_64).toString(16).padStart(16, '0');
-  const groups: string[] = [];
-  let longestStart = -1;
-  let longest = 1;
-  let run = 0;
-  for (let i = 0; i < 8; i++) {
-    const group = shortGroup(hex, i * 4);
-    groups.push(group);
-    run = group === '0' ? run + 1 : 0;
-    if (run > longest) {
-      longest = run;
-      longestStart = i - run + 1;
-    }
-  }
-  if (longestStart < 0) return groups.join(':');
-  return `${groups.slice(0, longestStart).join(':')}::${groups.slice(longestStart + longest).join(':')}`;
+  const word = (shift: bigint): number => Number(BigInt.asUintN(32, value >> shift));
+  return formatV6Words(word(96n), word(64n), word(32n), word(0n));
 }
 
-/** Four hex digits from `at` on, without leading zeros. */
-function shortGroup(hex: string, at: number): string {
-  let start = at;
-  while (start < at + 3 && hex.charCodeAt(start) === 0x30) start++;
-  return hex.slice(start, at + 4);
+/** {@link formatAddress} of an IPv6 address given as its four unsigned 32-bit words, most significant first. */
+export function formatV6Words(a: number, b: number, c: number, d: number): string {
+  if (a === 0 && b === 0 && c === 0xffff) return `::ffff:${formatV4(d)}`;
+  const groups = [a >>> 16, a & 0xffff, b >>> 16, b & 0xffff, c >>> 16, c & 0xffff, d >>> 16, d & 0xffff];
+  let zerosStart = 8;
+  let zeros = 1;
+  let run = 0;
+  for (let i = 0; i < 8; i++) {
+    run = groups[i] === 0 ? run + 1 : 0;
+    if (run > zeros) {
+      zeros = run;
+      zerosStart = i - run + 1;
+    }
+  }
+  let text = '';
+  for (let i = 0; i < 8; i++) {
+    if (i === zerosStart) {
+      text += '::';
+      i += zeros - 1;
+    } else {
+      if (i > 0 && i !== zerosStart + zeros) text += ':';
+      text += (groups[i] ?? 0).toString(16);
+    }
+  }
+  return text;
 }
 
 /** ipaddr.js would read `010.0.0.1` as octal and `1.2.3` as a short form: only four decimal fields get past here. */
@@ -171,8 +175,10 @@ function parseV6(text: string): ParsedAddress | undefined {
     plain = plain.slice(0, dotted) + tail.canonical;
   }
   if (!isIPv6(plain)) return undefined;
+  const words = ipaddr.IPv6.parse(plain).parts;
   let value = 0n;
-  for (const byte of ipaddr.IPv6.parse(plain).toByteArray()) value = (value << 8n) | BigInt(byte);
+  for (let i = 0; i < 8; i += 2)
+    value = (value << 32n) | BigInt((words[i] ?? 0) * 65536 + (words[i + 1] ?? 0));
   const ipv4Mapped = value >> 32n === 0xffffn;
   const family = ipv4Mapped ? 'IPv4' : 'IPv6';
   if (ipv4Mapped) value &= 0xffff_ffffn;
