@@ -1,7 +1,13 @@
 import { jsonEqual } from '../objects/json.ts';
 import type { ManagedFieldsEntry, ObjectMeta, OwnerReference } from '../objects/meta.ts';
 import { forbiddenField, invalid, required, tooLong, type FieldError } from './field-errors.ts';
-import { isDNS1123Label, isQualifiedName, isValidLabelValue, type NameRule } from './names.ts';
+import {
+  isDNS1123Label,
+  isQualifiedName,
+  isValidLabelValue,
+  nameIsPathSegment,
+  type NameRule,
+} from './names.ts';
 
 /** What a kind demands of its metadata. */
 export interface MetaRules {
@@ -21,24 +27,48 @@ const immutable = 'field is immutable';
 
 /**
  * The metadata of a new object, as the built-in kinds check it (`apis/core/validation` ValidateObjectMeta); the name
- * is generated already. kube-apiserver runs it again on an update, behind {@link validateObjectMetaUpdate}, for the
- * kinds whose update check ends in the create check.
+ * is generated already.
  */
 export function validateObjectMeta(meta: ObjectMeta, rules: MetaRules): FieldError[] {
-  const path = rules.path ?? 'metadata';
   const errors = validateCustomObjectMeta(meta, rules);
-  meta.finalizers?.forEach((finalizer, i) => {
-    if (!finalizer.includes('/') && !standardFinalizers.has(finalizer)) {
-      const detail = 'name is neither a standard finalizer name nor is it fully qualified';
-      errors.push(invalid(`${path}.finalizers[${i}]`, finalizer, detail));
-    }
-  });
+  pushFinalizerNameErrors(errors, meta.finalizers, rules.path ?? 'metadata');
+  return errors;
+}
+
+/** The metadata of a changed object, as the built-in kinds check it (`apis/core/validation` ValidateObjectMetaUpdate). */
+export function validateObjectMetaUpdate(meta: ObjectMeta, old: ObjectMeta, path = 'metadata'): FieldError[] {
+  const errors = validateCustomObjectMetaUpdate(meta, old, path);
+  pushFinalizerNameErrors(errors, meta.finalizers, path);
   return errors;
 }
 
 /**
- * The metadata rules that every kind has, custom resources included (`apimachinery/pkg/api/validation`
- * ValidateObjectMetaAccessor).
+ * What the request pipeline itself checks of every update, before the kind's `validateUpdate` (apiserver
+ * `rest/update.go` validateCommonFields). Kinds check most of it again: labels are reported three times in all,
+ * changed immutable fields twice.
+ */
+export function validateCommonFields(meta: ObjectMeta, old: ObjectMeta, namespaced: boolean): FieldError[] {
+  const errors = validateCustomObjectMeta(meta, { namespaced, nameRule: nameIsPathSegment });
+  errors.push(...validateCustomObjectMetaUpdate(meta, old));
+  return errors;
+}
+
+function pushFinalizerNameErrors(
+  errors: FieldError[],
+  finalizers: readonly string[] | undefined,
+  path: string,
+): void {
+  finalizers?.forEach((finalizer, i) => {
+    if (finalizer.includes('/') || standardFinalizers.has(finalizer)) return;
+    const detail = 'name is neither a standard finalizer name nor is it fully qualified';
+    errors.push(invalid(`${path}.finalizers[${i}]`, finalizer, detail));
+  });
+}
+
+/**
+ * The metadata rules that every new object has, custom resources included (`apimachinery/pkg/api/validation`
+ * ValidateObjectMetaAccessor). The pipeline runs it on a create behind `validateCreate`, with
+ * {@link nameIsPathSegment}.
  */
 export function validateCustomObjectMeta(meta: ObjectMeta, rules: MetaRules): FieldError[] {
   const path = rules.path ?? 'metadata';
@@ -73,11 +103,15 @@ export function validateCustomObjectMeta(meta: ObjectMeta, rules: MetaRules): Fi
 }
 
 /**
- * The metadata of a changed object against the stored one (ValidateObjectMetaAccessorUpdate). The pipeline calls it
- * for every kind and most kinds call it again, so its errors appear twice. That `resourceVersion` must be set is not
- * checked: the pipeline has filled it in or refused the request.
+ * The metadata rules of a changed object against the stored one, custom resources included
+ * (ValidateObjectMetaAccessorUpdate). That `resourceVersion` must be set is not checked: the pipeline has filled it
+ * in or refused the request.
  */
-export function validateObjectMetaUpdate(meta: ObjectMeta, old: ObjectMeta, path = 'metadata'): FieldError[] {
+export function validateCustomObjectMetaUpdate(
+  meta: ObjectMeta,
+  old: ObjectMeta,
+  path = 'metadata',
+): FieldError[] {
   const errors: FieldError[] = [];
   if (old.deletionTimestamp !== undefined && meta.finalizers !== undefined) {
     const before = new Set(old.finalizers);
