@@ -92,10 +92,20 @@ export interface Strategy<T extends KubeObject = KubeObject> {
    * `gracePeriodSeconds` of the delete. Kinds without this method are always removed at once (`CheckGracefulDelete`).
    */
   gracePeriodSeconds?(object: T, requested: number | undefined): number;
+  /** Kinds that are emptied by a controller before they go (Namespace). */
+  readonly termination?: Termination<T>;
   /** The strategy of `/status`, where the kind has one. */
   readonly status?: SubresourceStrategy<T>;
   /** Other subresources that write a part of the object, by name (`finalize`, `ephemeralcontainers`, `resize`). */
   readonly subresources?: ReadonlyMap<string, SubresourceStrategy<T>>;
+}
+
+/** How a kind is deleted whose content goes first: the first DELETE marks it, the last finalizer removes it. */
+export interface Termination<T extends KubeObject = KubeObject> {
+  /** Marks the object as terminating; `metadata.deletionTimestamp` is set by the caller. */
+  mark(object: T): void;
+  /** True when nothing is left to wait for: the object may be removed. */
+  finished(object: T): boolean;
 }
 
 /** The rules of a subresource that writes a part of the object (`/status`, namespaces' `/finalize`). */

@@ -1,0 +1,110 @@
+import type { KubeObject } from '../../objects/meta.ts';
+import { forbidden, notFound } from '../../objects/status-errors.ts';
+import type { Namespace } from '../../objects/namespace.ts';
+import type { UserInfo } from '../http/exchange.ts';
+import { objectKey, type Storage } from '../storage/storage.ts';
+import type { ServedResource } from './served-resource.ts';
+
+/** A write as admission sees it (`admission/v1` AdmissionRequest). */
+export interface AdmissionAttributes {
+  readonly operation: 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
+  readonly resource: ServedResource;
+  readonly subresource: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly object: KubeObject | undefined;
+  readonly oldObject: KubeObject | undefined;
+  readonly user: UserInfo;
+  readonly dryRun: boolean;
+  /** The options object (CreateOptions …) as JSON. */
+  readonly options?: Readonly<Record<string, unknown>>;
+}
+
+/** What an admission plugin may say besides refusing. */
+export interface AdmissionReply {
+  warn(text: string): void;
+}
+
+/** An admission plugin: throws a StatusError to refuse. */
+export interface AdmissionPlugin {
+  /** May replace the object; runs before allocation and validation. */
+  mutate?(attributes: AdmissionAttributes, reply: AdmissionReply): Promise<KubeObject | undefined>;
+  /** Runs after validation, before the store. */
+  validate?(attributes: AdmissionAttributes, reply: AdmissionReply): Promise<void>;
+  /** False when the plugin has nothing to say on the resource: no promise is made then. */
+  handles(attributes: AdmissionAttributes): boolean;
+}
+
+/** The chain of plugins, in order. */
+export class Admission {
+  readonly #plugins: AdmissionPlugin[];
+
+  constructor(plugins: readonly AdmissionPlugin[]) {
+    this.#plugins = [...plugins];
+  }
+
+  add(plugin: AdmissionPlugin): void {
+    this.#plugins.push(plugin);
+  }
+
+  /** True when a plugin wants to see the write: callers without one stay synchronous. */
+  handles(attributes: AdmissionAttributes): boolean {
+    return this.#plugins.some((plugin) => plugin.handles(attributes));
+  }
+
+  /** The object after all mutating plugins. */
+  async mutate(attributes: AdmissionAttributes, reply: AdmissionReply): Promise<KubeObject | undefined> {
+    let object = attributes.object;
+    for (const plugin of this.#plugins) {
+      if (plugin.mutate === undefined || !plugin.handles(attributes)) continue;
+      object = (await plugin.mutate({ ...attributes, object }, reply)) ?? object;
+    }
+    return object;
+  }
+
+  async validate(attributes: AdmissionAttributes, reply: AdmissionReply): Promise<void> {
+    for (const plugin of this.#plugins) {
+      if (plugin.validate !== undefined && plugin.handles(attributes)) await plugin.validate(attributes, reply);
+    }
+  }
+}
+
+/** Namespaces that cannot be deleted (`NamespaceLifecycle`). */
+const immortal = new Set(['default', 'kube-system', 'kube-public']);
+
+/**
+ * The NamespaceLifecycle plugin: nothing is created or updated in a namespace that does not exist, nothing is
+ * created in one that terminates, and the system's namespaces cannot be deleted.
+ *
+ * @throws {StatusError} 404 or 403
+ */
+export function checkNamespaceLifecycle(storage: Storage, attributes: AdmissionAttributes): void {
+  const { operation, resource, namespace, name, subresource } = attributes;
+  const { definition, groupResource } = resource;
+  if (definition.group === '' && definition.plural === 'namespaces') {
+    if (operation === 'DELETE' && immortal.has(name)) {
+      throw forbidden(groupResource, name, 'this namespace may not be deleted');
+    }
+    return;
+  }
+  if (!definition.namespaced || operation === 'DELETE' || namespace === '') return;
+  // Access reviews work in namespaces that do not exist.
+  if (definition.plural === 'localsubjectaccessreviews') return;
+  const stored = storage.getForUpdate(objectKey('', 'namespaces', '', namespace));
+  if (stored === undefined) throw notFound({ group: '', resource: 'namespaces' }, namespace);
+  if (operation !== 'CREATE' || subresource !== '' || !isTerminating(stored.object)) return;
+  throw forbidden(
+    groupResource,
+    name,
+    `unable to create new content in namespace ${namespace} because it is being terminated`,
+    [{ reason: 'NamespaceTerminating', message: `namespace ${namespace} is being terminated`, field: 'metadata.namespace' }],
+  );
+}
+
+function isTerminating(namespace: KubeObject): boolean {
+  return isNamespace(namespace) && namespace.status.phase === 'Terminating';
+}
+
+function isNamespace(object: KubeObject): object is Namespace {
+  return object.kind === 'Namespace' && 'status' in object;
+}

@@ -1,0 +1,159 @@
+import type { KubeObject } from '../../objects/meta.ts';
+import { alreadyExists, plainError } from '../../objects/status-errors.ts';
+import { StatusError } from '../../objects/status.ts';
+import { invalid, invalidObject } from '../../registry/field-errors.ts';
+import { type Reservation, type StrategyContext } from '../../registry/strategy.ts';
+import type { UserInfo } from '../http/exchange.ts';
+import { PreconditionError } from '../storage/storage.ts';
+import { type AdmissionAttributes, checkNamespaceLifecycle } from './admission.ts';
+import { commitWith, nothing } from './begin.ts';
+import { generateName } from './object-name.ts';
+import { keyOf, type ServedResource } from './served-resource.ts';
+import { type ServerCore, strategyContext } from './server-core.ts';
+import { fillSystemFields } from './system-fields.ts';
+
+/** An object on its way into the store. */
+export interface Creation {
+  /** Decoded, defaulted, with its namespace. Belongs to the callee. */
+  readonly object: KubeObject;
+  readonly namespace: string;
+  readonly subresource: string;
+  readonly user: UserInfo;
+  readonly dryRun: boolean;
+  warn(text: string): void;
+  /** Called with the object after mutating admission: records who manages its fields. */
+  track(object: KubeObject): void;
+}
+
+/** Tries for a free name from `generateName` (KEP 4420). */
+const maxNameTries = 8;
+
+/**
+ * Creates an object: admission, allocation, strategy, validation, store, in kube-apiserver's order (section 2.2 of
+ * service-semantics: allocation comes before validation).
+ *
+ * @returns the object as it is stored; for a dry run as it would be.
+ */
+export async function createObject(
+  core: ServerCore,
+  resource: ServedResource,
+  creation: Creation,
+): Promise<KubeObject> {
+  for (let attempt = 1; ; attempt++) {
+    const generated = (creation.object.metadata.name ?? '') === '' && (creation.object.metadata.generateName ?? '') !== '';
+    const last = !generated || attempt === maxNameTries;
+    try {
+      return await createOnce(core, resource, last ? creation : { ...creation, object: structuredClone(creation.object) });
+    } catch (error) {
+      if (last || !(error instanceof StatusError) || error.reason !== 'AlreadyExists') throw lastNameTried(error, generated);
+    }
+  }
+}
+
+function lastNameTried(error: unknown, generated: boolean): unknown {
+  if (!generated || !(error instanceof StatusError) || error.reason !== 'AlreadyExists') return error;
+  return new StatusError(409, 'AlreadyExists', `${error.message}, the server was not able to generate a unique name for the object`, {
+    details: { ...error.details, retryAfterSeconds: 1 },
+  });
+}
+
+async function createOnce(core: ServerCore, resource: ServedResource, creation: Creation): Promise<KubeObject> {
+  const { strategy } = resource.definition;
+  const { namespace, subresource, dryRun, user } = creation;
+  let { object } = creation;
+  const { metadata } = object;
+  const context = strategyContext(core, dryRun);
+  if ((metadata.name ?? '') === '' && (metadata.generateName ?? '') !== '') {
+    metadata.name = generateName(metadata.generateName ?? '', () => core.random());
+  }
+  const attributes: AdmissionAttributes = {
+    operation: 'CREATE',
+    resource,
+    subresource,
+    namespace,
+    name: metadata.name ?? '',
+    object,
+    oldObject: undefined,
+    user,
+    dryRun,
+  };
+  const reply = { warn: (text: string) => creation.warn(text) };
+  checkNamespaceLifecycle(core.storage, attributes);
+  const webhooks = core.admission.handles(attributes);
+  if (webhooks) object = (await core.admission.mutate(attributes, reply)) ?? object;
+  strategy.admitCreate?.(object, context);
+  creation.track(object);
+  fillSystemFields(core, object, context.now);
+  const reservation = strategy.beginCreate?.(object, context) ?? nothing;
+  try {
+    finishObject(resource, object, context, creation);
+    if (webhooks) await core.admission.validate({ ...attributes, object }, reply);
+    checkNoResourceVersion(object);
+    checkAbsent(core, resource, namespace, object);
+  } catch (error) {
+    reservation.rollback();
+    throw error;
+  }
+  if (dryRun) {
+    reservation.rollback();
+    return object;
+  }
+  return store(core, resource, namespace, object, reservation, context);
+}
+
+/** `rest.BeforeCreate`: the strategy's view, then all rules, then the name as a path segment. */
+function finishObject(resource: ServedResource, object: KubeObject, context: StrategyContext, creation: Creation): void {
+  const { strategy } = resource.definition;
+  strategy.prepareForCreate(object, context);
+  const name = object.metadata.name ?? '';
+  const subject = { ...resource.groupKind, name };
+  const errors = strategy.validateCreate(object, context);
+  if (errors.length > 0) throw invalidObject(subject, errors);
+  const segment = pathSegmentErrors(name);
+  if (segment.length > 0) {
+    throw invalidObject(subject, segment.map((detail) => invalid('metadata.name', name, detail)));
+  }
+  for (const warning of strategy.warningsOnCreate?.(object) ?? []) creation.warn(warning);
+}
+
+/** What a name may not be as part of a URL (`path.IsValidPathSegmentName`). */
+function pathSegmentErrors(name: string): string[] {
+  if (name === '.' || name === '..') return [`may not be '${name}'`];
+  return ['/', '%'].filter((char) => name.includes(char)).map((char) => `may not contain '${char}'`);
+}
+
+function checkNoResourceVersion(object: KubeObject): void {
+  const version = object.metadata.resourceVersion ?? '';
+  if (version !== '' && version !== '0') {
+    throw plainError('resourceVersion should not be set on objects to be created');
+  }
+}
+
+function checkAbsent(core: ServerCore, resource: ServedResource, namespace: string, object: KubeObject): void {
+  const name = object.metadata.name ?? '';
+  const present = core.storage.getForUpdate(keyOf(resource, namespace, name));
+  if (present !== undefined) throw taken(resource, name, present.object);
+}
+
+function taken(resource: ServedResource, name: string, present: KubeObject | undefined): StatusError {
+  return alreadyExists(resource.groupResource, name, present?.metadata.deletionTimestamp !== undefined);
+}
+
+async function store(
+  core: ServerCore,
+  resource: ServedResource,
+  namespace: string,
+  object: KubeObject,
+  reservation: Reservation,
+  context: StrategyContext,
+): Promise<KubeObject> {
+  const name = object.metadata.name ?? '';
+  const key = keyOf(resource, namespace, name);
+  try {
+    const stored = await commitWith(core, reservation, { key, expect: 'absent', object }, context);
+    return stored?.object ?? object;
+  } catch (error) {
+    if (error instanceof PreconditionError && error.key === key) throw taken(resource, name, error.present?.object);
+    throw error;
+  }
+}

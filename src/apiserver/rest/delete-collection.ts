@@ -1,0 +1,42 @@
+import { StatusError } from '../../objects/status.ts';
+import type { ApiRequest, Reply } from '../http/exchange.ts';
+import type { DeleteOptions } from './delete-options.ts';
+import { deleteObject } from './delete.ts';
+import { type Listed, listObjects } from './list.ts';
+import type { ListOptions } from './list-options.ts';
+import type { Selection } from './selection.ts';
+import type { ServedResource } from './served-resource.ts';
+import type { ServerCore } from './server-core.ts';
+
+/**
+ * Deletes what a list shows, each object as a delete of its own (`Store.DeleteCollection`): not atomic, and an
+ * object that is gone already is no error.
+ *
+ * @returns the list as it was before.
+ */
+export async function deleteCollection(
+  core: ServerCore,
+  resource: ServedResource,
+  request: ApiRequest,
+  reply: Reply,
+  options: ListOptions,
+  selection: Selection,
+  deletion: DeleteOptions,
+): Promise<Listed> {
+  const { namespace } = request.info;
+  const listed = await listObjects(core, resource, namespace, options, selection, request.signal);
+  for (const { object } of listed.items) {
+    try {
+      await deleteObject(core, resource, {
+        namespace: object.metadata.namespace ?? namespace,
+        name: object.metadata.name ?? '',
+        user: request.user,
+        options: deletion,
+        warn: (text) => reply.warn(text),
+      });
+    } catch (error) {
+      if (!(error instanceof StatusError) || error.reason !== 'NotFound') throw error;
+    }
+  }
+  return listed;
+}

@@ -1,0 +1,221 @@
+import type { KubeObject } from '../../objects/meta.ts';
+import { conflict, notFound } from '../../objects/status-errors.ts';
+import type { Strategy } from '../../registry/strategy.ts';
+import type { UserInfo } from '../http/exchange.ts';
+import { PreconditionError, type StoredObject } from '../storage/storage.ts';
+import { type AdmissionAttributes, checkNamespaceLifecycle } from './admission.ts';
+import { commitWith, nothing } from './begin.ts';
+import type { DeleteOptions } from './delete-options.ts';
+import { keyOf, type ServedResource } from './served-resource.ts';
+import { type ServerCore, strategyContext, timestamp } from './server-core.ts';
+
+export interface Deletion {
+  readonly namespace: string;
+  readonly name: string;
+  readonly user: UserInfo;
+  readonly options: DeleteOptions;
+  warn(text: string): void;
+}
+
+export interface Deleted {
+  /** The object as it was removed, or as it waits for its finalizers or its grace period. */
+  readonly object: KubeObject;
+  /** False when the object is still there. */
+  readonly removed: boolean;
+}
+
+/**
+ * Deletes an object (`Store.Delete`): preconditions, admission, graceful deletion, garbage-collection finalizers;
+ * an object that waits for something stays with a deletionTimestamp.
+ *
+ * @throws {StatusError}
+ */
+export async function deleteObject(core: ServerCore, resource: ServedResource, deletion: Deletion): Promise<Deleted> {
+  for (;;) {
+    try {
+      return await deleteOnce(core, resource, deletion);
+    } catch (error) {
+      if (!(error instanceof PreconditionError)) throw error;
+    }
+  }
+}
+
+async function deleteOnce(core: ServerCore, resource: ServedResource, deletion: Deletion): Promise<Deleted> {
+  const { namespace, name, options } = deletion;
+  const live = core.storage.getForUpdate(keyOf(resource, namespace, name));
+  const attributes: AdmissionAttributes = {
+    operation: 'DELETE',
+    resource,
+    subresource: '',
+    namespace,
+    name,
+    object: undefined,
+    oldObject: live?.object,
+    user: deletion.user,
+    dryRun: options.dryRun,
+  };
+  checkNamespaceLifecycle(core.storage, attributes);
+  if (live === undefined) throw notFound(resource.groupResource, name);
+  checkPreconditions(resource, live.object, name, options);
+  if (core.admission.handles(attributes)) {
+    await core.admission.validate(attributes, { warn: (text) => deletion.warn(text) });
+  }
+  const now = core.now();
+  const next = markForDeletion(resource.definition.strategy, live.object, options, now);
+  if (next === 'pending') return { object: live.object, removed: false };
+  if (next !== undefined) {
+    const removable = isRemovable(resource.definition.strategy, next);
+    if (options.dryRun) return { object: next, removed: removable };
+    const [marked] = await core.storage.commit([{ key: live.key, expect: live.revision, object: next }]);
+    if (!removable || marked === undefined) return { object: marked?.object ?? next, removed: false };
+    return removeNow(core, resource, marked, false);
+  }
+  return removeNow(core, resource, live, options.dryRun);
+}
+
+/** @throws {StatusError} 409 naming the Kind, as `rest.BeforeDelete` does. */
+function checkPreconditions(resource: ServedResource, object: KubeObject, name: string, options: DeleteOptions): void {
+  const { uid, resourceVersion } = options.preconditions;
+  const subject = { group: resource.groupKind.group, resource: resource.groupKind.kind };
+  const { metadata } = object;
+  if (uid !== undefined && uid !== metadata.uid) {
+    throw conflict(
+      subject,
+      name,
+      `the UID in the precondition (${uid}) does not match the UID in record (${metadata.uid ?? ''}). ` +
+        'The object might have been deleted and then recreated',
+    );
+  }
+  if (resourceVersion !== undefined && resourceVersion !== metadata.resourceVersion) {
+    throw conflict(
+      subject,
+      name,
+      `the ResourceVersion in the precondition (${resourceVersion}) does not match the ResourceVersion in record ` +
+        `(${metadata.resourceVersion ?? ''}). The object might have been modified`,
+    );
+  }
+}
+
+/**
+ * The object as it must be stored before it can go: with a deletionTimestamp and the finalizers of the garbage
+ * collector. Undefined when it can be removed as it is; `pending` when its deletion is under way and nothing about
+ * it changes.
+ */
+function markForDeletion(
+  strategy: Strategy,
+  live: KubeObject,
+  options: DeleteOptions,
+  now: number,
+): KubeObject | 'pending' | undefined {
+  const object: KubeObject = { ...live, metadata: { ...live.metadata } };
+  const { metadata } = object;
+  const finalizers = garbageCollectionFinalizers(metadata.finalizers ?? [], options);
+  const sameFinalizers = sameSet(finalizers, metadata.finalizers ?? []);
+  if (!sameFinalizers) {
+    if (finalizers.length === 0) delete metadata.finalizers;
+    else metadata.finalizers = finalizers;
+  }
+  if (strategy.termination !== undefined) {
+    return markTerminating(strategy, object, sameFinalizers, now);
+  }
+  if (strategy.gracePeriodSeconds !== undefined) {
+    const graceful = markGraceful(strategy.gracePeriodSeconds(live, options.gracePeriodSeconds), object, options, now);
+    if (graceful === 'pending' && sameFinalizers) return 'pending';
+    return object;
+  }
+  if (finalizers.length === 0 && sameFinalizers) return undefined;
+  if (finalizers.length > 0) {
+    if (metadata.deletionTimestamp !== undefined && sameFinalizers) return 'pending';
+    if (metadata.deletionGracePeriodSeconds === undefined && metadata.generation !== undefined) metadata.generation++;
+    metadata.deletionTimestamp ??= timestamp(now);
+    metadata.deletionGracePeriodSeconds = 0;
+  }
+  return object;
+}
+
+function markTerminating(
+  strategy: Strategy,
+  object: KubeObject,
+  sameFinalizers: boolean,
+  now: number,
+): KubeObject | 'pending' | undefined {
+  const { metadata } = object;
+  if (metadata.deletionTimestamp !== undefined) {
+    if (strategy.termination?.finished(object) === true && (metadata.finalizers ?? []).length === 0) return undefined;
+    return sameFinalizers ? 'pending' : object;
+  }
+  metadata.deletionTimestamp = timestamp(now);
+  strategy.termination?.mark(object);
+  return object;
+}
+
+/** `rest.BeforeDelete`: the first delete starts the grace period, a later one may only shorten it. */
+function markGraceful(
+  seconds: number,
+  object: KubeObject,
+  options: DeleteOptions,
+  now: number,
+): 'changed' | 'pending' {
+  const { metadata } = object;
+  if (metadata.deletionTimestamp !== undefined) {
+    const running = metadata.deletionGracePeriodSeconds;
+    if (running === undefined || running === 0) return 'pending';
+    if (options.gracePeriodSeconds === undefined || seconds >= running) return 'pending';
+    const started = Date.parse(metadata.deletionTimestamp) - running * 1000;
+    metadata.deletionTimestamp = timestamp(started + seconds * 1000);
+    metadata.deletionGracePeriodSeconds = seconds;
+    return 'changed';
+  }
+  metadata.deletionTimestamp = timestamp(now + seconds * 1000);
+  metadata.deletionGracePeriodSeconds = seconds;
+  if (metadata.generation !== undefined && metadata.generation > 0) metadata.generation++;
+  return 'changed';
+}
+
+const orphan = 'orphan';
+const foreground = 'foregroundDeletion';
+
+/** The finalizers after `propagationPolicy` has spoken (`deletionFinalizersForGarbageCollection`). */
+function garbageCollectionFinalizers(present: readonly string[], options: DeleteOptions): string[] {
+  const kept = present.filter((finalizer) => finalizer !== orphan && finalizer !== foreground);
+  const policy =
+    options.orphanDependents === undefined
+      ? options.propagationPolicy
+      : options.orphanDependents
+        ? 'Orphan'
+        : 'Background';
+  if (policy === 'Orphan') return [...kept, orphan];
+  if (policy === 'Foreground') return [...kept, foreground];
+  if (policy === 'Background') return kept;
+  if (present.includes(orphan)) return [...kept, orphan];
+  if (present.includes(foreground)) return [...kept, foreground];
+  return kept;
+}
+
+function sameSet(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((item) => b.includes(item));
+}
+
+/** True when nothing keeps a marked object: no finalizer, no grace period, no content. */
+function isRemovable(strategy: Strategy, object: KubeObject): boolean {
+  if ((object.metadata.finalizers ?? []).length > 0) return false;
+  if (strategy.termination !== undefined) return false;
+  return (object.metadata.deletionGracePeriodSeconds ?? 0) === 0;
+}
+
+async function removeNow(
+  core: ServerCore,
+  resource: ServedResource,
+  live: StoredObject,
+  dryRun: boolean,
+): Promise<Deleted> {
+  const context = strategyContext(core, dryRun);
+  const reservation = resource.definition.strategy.beginDelete?.(live.object, context) ?? nothing;
+  if (dryRun) {
+    reservation.rollback();
+    return { object: live.object, removed: true };
+  }
+  const write = { key: live.key, expect: live.revision, object: undefined };
+  const removed = await commitWith(core, reservation, write, context);
+  return { object: removed?.object ?? live.object, removed: true };
+}

@@ -1,0 +1,89 @@
+import { methodNotAllowed, resourceNotFound } from '../../objects/status-errors.ts';
+import type { Handler, RequestInfo } from '../http/exchange.ts';
+import {
+  handleCreate,
+  handleDelete,
+  handleDeleteCollection,
+  handleGet,
+  handleList,
+  handlePatch,
+  handleUpdate,
+  handleWatch,
+  type ResourceHandler,
+} from './handlers.ts';
+import { checkRequestTimeout } from './list-options.ts';
+import type { ServedResource } from './served-resource.ts';
+import type { ServerCore } from './server-core.ts';
+
+/** What serves a subresource that is no part of the object (`services/proxy`, `pods/binding`, `deployments/scale`). */
+export type SubresourceHandlers = ReadonlyMap<string, ResourceHandler>;
+
+/** Serves every request below a known group version. `subresources` are keyed `<group>/<plural>/<subresource>`. */
+export function restHandler(core: ServerCore, subresources: SubresourceHandlers): Handler {
+  return async (request, reply) => {
+    const { info } = request;
+    const resource = core.resources.find(info.group, info.version, info.resource);
+    if (resource === undefined) throw resourceNotFound();
+    checkRequestTimeout(request.query);
+    const { deprecationWarning } = resource.definition;
+    if (deprecationWarning !== undefined) reply.warn(deprecationWarning);
+    const handler = handlerOf(resource, request.method, info, subresources);
+    await handler(core, resource, request, reply);
+  };
+}
+
+/** @throws {StatusError} 404 for an unknown subresource, 405 for a verb that the resource lacks. */
+function handlerOf(
+  resource: ServedResource,
+  method: string,
+  info: RequestInfo,
+  subresources: SubresourceHandlers,
+): ResourceHandler {
+  const { definition } = resource;
+  if (info.subresource !== '') {
+    const special = subresources.get(`${definition.group}/${definition.plural}/${info.subresource}`);
+    if (special !== undefined) return special;
+    if (info.rest.length > 0 || !hasPart(resource, info.subresource)) throw resourceNotFound();
+    return choose(partHandlers(info.subresource), method);
+  }
+  const needsNamespace = definition.namespaced && info.namespace === '';
+  const collection = info.verb === 'list' || info.verb === 'watch' || info.name === '';
+  if (!collection) return choose(withVerbs(objectHandlers, definition.verbs), method);
+  const handlers = withVerbs(info.verb === 'watch' ? watchHandlers : collectionHandlers, definition.verbs);
+  return choose(needsNamespace ? handlers.filter(([name]) => name === 'GET') : handlers, method);
+}
+
+type MethodHandler = readonly [method: string, verb: string, handler: ResourceHandler];
+
+const objectHandlers: readonly MethodHandler[] = [
+  ['GET', 'get', handleGet],
+  ['PUT', 'update', handleUpdate],
+  ['PATCH', 'patch', handlePatch],
+  ['DELETE', 'delete', handleDelete],
+];
+const collectionHandlers: readonly MethodHandler[] = [
+  ['GET', 'list', handleList],
+  ['POST', 'create', handleCreate],
+  ['DELETE', 'deletecollection', handleDeleteCollection],
+];
+const watchHandlers: readonly MethodHandler[] = [['GET', 'watch', handleWatch]];
+
+function partHandlers(subresource: string): readonly MethodHandler[] {
+  if (subresource === 'finalize') return [['PUT', 'update', handleUpdate]];
+  return objectHandlers.filter(([method]) => method !== 'DELETE');
+}
+
+function withVerbs(handlers: readonly MethodHandler[], verbs: readonly string[]): readonly MethodHandler[] {
+  return handlers.filter(([, verb]) => verbs.includes(verb));
+}
+
+function hasPart(resource: ServedResource, subresource: string): boolean {
+  const { strategy } = resource.definition;
+  return subresource === 'status' ? strategy.status !== undefined : strategy.subresources?.has(subresource) === true;
+}
+
+function choose(handlers: readonly MethodHandler[], method: string): ResourceHandler {
+  const found = handlers.find(([name]) => name === method);
+  if (found === undefined) throw methodNotAllowed(handlers.map(([name]) => name));
+  return found[2];
+}

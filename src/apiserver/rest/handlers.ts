@@ -1,0 +1,265 @@
+/** One function per verb: reads options and body, calls the verb, writes the answer. */
+import { selectableBody } from './request-body.ts';
+import { notFound } from '../../objects/status-errors.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import { applyObject } from '../apply/apply.ts';
+import { managerName } from '../apply/manager-name.ts';
+import { trackUpdate } from '../apply/track-update.ts';
+import type { ApiRequest, Reply } from '../http/exchange.ts';
+import { bodyMediaType, patchType } from '../http/media-types.ts';
+import { patchObject } from '../patch/patch.ts';
+import { decodeBody, type ExpectedKind } from '../schema/decode-body.ts';
+import { createObject } from './create.ts';
+import { deleteCollection } from './delete-collection.ts';
+import { deleteObject } from './delete.ts';
+import { deleteOptions } from './delete-options.ts';
+import { listObjects } from './list.ts';
+import { listOptions, parseResourceVersion } from './list-options.ts';
+import { matchName, matchNamespace } from './object-name.ts';
+import { outputOf, sendList, sendObject, sendStatus, sendStored } from './output.ts';
+import { waitForRevision } from './read.ts';
+import { selectionOf } from './selection.ts';
+import { keyOf, type ServedResource } from './served-resource.ts';
+import { type ServerCore, timestamp } from './server-core.ts';
+import { dedupOwnerReferences } from './system-fields.ts';
+import { updateObject } from './update.ts';
+import { watchObjects } from './watch.ts';
+import { writeOptions } from './write-options.ts';
+
+/** Serves one request for a resource that exists and has the verb. */
+export type ResourceHandler = (
+  core: ServerCore,
+  resource: ServedResource,
+  request: ApiRequest,
+  reply: Reply,
+) => Promise<void>;
+
+export const handleGet: ResourceHandler = async (core, resource, request, reply) => {
+  const output = outputOf(request, resource, 'object');
+  const { namespace, name } = request.info;
+  const revision = parseResourceVersion(request.query.get('resourceVersion') ?? '');
+  if (revision > 0) await waitForRevision(core, revision, request.signal);
+  const stored = core.storage.get(keyOf(resource, namespace, name));
+  if (stored === undefined) throw notFound(resource.groupResource, name);
+  sendStored(reply, output, resource, stored, core.now());
+};
+
+export const handleList: ResourceHandler = async (core, resource, request, reply) => {
+  const output = outputOf(request, resource, 'collection');
+  const options = listOptions(request.query, false);
+  const selection = selectionOf(resource, options, request.info.name);
+  const { items, metadata } = await listObjects(core, resource, request.info.namespace, options, selection, request.signal);
+  sendList(reply, output, resource, items, metadata, core.now());
+};
+
+export const handleWatch: ResourceHandler = async (core, resource, request, reply) => {
+  const output = outputOf(request, resource, 'watch');
+  const options = listOptions(request.query, true);
+  const selection = selectionOf(resource, options, request.info.name);
+  const { namespace } = request.info;
+  await watchObjects(core, request, reply, { resource, namespace, options, selection, output });
+};
+
+export const handleCreate: ResourceHandler = async (core, resource, request, reply) => {
+  const output = outputOf(request, resource, 'object');
+  const mediaType = bodyMediaType(request.headers['content-type']);
+  const bytes = await request.body();
+  const options = writeOptions(request, 'CreateOptions');
+  const { object, warnings } = decodeBody({
+    bytes,
+    contentType: mediaType,
+    expected: expectedKind(resource),
+    fieldValidation: options.fieldValidation,
+  });
+  for (const warning of warnings) reply.warn(warning);
+  const { namespace, subresource } = request.info;
+  matchNamespace(object, resource.definition.namespaced ? namespace : '');
+  const repeated = dedupOwnerReferences(object);
+  if (repeated !== undefined) reply.warn(repeated);
+  const created = await createObject(core, resource, {
+    object: storedForm(resource, object),
+    namespace,
+    subresource,
+    user: request.user,
+    dryRun: options.dryRun,
+    warn: (text) => reply.warn(text),
+    track: tracker(core, resource, request, options.fieldManager),
+  });
+  sendObject(reply, 201, output, resource, created, core.now());
+};
+
+export const handleUpdate: ResourceHandler = async (core, resource, request, reply) => {
+  const output = outputOf(request, resource, 'object');
+  const mediaType = bodyMediaType(request.headers['content-type']);
+  const bytes = await request.body();
+  const options = writeOptions(request, 'UpdateOptions');
+  const { namespace, name, subresource } = request.info;
+  const decode = (): KubeObject => {
+    const { object, warnings } = decodeBody({
+      bytes,
+      contentType: mediaType,
+      expected: expectedKind(resource),
+      fieldValidation: options.fieldValidation,
+    });
+    if (first === undefined) for (const warning of warnings) reply.warn(warning);
+    matchNamespace(object, resource.definition.namespaced ? namespace : '');
+    matchName(object, name);
+    return storedForm(resource, object);
+  };
+  let first: KubeObject | undefined;
+  first = decode();
+  const uid = first.metadata.uid ?? '';
+  const updated = await updateObject(core, resource, {
+    namespace,
+    name,
+    subresource,
+    user: request.user,
+    dryRun: options.dryRun,
+    forceAllowCreate: false,
+    uid,
+    warn: (text) => reply.warn(text),
+    produce: () => {
+      const object = first ?? decode();
+      first = undefined;
+      return object;
+    },
+    track: tracker(core, resource, request, options.fieldManager),
+  });
+  sendObject(reply, updated.created ? 201 : 200, output, resource, updated.object, core.now());
+};
+
+export const handlePatch: ResourceHandler = async (core, resource, request, reply) => {
+  const output = outputOf(request, resource, 'object');
+  const type = patchType(request.headers['content-type'], resource.custom);
+  const bytes = await request.body();
+  const options = writeOptions(request, 'PatchOptions', type === 'apply');
+  const { namespace, name, subresource } = request.info;
+  const expected = expectedKind(resource);
+  const { fieldValidation } = options;
+  let warned = false;
+  const produce = (live: KubeObject | undefined): KubeObject => {
+    const base = servedForm(resource, live ?? emptyObject(resource, namespace, name));
+    const { object, warnings } =
+      type === 'apply'
+        ? applyObject({
+            bytes,
+            live: base,
+            expected,
+            fieldValidation,
+            manager: options.fieldManager,
+            force: options.force,
+            subresource,
+            now: timestamp(core.now()),
+            hasStatus: resource.definition.strategy.status !== undefined,
+            setDefaults: (next) => resource.definition.strategy.setDefaults(next),
+          })
+        : patchObject({ type, bytes, live: base, expected, fieldValidation });
+    if (!warned) for (const warning of warnings) reply.warn(warning);
+    warned = true;
+    matchNamespace(object, resource.definition.namespaced ? namespace : '');
+    matchName(object, name);
+    return storedForm(resource, object);
+  };
+  const updated = await updateObject(core, resource, {
+    namespace,
+    name,
+    subresource,
+    user: request.user,
+    dryRun: options.dryRun,
+    forceAllowCreate: type === 'apply',
+    uid: '',
+    warn: (text) => reply.warn(text),
+    produce,
+    track: type === 'apply' ? () => undefined : tracker(core, resource, request, options.fieldManager),
+  });
+  sendObject(reply, updated.created ? 201 : 200, output, resource, updated.object, core.now());
+};
+
+export const handleDelete: ResourceHandler = async (core, resource, request, reply) => {
+  const output = outputOf(request, resource, 'object');
+  const options = deleteOptions(await selectableBody(request), request.query);
+  const { namespace, name } = request.info;
+  const { definition } = resource;
+  const { object, removed } = await deleteObject(core, resource, {
+    namespace,
+    name,
+    user: request.user,
+    options,
+    warn: (text) => reply.warn(text),
+  });
+  const accepted = !removed && options.orphanDependents === false ? 202 : 200;
+  if (definition.strategy.deleteReturnsObject || !removed) {
+    sendObject(reply, accepted, output, resource, object, core.now());
+    return;
+  }
+  sendStatus(reply, output, {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Success',
+    details: {
+      name,
+      ...(definition.group === '' ? {} : { group: definition.group }),
+      kind: definition.plural,
+      ...(object.metadata.uid === undefined ? {} : { uid: object.metadata.uid }),
+    },
+  });
+};
+
+export const handleDeleteCollection: ResourceHandler = async (core, resource, request, reply) => {
+  const output = outputOf(request, resource, 'object');
+  const options = listOptions(request.query, false);
+  const selection = selectionOf(resource, options, request.info.name);
+  const deletion = deleteOptions(await selectableBody(request), request.query);
+  const { items, metadata } = await deleteCollection(core, resource, request, reply, options, selection, deletion);
+  sendList(reply, output, resource, items, metadata, core.now());
+};
+
+function expectedKind(resource: ServedResource): ExpectedKind {
+  const { group, version, kind } = resource.definition;
+  return { group, version, kind, schema: resource.schema, ...(resource.custom ? { custom: true } : {}) };
+}
+
+function emptyObject(resource: ServedResource, namespace: string, name: string): KubeObject {
+  const { kind, namespaced } = resource.definition;
+  return {
+    kind,
+    apiVersion: resource.apiVersion,
+    metadata: { name, ...(namespaced && namespace !== '' ? { namespace } : {}) },
+  };
+}
+
+/** The decoded object as it is stored, with its defaults. */
+function storedForm(resource: ServedResource, object: KubeObject): KubeObject {
+  const stored = resource.shared === undefined ? object : resource.shared.toStored(object);
+  resource.definition.strategy.setDefaults(stored);
+  return stored;
+}
+
+function servedForm(resource: ServedResource, object: KubeObject): KubeObject {
+  return resource.shared === undefined ? object : resource.shared.fromStored(object);
+}
+
+/** Records the request's manager as the owner of the fields that it changes. */
+function tracker(
+  core: ServerCore,
+  resource: ServedResource,
+  request: ApiRequest,
+  fieldManager: string,
+): (object: KubeObject, live?: KubeObject) => void {
+  return (object, live) => {
+    const managedFields = trackUpdate({
+      schema: resource.schema,
+      live,
+      next: object,
+      manager: managerName(fieldManager === '' ? null : fieldManager, request.headers['user-agent']),
+      subresource: request.info.subresource,
+      apiVersion: resource.apiVersion,
+      now: timestamp(core.now()),
+      hasStatus: resource.definition.strategy.status !== undefined,
+    });
+    if (managedFields === undefined) delete object.metadata.managedFields;
+    else object.metadata.managedFields = managedFields;
+  };
+}
+

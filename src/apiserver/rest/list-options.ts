@@ -1,0 +1,139 @@
+import { badRequest, plainError } from '../../objects/status-errors.ts';
+import type { FieldError } from '../../registry/field-errors.ts';
+import { forbiddenField, invalidObject, notSupported } from '../../registry/field-errors.ts';
+import { booleanParameter, integerParameter, textParameter } from './query.ts';
+
+/** ListOptions (meta/v1) of a list or watch, checked except for the selectors, which the caller parses. */
+export interface ListOptions {
+  readonly labelSelector: string;
+  readonly fieldSelector: string;
+  readonly allowWatchBookmarks: boolean;
+  readonly resourceVersion: string;
+  readonly resourceVersionMatch: string;
+  readonly timeoutSeconds: number | undefined;
+  /** 0 or less means no limit. */
+  readonly limit: number;
+  readonly continueToken: string;
+  readonly sendInitialEvents: boolean | undefined;
+}
+
+/**
+ * Reads the options of a list (`watch` false) or a watch.
+ * @throws {StatusError} 400 for numbers that are none, 422 for combinations that are refused.
+ */
+export function listOptions(query: URLSearchParams, watch: boolean): ListOptions {
+  const plain: ListOptions = {
+    labelSelector: textParameter(query, 'labelSelector'),
+    fieldSelector: textParameter(query, 'fieldSelector'),
+    allowWatchBookmarks: booleanParameter(query, 'allowWatchBookmarks') ?? false,
+    resourceVersion: textParameter(query, 'resourceVersion'),
+    resourceVersionMatch: textParameter(query, 'resourceVersionMatch'),
+    timeoutSeconds: integerParameter(query, 'timeoutSeconds'),
+    limit: integerParameter(query, 'limit') ?? 0,
+    continueToken: textParameter(query, 'continue'),
+    sendInitialEvents: booleanParameter(query, 'sendInitialEvents'),
+  };
+  const options = watch ? watchDefaults(plain) : plain;
+  const errors = watch ? watchErrors(options) : listErrors(options);
+  if (errors.length > 0) throw invalidObject({ group: 'meta.k8s.io', kind: 'ListOptions', name: '' }, errors);
+  return options;
+}
+
+/** A watch from any state sends that state first (`SetListOptionsDefaults`, WatchList on). */
+function watchDefaults(options: ListOptions): ListOptions {
+  const { resourceVersion, resourceVersionMatch, sendInitialEvents } = options;
+  if (sendInitialEvents !== undefined || resourceVersionMatch !== '') return options;
+  if (resourceVersion !== '' && resourceVersion !== '0') return options;
+  return { ...options, sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' };
+}
+
+const matches = ['Exact', 'NotOlderThan', ''];
+
+/** `validateListOptions` of apimachinery `internalversion/validation`. */
+function listErrors(options: ListOptions): FieldError[] {
+  const errors: FieldError[] = [];
+  const match = options.resourceVersionMatch;
+  if (match !== '') {
+    if (options.resourceVersion === '') {
+      errors.push(
+        forbiddenField('resourceVersionMatch', 'resourceVersionMatch is forbidden unless resourceVersion is provided'),
+      );
+    }
+    errors.push(...matchErrors(options));
+    if (match === 'Exact' && options.resourceVersion === '0') {
+      errors.push(
+        forbiddenField('resourceVersionMatch', 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'),
+      );
+    }
+  }
+  if (options.sendInitialEvents !== undefined) {
+    errors.push(forbiddenField('sendInitialEvents', 'sendInitialEvents is forbidden for list'));
+  }
+  return errors;
+}
+
+function matchErrors(options: ListOptions): FieldError[] {
+  const errors: FieldError[] = [];
+  if (options.continueToken !== '') {
+    errors.push(
+      forbiddenField('resourceVersionMatch', 'resourceVersionMatch is forbidden when continue is provided'),
+    );
+  }
+  if (!matches.includes(options.resourceVersionMatch)) {
+    errors.push(notSupported('resourceVersionMatch', options.resourceVersionMatch, matches));
+  }
+  return errors;
+}
+
+/** `validateWatchOptions`. */
+function watchErrors(options: ListOptions): FieldError[] {
+  const errors: FieldError[] = [];
+  const match = options.resourceVersionMatch;
+  if (options.sendInitialEvents !== undefined && match !== 'NotOlderThan') {
+    errors.push(
+      forbiddenField(
+        'resourceVersionMatch',
+        'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan',
+      ),
+    );
+  }
+  if (match !== '') {
+    if (options.sendInitialEvents === undefined) {
+      errors.push(
+        forbiddenField(
+          'resourceVersionMatch',
+          'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided',
+        ),
+      );
+    }
+    if (!matches.includes(match)) errors.push(notSupported('resourceVersionMatch', match, matches));
+    if (options.continueToken !== '') {
+      errors.push(
+        forbiddenField('resourceVersionMatch', 'resourceVersionMatch is forbidden when continue is provided'),
+      );
+    }
+  }
+  return errors;
+}
+
+/** A resourceVersion as a number; "" is 0. @throws {StatusError} the 500 that kube-apiserver answers. */
+export function parseResourceVersion(text: string): number {
+  if (text === '') return 0;
+  const value = Number(text);
+  if (!/^\d{1,20}$/.test(text)) {
+    throw plainError(
+      `resourceVersion: Invalid value: ${JSON.stringify(text)}: strconv.ParseUint: parsing ${JSON.stringify(text)}: invalid syntax`,
+    );
+  }
+  return value;
+}
+
+/** The `timeout` parameter that every request may carry. @throws {StatusError} 400 when it is no duration. */
+export function checkRequestTimeout(query: URLSearchParams): void {
+  const text = query.get('timeout');
+  if (text === null || text === '') return;
+  const duration = /^[+]?(?:0|(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|ms|s|m|h))+$/;
+  if (text.length > 64 || !duration.test(text)) {
+    throw badRequest(`invalid timeout specified in the request URL - time: invalid duration ${JSON.stringify(text)}`);
+  }
+}

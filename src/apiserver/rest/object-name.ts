@@ -1,0 +1,37 @@
+import { badRequest } from '../../objects/status-errors.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+
+const alphabet = 'bcdfghjklmnpqrstvwxz2456789';
+const suffixLength = 5;
+const maxBaseLength = 63 - suffixLength;
+
+/** A name from `generateName`: the base, cut to 58 characters, and five random ones (`names/generate.go`). */
+export function generateName(base: string, random: () => number): string {
+  let suffix = '';
+  for (let i = 0; i < suffixLength; i++) suffix += alphabet.charAt(Math.floor(random() * alphabet.length));
+  return base.slice(0, maxBaseLength) + suffix;
+}
+
+/**
+ * The namespace of the body must be the one of the path; an empty one is filled in
+ * (`rest.EnsureObjectNamespaceMatchesRequestNamespace`). @throws {StatusError} 400
+ */
+export function matchNamespace(object: KubeObject, namespace: string): void {
+  const own = object.metadata.namespace ?? '';
+  if (own === namespace) return;
+  if (own !== '') {
+    throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
+  }
+  object.metadata.namespace = namespace;
+}
+
+/** The name of the body must be the one of the path. @throws {StatusError} 400 */
+export function matchName(object: KubeObject, name: string): void {
+  const own = object.metadata.name ?? '';
+  if (own === '') {
+    throw badRequest(`the name of the object (${name} based on URL) was undeterminable: name must be provided`);
+  }
+  if (own !== name) {
+    throw badRequest(`the name of the object (${own}) does not match the name on the URL (${name})`);
+  }
+}

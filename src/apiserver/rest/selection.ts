@@ -1,0 +1,70 @@
+import { matchesFields, parseFieldSelector, type FieldRequirement } from '../../objects/field-selector.ts';
+import type { LabelRequirement } from '../../objects/label-requirement.ts';
+import { matchesLabels, parseLabelSelector } from '../../objects/labels.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import { badRequest } from '../../objects/status-errors.ts';
+import type { ListOptions } from './list-options.ts';
+import type { ServedResource } from './served-resource.ts';
+
+/** What a list or watch shows: objects whose labels and fields match. */
+export interface Selection {
+  /** No selector at all: everything matches. */
+  readonly everything: boolean;
+  matches(object: KubeObject): boolean;
+}
+
+/**
+ * Compiles the selectors of a list or watch.
+ * @param name the name in the path of a legacy watch of one object, "" for none.
+ * @throws {StatusError} 400 for selectors that do not parse, and for fields that the kind does not know.
+ */
+export function selectionOf(resource: ServedResource, options: ListOptions, name = ''): Selection {
+  const labels = parseLabels(options.labelSelector);
+  const fields = parseFields(resource, options.fieldSelector);
+  if (name !== '') fields.push({ field: 'metadata.name', operator: '=', value: name });
+  const everything = labels.length === 0 && fields.length === 0;
+  const fieldsOf = selectableFields(resource);
+  return {
+    everything,
+    matches: (object) => {
+      if (everything) return true;
+      if (labels.length > 0 && !matchesLabels(labels, object.metadata.labels)) return false;
+      return fields.length === 0 || matchesFields(fields, fieldsOf(object));
+    },
+  };
+}
+
+function parseLabels(text: string): readonly LabelRequirement[] {
+  return text === '' ? [] : parseLabelSelector(text);
+}
+
+function parseFields(resource: ServedResource, text: string): FieldRequirement[] {
+  if (text === '') return [];
+  return parseFieldSelector(text).map((requirement) => ({ ...requirement, field: knownField(resource, requirement.field) }));
+}
+
+/** The field behind a label, or a 400 in the words of kinds with and without fields of their own. */
+function knownField(resource: ServedResource, label: string): string {
+  const { definition } = resource;
+  if (label === 'metadata.name') return label;
+  if (label === 'metadata.namespace' && (definition.namespaced || definition.strategy.fields === undefined)) return label;
+  if (definition.strategy.fields === undefined) {
+    if (resource.custom) throw badRequest(`field label not supported: ${label}`);
+    throw badRequest(
+      `${JSON.stringify(label)} is not a known field selector: only "metadata.name", "metadata.namespace"`,
+    );
+  }
+  const field = definition.fieldAliases?.get(label) ?? label;
+  const known = definition.strategy.fields({ metadata: {} });
+  if (!Object.hasOwn(known, field)) throw badRequest(`field label not supported: ${label}`);
+  return field;
+}
+
+function selectableFields(resource: ServedResource): (object: KubeObject) => Record<string, string> {
+  const { strategy } = resource.definition;
+  return (object) => ({
+    ...(strategy.fields === undefined ? {} : strategy.fields(object)),
+    'metadata.name': object.metadata.name ?? '',
+    'metadata.namespace': object.metadata.namespace ?? '',
+  });
+}

@@ -1,0 +1,89 @@
+import type { KubeObject } from '../../objects/meta.ts';
+import type { GroupResource } from '../../objects/status-errors.ts';
+import type { ResourceDefinition } from '../../registry/strategy.ts';
+import type { StructSchema } from '../schema/schema.ts';
+import { encodeObject } from '../schema/encode.ts';
+import type { TableConverter } from '../tables/table.ts';
+import { listPrefix, objectKey, type StoredObject } from '../storage/storage.ts';
+
+/** A resource with all that the verbs need of it, worked out once. */
+export interface ServedResource {
+  readonly definition: ResourceDefinition;
+  readonly schema: StructSchema;
+  /** `v1`, or `discovery.k8s.io/v1`. */
+  readonly apiVersion: string;
+  readonly groupResource: GroupResource;
+  /** For 422s and delete preconditions, which name the Kind. */
+  readonly groupKind: { readonly group: string; readonly kind: string };
+  /** A custom resource: decoded as unstructured, no strategic merge patch. */
+  readonly custom: boolean;
+  /** How it is shown as a table. */
+  readonly table: TableConverter;
+  /** Objects are stored in another form than they are served in (events.k8s.io; further versions of custom resources). */
+  readonly shared: ServedForm | undefined;
+  /** The head of every encoding: `{"kind":"Service","apiVersion":"v1",`. Items of lists go without. */
+  readonly head: string;
+}
+
+/** The two forms of objects that several resources share. Both directions return new objects or the argument. */
+export interface ServedForm {
+  toStored(object: KubeObject): KubeObject;
+  fromStored(object: KubeObject): KubeObject;
+}
+
+/** @param schema of the kind, with apiVersion, kind and metadata among its fields. */
+export function serveResource(
+  definition: ResourceDefinition,
+  schema: StructSchema,
+  table: TableConverter,
+  custom = false,
+): ServedResource {
+  const { group, version, kind, plural } = definition;
+  const apiVersion = group === '' ? version : `${group}/${version}`;
+  return {
+    definition,
+    schema,
+    apiVersion,
+    groupResource: { group, resource: plural },
+    groupKind: { group, kind },
+    custom,
+    table,
+    shared: definition.storedAs,
+    head: custom
+      ? `{"apiVersion":${JSON.stringify(apiVersion)},"kind":${JSON.stringify(kind)},`
+      : `{"kind":${JSON.stringify(kind)},"apiVersion":${JSON.stringify(apiVersion)},`,
+  };
+}
+
+/** The key of an object; kinds that share their storage share keys. */
+export function keyOf(resource: ServedResource, namespace: string, name: string): string {
+  const { group, plural } = resource.definition.storedAs ?? resource.definition;
+  return objectKey(group, plural, resource.definition.namespaced ? namespace : '', name);
+}
+
+/** The prefix of a list; namespace "" means all. */
+export function prefixOf(resource: ServedResource, namespace: string): string {
+  const { group, plural } = resource.definition.storedAs ?? resource.definition;
+  return listPrefix(group, plural, resource.definition.namespaced && namespace !== '' ? namespace : undefined);
+}
+
+/** The object as this resource serves it: in its version, and as readers of the main resource see it. */
+export function presented(resource: ServedResource, object: KubeObject): KubeObject {
+  const { strategy } = resource.definition;
+  const decorated = strategy.decorate === undefined ? object : strategy.decorate(object);
+  return resource.shared === undefined ? decorated : resource.shared.fromStored(decorated);
+}
+
+/** The JSON of a stored object as this resource serves it; shared with other readers where nothing differs. */
+export function storedJson(resource: ServedResource, stored: StoredObject): Buffer {
+  const shown = presented(resource, stored.object);
+  return shown === stored.object ? stored.bytes() : Buffer.from(encodeObject(resource.schema, shown));
+}
+
+/** The JSON of an object without kind and apiVersion, as items of lists are. */
+export function itemJson(resource: ServedResource, stored: StoredObject): Buffer {
+  const json = storedJson(resource, stored);
+  return Buffer.concat([openBrace, json.subarray(resource.head.length)]);
+}
+
+const openBrace = Buffer.from('{');

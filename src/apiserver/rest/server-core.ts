@@ -1,0 +1,49 @@
+import type { Logger } from 'pino';
+import type { ClusterReader, StrategyContext } from '../../registry/strategy.ts';
+import type { UserInfo } from '../http/exchange.ts';
+import { listPrefix, objectKey, type Storage } from '../storage/storage.ts';
+import type { Admission } from './admission.ts';
+import type { ResourceTable } from './resource-table.ts';
+
+/** What every verb needs: the store, the served resources, and the sources of time, randomness and identity. */
+export interface ServerCore {
+  readonly storage: Storage;
+  readonly resources: ResourceTable;
+  readonly admission: Admission;
+  readonly log: Logger;
+  /** In [0, 1). */
+  random(): number;
+  /** Milliseconds since the epoch. */
+  now(): number;
+  newUid(): string;
+}
+
+/** RFC 3339 with whole seconds, as Kubernetes writes times. */
+export function timestamp(milliseconds: number): string {
+  return `${new Date(milliseconds).toISOString().slice(0, 19)}Z`;
+}
+
+/** The view of stored objects that strategies get. Objects are frozen. */
+export function clusterReader(storage: Storage): ClusterReader {
+  return {
+    list: (group, plural, namespace) =>
+      storage.list(listPrefix(group, plural, namespace)).items.map((item) => item.object),
+    get: (group, plural, namespace, name) => storage.getForUpdate(objectKey(group, plural, namespace, name))?.object,
+  };
+}
+
+/** The context of one request for strategies. */
+export function strategyContext(core: ServerCore, dryRun: boolean): StrategyContext {
+  return {
+    now: timestamp(core.now()),
+    random: () => core.random(),
+    dryRun,
+    cluster: clusterReader(core.storage),
+  };
+}
+
+/** What admission sees of a write. */
+export interface WriteRequest {
+  readonly user: UserInfo;
+  readonly dryRun: boolean;
+}

@@ -1,0 +1,57 @@
+import type { KubeObject } from '../../objects/meta.ts';
+import type { ServerCore } from './server-core.ts';
+
+/** Gives a new object its identity (`rest.FillObjectMetaSystemFields`, `rest.BeforeCreate`). */
+export function fillSystemFields(core: ServerCore, object: KubeObject, now: string): void {
+  const { metadata } = object;
+  metadata.uid = core.newUid();
+  metadata.creationTimestamp = now;
+  delete metadata.deletionTimestamp;
+  delete metadata.deletionGracePeriodSeconds;
+  delete metadata.selfLink;
+}
+
+/**
+ * What an update may not change of the metadata, taken from the stored object (`rest.BeforeUpdate`). Runs before
+ * validation, so that a client that leaves these fields out is not told that they are immutable.
+ */
+export function keepSystemFields(object: KubeObject, old: KubeObject): void {
+  const { metadata } = object;
+  const before = old.metadata;
+  if ((metadata.uid ?? '') === '' && before.uid !== undefined) metadata.uid = before.uid;
+  if (before.creationTimestamp === undefined) delete metadata.creationTimestamp;
+  else metadata.creationTimestamp = before.creationTimestamp;
+  if (before.deletionTimestamp === undefined) delete metadata.deletionTimestamp;
+  else metadata.deletionTimestamp = before.deletionTimestamp;
+  if (before.deletionGracePeriodSeconds === undefined) delete metadata.deletionGracePeriodSeconds;
+  else metadata.deletionGracePeriodSeconds ??= before.deletionGracePeriodSeconds;
+  delete metadata.selfLink;
+}
+
+/**
+ * Removes repeated owner references and says so (`dedupOwnerReferencesAndAddWarning`): the first of equal ones
+ * stays.
+ *
+ * @returns the text of the warning, or undefined.
+ */
+export function dedupOwnerReferences(object: KubeObject): string | undefined {
+  const owners = object.metadata.ownerReferences;
+  if (owners === undefined || owners.length < 2) return undefined;
+  const seen = new Set<string>();
+  const repeated: string[] = [];
+  const kept = owners.filter((owner) => {
+    const text = JSON.stringify([owner.apiVersion, owner.kind, owner.name, owner.uid, owner.controller, owner.blockOwnerDeletion]);
+    if (seen.has(text)) {
+      repeated.push(owner.uid);
+      return false;
+    }
+    seen.add(text);
+    return true;
+  });
+  if (repeated.length === 0) return undefined;
+  object.metadata.ownerReferences = kept;
+  return (
+    '.metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may ' +
+    `reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: ${repeated.join(', ')}`
+  );
+}

@@ -1,0 +1,235 @@
+import type { KubeObject } from '../../objects/meta.ts';
+import { jsonEqual } from '../../objects/json.ts';
+import { conflict, modified, notFound, plainError } from '../../objects/status-errors.ts';
+import { invalid, invalidObject } from '../../registry/field-errors.ts';
+import { validateObjectMetaUpdate } from '../../registry/metadata.ts';
+import type { Reservation, StrategyContext, SubresourceStrategy } from '../../registry/strategy.ts';
+import type { UserInfo } from '../http/exchange.ts';
+import { PreconditionError, type StoredObject, type Write } from '../storage/storage.ts';
+import { type AdmissionAttributes, checkNamespaceLifecycle } from './admission.ts';
+import { both, commitWith, nothing } from './begin.ts';
+import { createObject } from './create.ts';
+import { keyOf, type ServedResource } from './served-resource.ts';
+import { type ServerCore, strategyContext } from './server-core.ts';
+import { dedupOwnerReferences, keepSystemFields } from './system-fields.ts';
+
+/** A write to an object that exists, or that the write may create. */
+export interface Update {
+  readonly namespace: string;
+  readonly name: string;
+  /** "" for the main resource. */
+  readonly subresource: string;
+  readonly user: UserInfo;
+  readonly dryRun: boolean;
+  /** The write may create the object whatever the kind's strategy says (server-side apply). */
+  readonly forceAllowCreate: boolean;
+  /** The uid that the object must have, as named by the body; "" for none. */
+  readonly uid: string;
+  warn(text: string): void;
+  /**
+   * The next version, computed from the stored one (undefined: to be created); decoded, defaulted, owned by the
+   * caller of `produce`. Called again when the object changed in between. Its resourceVersion, when set, must be
+   * the stored one.
+   */
+  produce(live: KubeObject | undefined): KubeObject;
+  /** Records who manages the fields of the next version. */
+  track(object: KubeObject, live: KubeObject | undefined): void;
+}
+
+export interface Updated {
+  readonly object: KubeObject;
+  /** The write created the object. */
+  readonly created: boolean;
+}
+
+/** Attempts before a write gives up that always finds a newer version: each was overtaken by another writer. */
+const maxAttempts = 20;
+
+/**
+ * Replaces or patches an object (`Store.Update`): read, compute, admission, allocation, validation, store; again
+ * from the start when another writer was faster and the client named no resourceVersion.
+ *
+ * @throws {StatusError}
+ */
+export async function updateObject(core: ServerCore, resource: ServedResource, update: Update): Promise<Updated> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await updateOnce(core, resource, update);
+    } catch (error) {
+      if (!(error instanceof PreconditionError)) throw error;
+      if (attempt === maxAttempts) throw conflict(resource.groupResource, update.name, modified);
+    }
+  }
+}
+
+async function updateOnce(core: ServerCore, resource: ServedResource, update: Update): Promise<Updated> {
+  const { name, namespace } = update;
+  const live = core.storage.getForUpdate(keyOf(resource, namespace, name));
+  if (live === undefined) return createByUpdate(core, resource, update);
+  const { strategy } = resource.definition;
+  const old = live.object;
+  if (update.uid !== '' && update.uid !== old.metadata.uid) {
+    throw conflict(resource.groupResource, name, uidMismatch(resource, namespace, name, update.uid, old.metadata.uid));
+  }
+  let object = update.produce(old);
+  const attributes: AdmissionAttributes = {
+    operation: 'UPDATE',
+    resource,
+    subresource: update.subresource,
+    namespace,
+    name,
+    object,
+    oldObject: old,
+    user: update.user,
+    dryRun: update.dryRun,
+  };
+  const reply = { warn: (text: string) => update.warn(text) };
+  const repeated = dedupOwnerReferences(object);
+  if (repeated !== undefined) update.warn(repeated);
+  checkNamespaceLifecycle(core.storage, attributes);
+  const webhooks = core.admission.handles(attributes);
+  if (webhooks) object = (await core.admission.mutate(attributes, reply)) ?? object;
+  update.track(object, old);
+  checkResourceVersion(resource, object, live);
+  const context = strategyContext(core, update.dryRun);
+  const rules = update.subresource === '' ? strategy : subresourceStrategy(resource, update.subresource);
+  const begin = update.subresource === '' ? strategy.beginUpdate?.(object, old, context) : undefined;
+  let reservation = begin ?? nothing;
+  let removed: boolean;
+  try {
+    finishObject(resource, rules, object, old, context, update);
+    if (webhooks) await core.admission.validate({ ...attributes, object }, reply);
+    removed = isFinished(resource, object, old);
+    if (removed) reservation = both(reservation, strategy.beginDelete?.(old, context) ?? nothing);
+  } catch (error) {
+    reservation.rollback();
+    throw error;
+  }
+  if (update.dryRun || (!removed && isUnchanged(object, old))) {
+    reservation.rollback();
+    return { object: update.dryRun ? object : old, created: false };
+  }
+  return store(core, live, object, removed, reservation, context);
+}
+
+async function store(
+  core: ServerCore,
+  live: StoredObject,
+  object: KubeObject,
+  removed: boolean,
+  reservation: Reservation,
+  context: StrategyContext,
+): Promise<Updated> {
+  const write: Write = { key: live.key, expect: live.revision, object: removed ? undefined : object };
+  const stored = await commitWith(core, reservation, write, context);
+  if (!removed) return { object: stored?.object ?? object, created: false };
+  const version = stored?.object.metadata.resourceVersion;
+  if (version !== undefined) object.metadata.resourceVersion = version;
+  return { object, created: false };
+}
+
+function subresourceStrategy(resource: ServedResource, subresource: string): SubresourceStrategy {
+  const { strategy } = resource.definition;
+  const found = subresource === 'status' ? strategy.status : strategy.subresources?.get(subresource);
+  if (found === undefined) throw new Error(`${resource.definition.plural} have no strategy for /${subresource}`);
+  return found;
+}
+
+async function createByUpdate(core: ServerCore, resource: ServedResource, update: Update): Promise<Updated> {
+  const { name, namespace, user, dryRun } = update;
+  const mayCreate =
+    update.forceAllowCreate || (update.subresource === '' && resource.definition.strategy.allowCreateOnUpdate);
+  if (!mayCreate) throw notFound(resource.groupResource, name);
+  const object = update.produce(undefined);
+  if (update.uid !== '') {
+    throw conflict(resource.groupResource, name, uidMismatch(resource, namespace, name, update.uid, ''));
+  }
+  const created = await createObject(core, resource, {
+    object,
+    namespace,
+    subresource: update.subresource,
+    user,
+    dryRun,
+    warn: (text) => update.warn(text),
+    track: (next) => update.track(next, undefined),
+  });
+  return { object: created, created: true };
+}
+
+/** etcd's words for a uid that does not fit, which clients see as they are. */
+function uidMismatch(resource: ServedResource, namespace: string, name: string, wanted: string, found = ''): string {
+  return (
+    `StorageError: invalid object, Code: 4, Key: ${registryPath(resource, namespace, name)}, ResourceVersion: 0, ` +
+    `AdditionalErrorMsg: Precondition failed: UID in precondition: ${wanted}, UID in object meta: ${found}`
+  );
+}
+
+/** Where kube-apiserver keeps the object in etcd: part of some error texts. */
+function registryPath(resource: ServedResource, namespace: string, name: string): string {
+  const { group, plural, namespaced } = resource.definition;
+  const special = new Map([
+    ['services', 'services/specs'],
+    ['endpoints', 'services/endpoints'],
+    ['nodes', 'minions'],
+    ['ingresses', 'ingress'],
+  ]);
+  const folder = resource.custom ? `${group}/${plural}` : (special.get(plural) ?? plural);
+  return `/registry/${folder}/${namespaced ? `${namespace}/` : ''}${name}`;
+}
+
+/** @throws {StatusError} 409 when the client named another version than the stored one. */
+function checkResourceVersion(resource: ServedResource, object: KubeObject, live: StoredObject): void {
+  const { metadata } = object;
+  const version = metadata.resourceVersion ?? '';
+  if (version === '' || version === '0') {
+    if (!resource.definition.strategy.allowUnconditionalUpdate) {
+      throw invalidObject({ ...resource.groupKind, name: metadata.name ?? '' }, [
+        invalid('metadata.resourceVersion', 0, 'must be specified for an update'),
+      ]);
+    }
+    metadata.resourceVersion = String(live.revision);
+    return;
+  }
+  if (!/^\d{1,20}$/.test(version)) {
+    throw plainError(`strconv.ParseUint: parsing ${JSON.stringify(version)}: invalid syntax`);
+  }
+  if (Number(version) !== live.revision) throw conflict(resource.groupResource, metadata.name ?? '', modified);
+}
+
+/** `rest.BeforeUpdate`: system fields, the strategy's view, then all rules. */
+function finishObject(
+  resource: ServedResource,
+  rules: SubresourceStrategy,
+  object: KubeObject,
+  old: KubeObject,
+  context: StrategyContext,
+  update: Update,
+): void {
+  if (old.metadata.generation === undefined) delete object.metadata.generation;
+  else object.metadata.generation = old.metadata.generation;
+  rules.prepareForUpdate(object, old, context);
+  keepSystemFields(object, old);
+  const errors = [
+    ...validateObjectMetaUpdate(object.metadata, old.metadata),
+    ...rules.validateUpdate(object, old, context),
+  ];
+  if (errors.length > 0) {
+    throw invalidObject({ ...resource.groupKind, name: object.metadata.name ?? '' }, errors);
+  }
+  for (const warning of rules.warningsOnUpdate?.(object, old) ?? []) update.warn(warning);
+}
+
+/** The write takes the last thing that kept a deleted object (`ShouldDeleteDuringUpdate`). */
+function isFinished(resource: ServedResource, object: KubeObject, old: KubeObject): boolean {
+  if ((object.metadata.finalizers?.length ?? 0) > 0) return false;
+  const { termination } = resource.definition.strategy;
+  if (termination !== undefined) {
+    return old.metadata.deletionTimestamp !== undefined && termination.finished(object);
+  }
+  return old.metadata.deletionGracePeriodSeconds === 0;
+}
+
+/** A write that changes nothing keeps its resourceVersion and makes no event. */
+function isUnchanged(object: KubeObject, old: KubeObject): boolean {
+  return jsonEqual(object, old);
+}

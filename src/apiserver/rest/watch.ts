@@ -1,0 +1,235 @@
+import { StatusError } from '../../objects/status.ts';
+import { expired } from '../../objects/status-errors.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import type { ApiRequest, Reply, ReplyStream } from '../http/exchange.ts';
+import { encodeObject } from '../schema/encode.ts';
+import { CompactedError, type StorageEvent, type StoredObject, type Unsubscribe } from '../storage/storage.ts';
+import { type ListOptions, parseResourceVersion } from './list-options.ts';
+import { convertOne, type Output } from './output.ts';
+import type { Selection } from './selection.ts';
+import { prefixOf, presented, type ServedResource, storedJson } from './served-resource.ts';
+import type { ServerCore } from './server-core.ts';
+
+/** What is watched, and how the client wants it. */
+export interface WatchRequest {
+  readonly resource: ServedResource;
+  /** "" watches all namespaces. */
+  readonly namespace: string;
+  readonly options: ListOptions;
+  readonly selection: Selection;
+  readonly output: Output;
+}
+
+/** Milliseconds between bookmarks (`bookmarkFrequency`). */
+const bookmarkEvery = 60_000;
+/** A bookmark is sent so long before the end of a watch. */
+const bookmarkBeforeEnd = 2_000;
+/** Seconds of a watch that names no timeout: random between this and twice of it (`minRequestTimeout`). */
+const minTimeout = 1_800;
+/** Bytes waiting for a slow client before its watch is ended; it resumes from its last resourceVersion. */
+const maxBacklog = 32 * 1024 * 1024;
+
+type EventType = 'ADDED' | 'MODIFIED' | 'DELETED';
+
+/**
+ * Serves a watch until its time is over, the client is gone or the server stops.
+ *
+ * @throws {StatusError} before the stream has begun. A resourceVersion that is too old is told inside the stream.
+ */
+export async function watchObjects(core: ServerCore, request: ApiRequest, reply: Reply, watch: WatchRequest): Promise<void> {
+  const { options, resource, namespace } = watch;
+  const from = parseResourceVersion(options.resourceVersion);
+  const seconds = options.timeoutSeconds ?? 0;
+  const milliseconds = (seconds > 0 ? seconds : minTimeout * (1 + core.random())) * 1000;
+  const stream = reply.stream(200, { 'Content-Type': 'application/json' });
+  const session = new WatchSession(core, stream, watch);
+  const prefix = prefixOf(resource, namespace);
+  let unsubscribe: Unsubscribe | undefined;
+  try {
+    const initial = options.sendInitialEvents === true || (from === 0 && options.sendInitialEvents === undefined);
+    const start = initial ? session.sendInitial(prefix) : from;
+    unsubscribe = core.storage.watch(prefix, start, (event) => session.onEvent(event));
+  } catch (error) {
+    if (!(error instanceof CompactedError)) throw error;
+    session.sendError(expired(`too old resource version: ${error.revision} (${error.compactedRevision})`));
+    stream.end();
+    return;
+  }
+  await session.run(milliseconds, request.signal);
+  unsubscribe();
+  stream.end();
+}
+
+/** One open watch: filters events, joins those of one turn into one write, sends bookmarks, ends slow clients. */
+class WatchSession {
+  readonly #core: ServerCore;
+  readonly #stream: ReplyStream;
+  readonly #watch: WatchRequest;
+  #pending: Buffer[] = [];
+  #pendingBytes = 0;
+  #scheduled = false;
+  #blocked = false;
+  #columnsSent = false;
+  #finish: () => void = () => undefined;
+  #overflown = false;
+
+  constructor(core: ServerCore, stream: ReplyStream, watch: WatchRequest) {
+    this.#core = core;
+    this.#stream = stream;
+    this.#watch = watch;
+  }
+
+  /** Sends what exists as ADDED events. @returns the revision from which to go on. */
+  sendInitial(prefix: string): number {
+    const { selection, options } = this.#watch;
+    const { items, revision } = this.#core.storage.list(prefix);
+    for (const item of items) {
+      if (selection.matches(item.object)) this.#sendStored('ADDED', item);
+    }
+    if (options.sendInitialEvents === true && options.allowWatchBookmarks) {
+      this.#sendBookmark(revision, { 'k8s.io/initial-events-end': 'true' });
+    }
+    return revision;
+  }
+
+  onEvent(event: StorageEvent): void {
+    const { selection } = this.#watch;
+    if (selection.everything) {
+      this.#sendStored(event.type, event.current);
+      return;
+    }
+    const now = event.type !== 'DELETED' && selection.matches(event.current.object);
+    const before = event.previous !== undefined && selection.matches(event.previous.object);
+    if (now) this.#sendStored(before ? 'MODIFIED' : 'ADDED', event.current);
+    else if (before && event.previous !== undefined) this.#sendGone(event, event.previous);
+  }
+
+  sendError(error: StatusError): void {
+    this.#push(Buffer.from(`{"type":"ERROR","object":${JSON.stringify(error.toStatus())}}\n`));
+    this.#flush();
+  }
+
+  /** Resolves when the watch is over. */
+  async run(milliseconds: number, signal: AbortSignal): Promise<void> {
+    const timers: NodeJS.Timeout[] = [];
+    await new Promise<void>((resolve) => {
+      this.#finish = resolve;
+      if (signal.aborted || this.#overflown) resolve();
+      signal.addEventListener('abort', () => resolve(), { once: true });
+      timers.push(setTimeout(resolve, milliseconds));
+      if (!this.#watch.options.allowWatchBookmarks) return;
+      timers.push(setInterval(() => this.#sendBookmark(this.#core.storage.revision), bookmarkEvery));
+      const last = milliseconds - bookmarkBeforeEnd;
+      if (last > 0) timers.push(setTimeout(() => this.#sendBookmark(this.#core.storage.revision), last));
+    });
+    for (const timer of timers) clearTimeout(timer);
+    if (!signal.aborted) this.#flush();
+  }
+
+  #sendStored(type: EventType, stored: StoredObject): void {
+    const { resource, output } = this.#watch;
+    if (output.negotiated.as === '') this.#push(frame(resource, type, stored));
+    else this.#sendConverted(type, stored.object);
+  }
+
+  #sendConverted(type: EventType, object: KubeObject): void {
+    const { resource, output } = this.#watch;
+    const shown = presented(resource, object);
+    const converted = convertOne(output, resource, shown, this.#core.now(), !this.#columnsSent);
+    this.#columnsSent = true;
+    this.#push(Buffer.from(`${JSON.stringify({ type, object: converted })}\n`));
+  }
+
+  /** An object that left the selection: its last matching state, with the revision of the event. */
+  #sendGone(event: StorageEvent, previous: StoredObject): void {
+    const { resource, output } = this.#watch;
+    const object: KubeObject = {
+      ...previous.object,
+      metadata: { ...previous.object.metadata, resourceVersion: String(event.revision) },
+    };
+    if (output.negotiated.as !== '') {
+      this.#sendConverted('DELETED', object);
+      return;
+    }
+    const json = encodeObject(resource.schema, presented(resource, object));
+    this.#push(Buffer.from(`{"type":"DELETED","object":${json}}\n`));
+  }
+
+  #sendBookmark(revision: number, annotations?: Record<string, string>): void {
+    const { resource, output } = this.#watch;
+    const empty: KubeObject = {
+      kind: resource.definition.kind,
+      apiVersion: resource.apiVersion,
+      metadata: {
+        resourceVersion: String(revision),
+        ...(annotations === undefined ? {} : { annotations }),
+      },
+    };
+    if (output.negotiated.as === '') {
+      this.#push(Buffer.from(`{"type":"BOOKMARK","object":${encodeObject(resource.schema, empty)}}\n`));
+      return;
+    }
+    const converted = convertOne(output, resource, empty, this.#core.now(), !this.#columnsSent);
+    this.#columnsSent = true;
+    this.#push(Buffer.from(`${JSON.stringify({ type: 'BOOKMARK', object: converted })}\n`));
+  }
+
+  #push(chunk: Buffer): void {
+    if (this.#overflown) return;
+    this.#pending.push(chunk);
+    this.#pendingBytes += chunk.length;
+    if (this.#pendingBytes > maxBacklog) {
+      this.#overflown = true;
+      this.#pending = [];
+      this.#core.log.warn(
+        { resource: this.#watch.resource.definition.plural, namespace: this.#watch.namespace, reason: 'SlowWatcher' },
+        'ending a watch whose client does not read; it can resume from its last resourceVersion',
+      );
+      this.#finish();
+      return;
+    }
+    if (this.#scheduled || this.#blocked) return;
+    this.#scheduled = true;
+    setImmediate(() => this.#flush());
+  }
+
+  #flush(): void {
+    this.#scheduled = false;
+    if (this.#pending.length === 0 || this.#blocked) return;
+    const chunks = this.#pending;
+    const [first] = chunks;
+    this.#pending = [];
+    this.#pendingBytes = 0;
+    const joined = chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks);
+    if (this.#stream.write(joined)) return;
+    this.#blocked = true;
+    void this.#stream.drained().then(
+      () => {
+        this.#blocked = false;
+        this.#flush();
+      },
+      () => this.#finish(),
+    );
+  }
+}
+
+/**
+ * The line of an event. An event goes to all watches of a resource one after the other, so remembering the last
+ * line is enough to make each only once, and holds on to nothing.
+ */
+function frame(resource: ServedResource, type: EventType, stored: StoredObject): Buffer {
+  if (lastFrame?.stored === stored && lastFrame.type === type && lastFrame.resource === resource) return lastFrame.line;
+  const line = Buffer.concat([Buffer.from(`{"type":"${type}","object":`), storedJson(resource, stored), lineEnd]);
+  lastFrame = { resource, type, stored, line };
+  return line;
+}
+
+interface Frame {
+  readonly resource: ServedResource;
+  readonly type: EventType;
+  readonly stored: StoredObject;
+  readonly line: Buffer;
+}
+
+let lastFrame: Frame | undefined;
+const lineEnd = Buffer.from('}\n');

@@ -1,0 +1,73 @@
+import type { FieldError } from '../../registry/field-errors.ts';
+import { forbiddenField, invalid, invalidObject, notSupported, required } from '../../registry/field-errors.ts';
+import type { ApiRequest } from '../http/exchange.ts';
+import { booleanParameter } from './query.ts';
+
+export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
+
+/** CreateOptions, UpdateOptions and PatchOptions (meta/v1), checked. */
+export interface WriteOptions {
+  readonly dryRun: boolean;
+  /** The `fieldManager` parameter, "" when absent. */
+  readonly fieldManager: string;
+  readonly fieldValidation: FieldValidation;
+  /** Only for server-side apply. */
+  readonly force: boolean;
+}
+
+type OptionsKind = 'CreateOptions' | 'UpdateOptions' | 'PatchOptions';
+
+/**
+ * Reads the options of a create, update or patch from the query.
+ * @throws {StatusError} 422 about CreateOptions, UpdateOptions or PatchOptions.
+ */
+export function writeOptions(request: ApiRequest, kind: OptionsKind, isApply = false): WriteOptions {
+  const { query } = request;
+  const force = booleanParameter(query, 'force');
+  const fieldManager = query.get('fieldManager') ?? '';
+  const errors: FieldError[] = [];
+  if (kind === 'PatchOptions') {
+    if (!isApply && force !== undefined) errors.push(forbiddenField('force', 'may not be specified for non-apply patch'));
+    if (isApply && fieldManager === '') errors.push(required('fieldManager', 'is required for apply patch'));
+  }
+  errors.push(...fieldManagerErrors(fieldManager));
+  const dryRun = query.getAll('dryRun');
+  errors.push(...dryRunErrors(dryRun));
+  const validation = query.get('fieldValidation') ?? '';
+  if (!isFieldValidation(validation) && validation !== '') {
+    errors.push(notSupported('fieldValidation', validation, ['Ignore', 'Strict', 'Warn', '']));
+  }
+  if (errors.length > 0) throw invalidObject({ group: 'meta.k8s.io', kind, name: '' }, errors);
+  return {
+    dryRun: dryRun.length > 0,
+    fieldManager,
+    fieldValidation: isFieldValidation(validation) ? validation : 'Warn',
+    force: force === true,
+  };
+}
+
+function isFieldValidation(text: string): text is FieldValidation {
+  return text === 'Ignore' || text === 'Warn' || text === 'Strict';
+}
+
+/** `dryRun` may be absent or hold "All" only (`validation.ValidateDryRun`). */
+export function dryRunErrors(values: readonly string[]): FieldError[] {
+  return values.some((value) => value !== 'All') ? [notSupported('dryRun', values, ['All'])] : [];
+}
+
+/** At most 128 characters, all printable (`validation.ValidateFieldManager`). */
+function fieldManagerErrors(manager: string): FieldError[] {
+  const errors: FieldError[] = [];
+  if (Buffer.byteLength(manager) > 128) {
+    errors.push({
+      field: 'fieldManager',
+      reason: 'FieldValueTooLong',
+      body: 'Too long: may not be more than 128 bytes',
+    });
+  }
+  const at = [...manager].findIndex((char) => !/^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u.test(char));
+  if (at >= 0) {
+    errors.push(invalid('fieldManager', manager, `invalid character ${JSON.stringify([...manager][at])} (at position ${at})`));
+  }
+  return errors;
+}
