@@ -18,7 +18,7 @@ import {
   type Write,
 } from './storage.ts';
 import { deletedVersion, type Encode, type Version, writtenVersion } from './version.ts';
-import { keyPrefixes, type Listener, type ListenerErrorHandler, Watchers } from './watchers.ts';
+import { type Listener, type ListenerErrorHandler, Watchers } from './watchers.ts';
 
 /** The revision of an empty store. */
 const FIRST_REVISION = 1;
@@ -108,7 +108,7 @@ export class MultiVersionStore {
 
   /** See {@link Storage.watch}. */
   watch(prefix: string, after: number, listener: Listener): Unsubscribe {
-    if (!keyPrefixes(prefix).includes(prefix)) {
+    if (!WATCHABLE.test(prefix)) {
       throw new RangeError(
         `a watch needs the prefix of a resource or a namespace: ${JSON.stringify(prefix)}`,
       );
@@ -117,8 +117,11 @@ export class MultiVersionStore {
     return this.watchers.subscribe(prefix, past, Math.max(after, this.revision), listener);
   }
 
-  /** Checks and takes writes in; later calls of stage and getForUpdate see them. @throws {PreconditionError} */
-  stage(writes: readonly Write[]): StagedCommit {
+  /**
+   * Checks and takes writes in; later calls of stage and getForUpdate see them. `encodeNow` makes the bytes too, so
+   * that an object that cannot be encoded is refused here. @throws {PreconditionError}
+   */
+  stage(writes: readonly Write[], encodeNow = false): StagedCommit {
     let { root, revision } = this.staged;
     const events: PastEvent[] = [];
     const roots: OrderedTree<Version>[] = [];
@@ -130,18 +133,39 @@ export class MultiVersionStore {
       revision++;
       if (object !== undefined) {
         const current = writtenVersion(key, revision, object, this.encode);
+        if (encodeNow) current.bytes();
         events.push({ type: previous === undefined ? 'ADDED' : 'MODIFIED', revision, current, previous });
         root = treeSet(root, current);
       } else {
         if (previous === undefined) throw new PreconditionError(key, undefined);
-        const current = deletedVersion(previous, revision, this.encode);
-        events.push({ type: 'DELETED', revision, current, previous });
+        events.push(deletion(previous, revision, this.encode));
         root = treeDelete(root, key);
       }
       roots.push(root);
     }
     this.staged = { root, revision };
     return { events, roots };
+  }
+
+  /**
+   * Plays a write again that was published before the restart, at `time`. `current` undefined deletes `key`; false
+   * when there is nothing to delete.
+   */
+  replay(key: string, current: Version | undefined, time: number): boolean {
+    const previous = treeGet(this.published.root, key);
+    const revision = this.published.revision + 1;
+    let event: PastEvent;
+    if (current !== undefined) {
+      event = { type: previous === undefined ? 'ADDED' : 'MODIFIED', revision, current, previous };
+    } else {
+      if (previous === undefined) return false;
+      event = deletion(previous, revision, this.encode);
+    }
+    const before = this.published.root;
+    const root = current === undefined ? treeDelete(before, key) : treeSet(before, current);
+    this.publish({ events: [event], roots: [root] }, time);
+    this.staged = this.published;
+    return true;
   }
 
   /** Makes the oldest staged commit visible, all its writes at once, and tells the watchers. */
@@ -160,6 +184,13 @@ export class MultiVersionStore {
     this.staged = this.published;
   }
 }
+
+function deletion(previous: Version, revision: number, encode: Encode): PastEvent {
+  return { type: 'DELETED', revision, current: deletedVersion(previous, revision, encode), previous };
+}
+
+/** `<group>/<plural>/`, and a namespace and a slash or not. */
+const WATCHABLE = /^[^/]+\/[^/]+\/(?:[^/]*\/)?$/;
 
 /** The smallest key below a prefix, and the smallest key behind all of them. */
 function bounds(prefix: string): [low: string, high: string] {

@@ -1,5 +1,5 @@
 import { isRecord } from '../../objects/json.ts';
-import type { KubeObject, ObjectMeta } from '../../objects/meta.ts';
+import type { KubeObject } from '../../objects/meta.ts';
 import type { StoredObject } from './storage.ts';
 
 /** Turns an object into the bytes that every reader shares: JSON, in Kubernetes' field order. */
@@ -43,16 +43,81 @@ export function writtenVersion(key: string, revision: number, object: KubeObject
   return new WrittenVersion(key, revision, own, freeze(own), encode);
 }
 
-/** The last version of a deleted object as watchers see it: with the revision of the delete. */
-export function deletedVersion(last: StoredObject, revision: number, encode: Encode): Version {
-  const metadata: ObjectMeta = Object.freeze({ ...last.object.metadata, resourceVersion: String(revision) });
-  // Everything below is shared with the frozen version before.
-  const object: KubeObject = Object.freeze({ ...last.object, metadata });
-  return new WrittenVersion(last.key, revision, object, SHALLOW_WEIGHT, encode);
+/** A version that was read back from disk: the bytes are there, the object is made when somebody asks. */
+class LoadedVersion implements Version {
+  readonly key: string;
+  readonly revision: number;
+  private readonly encoded: Buffer;
+  private decoded: KubeObject | undefined = undefined;
+  constructor(key: string, revision: number, encoded: Buffer) {
+    this.key = key;
+    this.revision = revision;
+    this.encoded = encoded;
+  }
+  get weight(): number {
+    return this.encoded.length;
+  }
+  get object(): KubeObject {
+    return (this.decoded ??= decode(this.encoded));
+  }
+  bytes(): Buffer {
+    return this.encoded;
+  }
 }
 
-/** What a version weighs that shares all but the object and its metadata with another. */
-const SHALLOW_WEIGHT = 512;
+/** Makes a version of bytes that an earlier process wrote. Decoding waits until somebody needs the object. */
+export function loadedVersion(key: string, revision: number, encoded: Buffer): Version {
+  return new LoadedVersion(key, revision, encoded);
+}
+
+function decode(encoded: Buffer): KubeObject {
+  const object: unknown = JSON.parse(encoded.toString());
+  // The checksum says that these are the bytes that were written: this guards against a broken encoder only.
+  if (!isKubeObject(object)) throw new TypeError('a stored version is not a Kubernetes object');
+  freeze(object);
+  return object;
+}
+
+function isKubeObject(value: unknown): value is KubeObject {
+  return isRecord(value) && isRecord(value['metadata']);
+}
+
+/** The last version of a deleted object, made when somebody watches. */
+class DeletedVersion implements Version {
+  readonly key: string;
+  readonly revision: number;
+  readonly weight = DELETED_WEIGHT;
+  private readonly last: StoredObject;
+  private readonly encode: Encode;
+  private made: KubeObject | undefined = undefined;
+  private encoded: Buffer | undefined = undefined;
+  constructor(last: StoredObject, revision: number, encode: Encode) {
+    this.key = last.key;
+    this.revision = revision;
+    this.last = last;
+    this.encode = encode;
+  }
+  get object(): KubeObject {
+    return (this.made ??= this.copy());
+  }
+  bytes(): Buffer {
+    return (this.encoded ??= this.encode(this.object));
+  }
+  /** All but the object and its metadata is shared with the frozen version before. */
+  private copy(): KubeObject {
+    const { object } = this.last;
+    const metadata = Object.freeze({ ...object.metadata, resourceVersion: String(this.revision) });
+    return Object.freeze({ ...object, metadata });
+  }
+}
+
+/** The last version of a deleted object as watchers see it: with the revision of the delete. */
+export function deletedVersion(last: StoredObject, revision: number, encode: Encode): Version {
+  return new DeletedVersion(last, revision, encode);
+}
+
+/** What a deleted version weighs on its own. */
+const DELETED_WEIGHT = 512;
 /** V8's price of a container and of a member, and its share of hidden bookkeeping. */
 const CONTAINER_WEIGHT = 32;
 const MEMBER_WEIGHT = 8;

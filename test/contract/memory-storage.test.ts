@@ -1,0 +1,28 @@
+import fc from 'fast-check';
+import { describe, it } from 'vitest';
+import { createMemoryStorage } from '../../src/apiserver/storage/memory-storage.ts';
+import { checkHistory, histories } from './storage-model.ts';
+import { describeStorage } from './storage.contract.ts';
+
+const encode = (object: object) => Buffer.from(JSON.stringify(object));
+
+describeStorage('memory', (options) => Promise.resolve(createMemoryStorage({ ...options, encode })));
+
+describe('memory: random histories', () => {
+  it('answers like an array of all versions', async () => {
+    await fc.assert(
+      fc.asyncProperty(histories, fc.integer({ min: 1, max: 200 }), async (history, revisions) => {
+        const storage = createMemoryStorage({
+          encode,
+          retain: { revisions, milliseconds: 1000 },
+          clock: () => 0,
+          onListenerError: (error) => {
+            throw error;
+          },
+        });
+        await checkHistory(storage, history);
+      }),
+      { numRuns: 150 },
+    );
+  });
+});
