@@ -1,15 +1,16 @@
 import type { Service } from '../objects/service.ts';
+import { configMapStrategy } from './configmap/strategy.ts';
+import { eventFieldAliases, sharedWithCoreEvents } from './event/event.ts';
+import { coreEventStrategy, newEventStrategy } from './event/strategy.ts';
 import { genericStrategy, specChanges } from './generic.ts';
-import { nameIsDNSLabel, nameIsDNSSubdomain, nameIsPathSegment } from './names.ts';
+import { type AddressBook, ipAddressStrategy } from './ipaddress/strategy.ts';
+import { leaseStrategy } from './lease/strategy.ts';
+import { nameIsDNSSubdomain, nameIsPathSegment } from './names.ts';
+import { namespaceStrategy } from './namespace/strategy.ts';
+import { secretStrategy } from './secret/strategy.ts';
+import { serviceAccountStrategy } from './serviceaccount/strategy.ts';
+import { serviceCidrStrategy } from './servicecidr/strategy.ts';
 import type { ResourceDefinition, Strategy } from './strategy.ts';
-
-/** Where IPAddress objects take and free addresses: the allocators of clusterIPs. */
-export interface AddressBook {
-  /** The address, in canonical form, belongs to an IPAddress object from now on. Idempotent. */
-  hold(address: string): void;
-  /** The address is free again. Idempotent. */
-  release(address: string): void;
-}
 
 /** What the catalog cannot make itself. */
 export interface CatalogOptions {
@@ -56,12 +57,6 @@ const clusterWideStatus = genericStrategy({
   nameRule: nameIsDNSSubdomain,
   hasStatus: true,
 });
-const namespaceStrategy = genericStrategy({
-  namespaced: false,
-  nameRule: nameIsDNSLabel,
-  hasStatus: true,
-  deleteReturnsObject: true,
-});
 const role = genericStrategy({ namespaced: true, nameRule: nameIsPathSegment });
 const clusterRole = genericStrategy({ namespaced: false, nameRule: nameIsPathSegment });
 
@@ -77,7 +72,7 @@ function coreRows({ service }: CatalogOptions): Row[] {
       plural: 'configmaps',
       shortNames: ['cm'],
       hash: 'qFsyl6wFWjQ=',
-      strategy: namespaced,
+      strategy: configMapStrategy,
     },
     {
       kind: 'Endpoints',
@@ -90,7 +85,13 @@ function coreRows({ service }: CatalogOptions): Row[] {
         deprecationWarning: 'v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice',
       },
     },
-    { kind: 'Event', plural: 'events', shortNames: ['ev'], hash: 'r2yiGXH7wu8=', strategy: namespaced },
+    {
+      kind: 'Event',
+      plural: 'events',
+      shortNames: ['ev'],
+      hash: 'r2yiGXH7wu8=',
+      strategy: coreEventStrategy,
+    },
     {
       kind: 'LimitRange',
       plural: 'limitranges',
@@ -154,13 +155,13 @@ function coreRows({ service }: CatalogOptions): Row[] {
       hash: '8uhSgffRX6w=',
       strategy: withStatus,
     },
-    { kind: 'Secret', plural: 'secrets', hash: 'S6u1pOWzb84=', strategy: namespaced },
+    { kind: 'Secret', plural: 'secrets', hash: 'S6u1pOWzb84=', strategy: secretStrategy },
     {
       kind: 'ServiceAccount',
       plural: 'serviceaccounts',
       shortNames: ['sa'],
       hash: 'pbx9ZvyFpBE=',
-      strategy: namespaced,
+      strategy: serviceAccountStrategy,
     },
     {
       kind: 'Service',
@@ -173,7 +174,7 @@ function coreRows({ service }: CatalogOptions): Row[] {
   ];
 }
 
-function groupRows(_options: CatalogOptions): Row[] {
+function groupRows({ addresses }: CatalogOptions): Row[] {
   return [
     {
       group: apps,
@@ -265,7 +266,7 @@ function groupRows(_options: CatalogOptions): Row[] {
       shortNames: ['ip'],
       clusterScoped: true,
       hash: '3f/plJFChNE=',
-      strategy: clusterWide,
+      strategy: ipAddressStrategy(addresses),
     },
     {
       group: networking,
@@ -281,14 +282,23 @@ function groupRows(_options: CatalogOptions): Row[] {
       plural: 'servicecidrs',
       clusterScoped: true,
       hash: 'gNLvruQhW2g=',
-      strategy: clusterWideStatus,
+      strategy: serviceCidrStrategy,
     },
     {
       group: 'coordination.k8s.io',
       kind: 'Lease',
       plural: 'leases',
       hash: 'gqkMMb/YqFM=',
-      strategy: namespaced,
+      strategy: leaseStrategy,
+    },
+    {
+      group: 'events.k8s.io',
+      kind: 'Event',
+      plural: 'events',
+      shortNames: ['ev'],
+      hash: 'r2yiGXH7wu8=',
+      strategy: newEventStrategy,
+      more: { storedAs: sharedWithCoreEvents, fieldAliases: eventFieldAliases },
     },
     {
       group: rbac,

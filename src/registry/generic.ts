@@ -32,8 +32,10 @@ export interface KindRules<T extends KubeObject> {
   prepareForUpdate?(object: T, old: T, context: StrategyContext): void;
   /** The rules behind the metadata's. */
   validateCreate?(object: T, context: StrategyContext): FieldError[];
-  /** The rules behind the metadata's; those of a create when absent. */
+  /** The rules of an update behind the metadata's. */
   validateUpdate?(object: T, old: T, context: StrategyContext): FieldError[];
+  /** An update is checked as a create is, metadata included, before or after the rules of an update. */
+  readonly repeatsCreate?: 'before' | 'after';
   /** Takes over more than the spec from the stored object in a write of `/status`. */
   prepareStatus?(object: T, old: T): void;
   validateStatus?(object: T, old: T): FieldError[];
@@ -73,19 +75,25 @@ export function genericStrategy<T extends KubeObject>(rules: KindRules<T>): Stra
       rules.prepareForUpdate?.(object, old, context);
       raiseGeneration(rules, object, old);
     },
-    validateCreate: (object, context) => [
-      ...validateObjectMeta(object.metadata, rules),
-      ...(rules.validateCreate?.(object, context) ?? []),
-    ],
-    validateUpdate: (object, old, context) => [
-      ...validateObjectMetaUpdate(object.metadata, old.metadata),
-      ...((rules.validateUpdate === undefined
-        ? rules.validateCreate?.(object, context)
-        : rules.validateUpdate(object, old, context)) ?? []),
-    ],
+    validateCreate: (object, context) => createErrors(rules, object, context),
+    validateUpdate(object, old, context) {
+      const errors = validateObjectMetaUpdate(object.metadata, old.metadata);
+      errors.push(...(rules.validateUpdate?.(object, old, context) ?? []));
+      if (rules.repeatsCreate === undefined) return errors;
+      const repeated = createErrors(rules, object, context);
+      return rules.repeatsCreate === 'before' ? [...repeated, ...errors] : [...errors, ...repeated];
+    },
     ...(rules.hasStatus === true ? { status: statusStrategy(rules) } : {}),
     ...optionalMethods(rules),
   };
+}
+
+function createErrors<T extends KubeObject>(
+  rules: KindRules<T>,
+  object: T,
+  context: StrategyContext,
+): FieldError[] {
+  return [...validateObjectMeta(object.metadata, rules), ...(rules.validateCreate?.(object, context) ?? [])];
 }
 
 /** `/status`: the spec is the stored one, status and most of the metadata are the client's. */

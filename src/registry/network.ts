@@ -42,14 +42,19 @@ export function validateLegacyAddress(
   return addressFaults(parsed).map((message) => invalid(path, text, message));
 }
 
-/** An IP field with strict validation (`IsValidIP`): the one spelling that Kubernetes prints. */
-export function validateCanonicalAddress(text: string, path: string): FieldError[] {
+/** What is wrong with an address in strict validation (`IsValidIP`): it must be the spelling that Kubernetes prints. */
+export function isCanonicalAddress(text: string): string[] {
   const parsed = parseAddress(text);
   const faults = addressFaults(parsed);
   if (faults.length === 0 && parsed !== undefined && parsed.canonical !== text) {
     faults.push(`must be in canonical form (${renderValue(parsed.canonical)})`);
   }
-  return faults.map((message) => invalid(path, text, message));
+  return faults;
+}
+
+/** An IP field with strict validation; see {@link isCanonicalAddress}. */
+export function validateCanonicalAddress(text: string, path: string): FieldError[] {
+  return isCanonicalAddress(text).map((message) => invalid(path, text, message));
 }
 
 function addressFaults(parsed: ParsedAddress | undefined): string[] {

@@ -1,0 +1,29 @@
+import type { Lease } from '../../objects/lease.ts';
+import { type FieldError, invalid } from '../field-errors.ts';
+import { genericStrategy } from '../generic.ts';
+import { nameIsDNSSubdomain } from '../names.ts';
+
+/** The rules of Leases (`apis/coordination/validation`). */
+export const leaseStrategy = genericStrategy<Lease>({
+  namespaced: true,
+  nameRule: nameIsDNSSubdomain,
+  allowCreateOnUpdate: true,
+  allowUnconditionalUpdate: false,
+  setDefaults(lease: Partial<Pick<Lease, 'spec'>>) {
+    lease.spec ??= {};
+  },
+  validateCreate: validateSpec,
+  validateUpdate: validateSpec,
+});
+
+function validateSpec({ spec }: Lease): FieldError[] {
+  const errors: FieldError[] = [];
+  if (spec.leaseDurationSeconds !== undefined && spec.leaseDurationSeconds <= 0) {
+    errors.push(invalid('spec.leaseDurationSeconds', spec.leaseDurationSeconds, 'must be greater than 0'));
+  }
+  if (spec.leaseTransitions !== undefined && spec.leaseTransitions < 0) {
+    const detail = 'must be greater than or equal to 0';
+    errors.push(invalid('spec.leaseTransitions', spec.leaseTransitions, detail));
+  }
+  return errors;
+}

@@ -1,0 +1,86 @@
+import type { Namespace } from '../../objects/namespace.ts';
+import { type FieldError, invalid } from '../field-errors.ts';
+import { genericStrategy, takeSpec } from '../generic.ts';
+import { validateObjectMetaUpdate } from '../metadata.ts';
+import { isQualifiedName, nameIsDNSLabel } from '../names.ts';
+import type { SubresourceStrategy } from '../strategy.ts';
+
+const nameLabel = 'kubernetes.io/metadata.name';
+/** Removed through `/finalize` by the namespace controller once the namespace is empty. */
+const kubernetesFinalizer = 'kubernetes';
+const standardFinalizers = new Set([kubernetesFinalizer, 'orphan', 'foregroundDeletion']);
+
+/** `PUT /finalize` writes spec.finalizers and nothing else (`namespaceFinalizeStrategy`). */
+const finalize: SubresourceStrategy<Namespace> = {
+  prepareForUpdate(object, old) {
+    object.status = old.status;
+  },
+  validateUpdate: (object, old) => [
+    ...validateObjectMetaUpdate(object.metadata, old.metadata),
+    ...(object.spec.finalizers ?? []).flatMap((finalizer, i) =>
+      validateFinalizer(finalizer, `spec.finalizers[${i}]`),
+    ),
+  ],
+};
+
+/**
+ * The rules of Namespaces (`pkg/registry/core/namespace/strategy.go`). What a delete does beside the
+ * deletionTimestamp (phase, finalizers) is the pipeline's.
+ */
+export const namespaceStrategy = genericStrategy<Namespace>({
+  namespaced: false,
+  nameRule: nameIsDNSLabel,
+  hasStatus: true,
+  deleteReturnsObject: true,
+  setDefaults(namespace) {
+    present(namespace);
+    labelName(namespace);
+  },
+  prepareForCreate(namespace) {
+    labelName(namespace);
+    namespace.status = { phase: 'Active' };
+    const finalizers = (namespace.spec.finalizers ??= []);
+    if (!finalizers.includes(kubernetesFinalizer)) finalizers.push(kubernetesFinalizer);
+  },
+  prepareForUpdate: takeSpec,
+  validateCreate: validateFinalizers,
+  repeatsCreate: 'before',
+  validateStatus(namespace) {
+    const phase = namespace.status.phase ?? '';
+    const deleted = namespace.metadata.deletionTimestamp !== undefined;
+    const wanted = deleted ? 'Terminating' : 'Active';
+    if (phase === wanted) return [];
+    const when = deleted ? 'is not empty' : 'is empty';
+    return [invalid('status.Phase', phase, `may only be '${wanted}' if \`deletionTimestamp\` ${when}`)];
+  },
+  fields: (namespace) => ({ 'status.phase': present(namespace).status.phase ?? '' }),
+  subresources: new Map([['finalize', finalize]]),
+});
+
+/** Decoding leaves out empty parts. */
+function present(namespace: Partial<Pick<Namespace, 'spec' | 'status'>>): Pick<Namespace, 'spec' | 'status'> {
+  namespace.spec ??= {};
+  namespace.status ??= {};
+  return { spec: namespace.spec, status: namespace.status };
+}
+
+function labelName({ metadata }: Namespace): void {
+  if (metadata.name === undefined || metadata.name === '') return;
+  metadata.labels ??= {};
+  metadata.labels[nameLabel] = metadata.name;
+}
+
+function validateFinalizers(namespace: Namespace): FieldError[] {
+  return (namespace.spec.finalizers ?? []).flatMap((finalizer) =>
+    validateFinalizer(finalizer, 'spec.finalizers'),
+  );
+}
+
+function validateFinalizer(finalizer: string, path: string): FieldError[] {
+  const errors = isQualifiedName(finalizer).map((message) => invalid(path, finalizer, message));
+  if (!finalizer.includes('/') && !standardFinalizers.has(finalizer)) {
+    const detail = 'name is neither a standard finalizer name nor is it fully qualified';
+    errors.push(invalid(path, finalizer, detail));
+  }
+  return errors;
+}

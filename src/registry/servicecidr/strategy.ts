@@ -1,0 +1,48 @@
+import { parseCidr } from '../../objects/address.ts';
+import type { ServiceCIDR } from '../../objects/networking.ts';
+import { type FieldError, invalid, required } from '../field-errors.ts';
+import { genericStrategy } from '../generic.ts';
+import { validateImmutableField } from '../metadata.ts';
+import { nameIsDNSSubdomain } from '../names.ts';
+import { validateCanonicalCidr } from '../network.ts';
+
+const path = 'spec.cidrs';
+
+/** The rules of ServiceCIDRs (`apis/networking/validation` ValidateServiceCIDR). */
+export const serviceCidrStrategy = genericStrategy<ServiceCIDR>({
+  namespaced: false,
+  nameRule: nameIsDNSSubdomain,
+  hasStatus: true,
+  setDefaults(object: Partial<Pick<ServiceCIDR, 'spec' | 'status'>>) {
+    object.spec ??= {};
+    object.status ??= {};
+  },
+  validateCreate: ({ spec }) => validateCidrs(spec.cidrs ?? []),
+  validateUpdate: ({ spec }, old) => validateChange(spec.cidrs ?? [], old.spec.cidrs ?? []),
+});
+
+function validateCidrs(cidrs: readonly string[]): FieldError[] {
+  if (cidrs.length === 0) return [required(path, 'at least one CIDR required')];
+  if (cidrs.length > 2) return [invalid(path, { CIDRs: cidrs }, 'may only hold up to 2 values')];
+  const errors = cidrs.flatMap((cidr, i) => validateCanonicalCidr(cidr, `${path}[${i}]`));
+  if (cidrs.length === 2 && sameFamily(cidrs)) {
+    const detail = 'may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64';
+    errors.push(invalid(path, cidrs, detail));
+  }
+  return errors;
+}
+
+/** A second CIDR may be added; nothing else changes. */
+function validateChange(cidrs: readonly string[], old: readonly string[]): FieldError[] {
+  if (old.length === 1 && cidrs.length === 2) {
+    return [...validateImmutableField(cidrs[0], old[0], `${path}[0]`), ...validateCidrs(cidrs)];
+  }
+  if (old.length !== cidrs.length) return validateImmutableField(cidrs, old, path);
+  return cidrs.flatMap((cidr, i) => validateImmutableField(cidr, old[i], `${path}[${i}]`));
+}
+
+/** Unreadable ones are no equals: their own error says enough. */
+function sameFamily([first = '', second = '']: readonly string[]): boolean {
+  const family = parseCidr(first)?.family;
+  return family !== undefined && family === parseCidr(second)?.family;
+}
