@@ -1,5 +1,9 @@
-/** What an answer may be written as. */
-export type MediaType = 'application/json' | 'application/yaml';
+/**
+ * Which form of an answer a client gets: the Accept rules of go-restful (the gate in front of built-in
+ * resources) and of apiserver `pkg/endpoints/handlers/negotiation`, which differ in what a wildcard matches.
+ */
+import { StatusError } from '../../objects/status.ts';
+import { type MediaType, servedMediaTypes } from './media-types.ts';
 
 /** The conversions of meta.k8s.io that a client can ask for with `as=`; "" is the object itself. */
 export type Conversion = '' | 'Table' | 'PartialObjectMetadata' | 'PartialObjectMetadataList';
@@ -9,31 +13,139 @@ export interface Negotiated {
   readonly as: Conversion;
 }
 
-/** The kinds of endpoint that differ in what they accept. */
-export type Endpoint = 'object' | 'collection' | 'discovery' | 'status';
+/**
+ * The kinds of endpoint that differ in what they accept. `custom` are those of custom resources, which go-restful
+ * does not guard.
+ */
+export type Endpoint = 'object' | 'collection' | 'watch' | 'custom' | 'custom-watch';
+
+const json: Negotiated = { mediaType: 'application/json', as: '' };
+const streamedMediaTypes = 'application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch';
+
+const producible: ReadonlySet<string> = new Set([
+  'application/json',
+  'application/yaml',
+  'application/vnd.kubernetes.protobuf',
+]);
 
 /**
- * Chooses the form of the answer from an Accept header.
+ * Chooses the form of the answer from an Accept header. An error that a request ends in is written in the same
+ * form where there is one, else as JSON.
  *
  * @throws {StatusError} 406
  */
-export function negotiate(_accept: string | undefined, _endpoint: Endpoint): Negotiated {
-  throw new Error('not built yet');
+export function negotiate(accept: string | undefined, endpoint: Endpoint): Negotiated {
+  if (accept === undefined || accept === '' || accept === '*/*' || accept === 'application/json') return json;
+  const streams = endpoint === 'watch' || endpoint === 'custom-watch';
+  const guarded = endpoint === 'object' || endpoint === 'collection' || endpoint === 'watch';
+  if (guarded) requireProducible(accept, endpoint !== 'object');
+
+  for (const clause of parseAccept(accept)) {
+    for (const mediaType of ['application/json', 'application/yaml'] as const) {
+      if (!matches(clause, mediaType)) continue;
+      const stream = clause.parameters.get('stream') ?? '';
+      if (stream !== '' && (stream !== 'watch' || !streams)) continue;
+      if (streams && mediaType === 'application/yaml') continue;
+      const as = conversion(clause.parameters);
+      if (as !== undefined) return { mediaType, as };
+    }
+  }
+  const types = streams ? streamedMediaTypes : servedMediaTypes;
+  throw new StatusError(406, 'NotAcceptable', `only the following media types are accepted: ${types}`);
 }
 
-/** The form of a request body. @throws {StatusError} 415 */
-export function bodyMediaType(_contentType: string | undefined): MediaType {
-  throw new Error('not built yet');
+/** The form of an error: what the client accepts, or JSON where it accepts nothing that can be produced. */
+export function negotiateError(accept: string | undefined): MediaType {
+  if (accept === undefined || !accept.includes('yaml')) return 'application/json';
+  for (const clause of parseAccept(accept)) {
+    if (matches(clause, 'application/json')) return 'application/json';
+    if (matches(clause, 'application/yaml')) return 'application/yaml';
+  }
+  return 'application/json';
 }
 
-export type PatchType = 'json' | 'merge' | 'strategic' | 'apply';
-
-/** The patch type of a Content-Type. @throws {StatusError} 415 */
-export function patchType(_contentType: string | undefined, _customResource: boolean): PatchType {
-  throw new Error('not built yet');
+/** Versions of the aggregated discovery that a client asks for, and the media type; undefined: the plain documents. */
+export function negotiateDiscovery(accept: string | undefined): {
+  readonly mediaType: MediaType;
+  readonly aggregated: 'v2' | 'v2beta1' | undefined;
+} {
+  if (accept === undefined || accept === '' || accept === '*/*' || accept === 'application/json') {
+    return { mediaType: 'application/json', aggregated: undefined };
+  }
+  requireProducible(accept, false);
+  for (const clause of parseAccept(accept)) {
+    for (const mediaType of ['application/json', 'application/yaml'] as const) {
+      if (!matches(clause, mediaType)) continue;
+      const as = clause.parameters.get('as');
+      if (as === undefined) return { mediaType, aggregated: undefined };
+      const version = clause.parameters.get('v');
+      const known = as === 'APIGroupDiscoveryList' && clause.parameters.get('g') === 'apidiscovery.k8s.io';
+      if (known && (version === 'v2' || version === 'v2beta1')) return { mediaType, aggregated: version };
+    }
+  }
+  throw new StatusError(
+    406,
+    'NotAcceptable',
+    `only the following media types are accepted: ${servedMediaTypes}`,
+  );
 }
 
-/** Writes a JSON value as JSON (one line, newline at the end) or YAML (members sorted, as sigs.k8s.io/yaml). */
-export function encode(_value: unknown, _mediaType: MediaType): string {
-  throw new Error('not built yet');
+/**
+ * go-restful's gate: one clause must name a producible type, or be exactly `*` `/` `*`.
+ *
+ * @param streamed whether the route lists the streaming types as well, as collections do.
+ */
+function requireProducible(accept: string, streamed: boolean): void {
+  for (const part of accept.split(',')) {
+    const end = part.indexOf(';');
+    const type = (end === -1 ? part : part.slice(0, end)).trim();
+    if (type === '*/*' || producible.has(type)) return;
+  }
+  const types = streamed ? `${servedMediaTypes}, ${streamedMediaTypes}` : servedMediaTypes;
+  throw new StatusError(406, 'NotAcceptable', `406: Not Acceptable\n\nAvailable representations: ${types}`, {
+    details: {},
+  });
+}
+
+/** The conversion that a clause asks for; undefined when there is no such one. */
+function conversion(parameters: ReadonlyMap<string, string>): Conversion | undefined {
+  const as = parameters.get('as') ?? '';
+  if (as === '') return '';
+  if (parameters.get('g') !== 'meta.k8s.io' || parameters.get('v') !== 'v1') return undefined;
+  if (as === 'Table' || as === 'PartialObjectMetadata' || as === 'PartialObjectMetadataList') return as;
+  return undefined;
+}
+
+interface Clause {
+  readonly type: string;
+  readonly subtype: string;
+  readonly quality: number;
+  readonly parameters: ReadonlyMap<string, string>;
+}
+
+function matches(clause: Clause, mediaType: MediaType): boolean {
+  if (clause.type === '*') return clause.subtype === '*';
+  return (
+    clause.type === 'application' && (clause.subtype === '*' || `application/${clause.subtype}` === mediaType)
+  );
+}
+
+/** The clauses of an Accept header, the best quality first, equal ones as sent (goautoneg). */
+function parseAccept(accept: string): Clause[] {
+  const clauses: Clause[] = [];
+  for (const part of accept.split(',')) {
+    const [range = '', ...options] = part.split(';');
+    const [type = '', subtype = ''] = range.trim().toLowerCase().split('/');
+    let quality = 1;
+    const parameters = new Map<string, string>();
+    for (const option of options) {
+      const equals = option.indexOf('=');
+      const key = (equals === -1 ? option : option.slice(0, equals)).trim();
+      const value = equals === -1 ? '' : option.slice(equals + 1).trim();
+      if (key === 'q') quality = Number.isFinite(Number(value)) ? Number(value) : 1;
+      else parameters.set(key, value);
+    }
+    clauses.push({ type, subtype, quality, parameters });
+  }
+  return clauses.sort((a, b) => b.quality - a.quality);
 }

@@ -1,8 +1,18 @@
-import type { Server } from 'node:https';
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type Server, createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
+import { internalError } from '../../objects/status-errors.ts';
+import { StatusError } from '../../objects/status.ts';
 import type { Authenticator } from '../authentication/authenticator.ts';
+import { refuseSocket } from './client-errors.ts';
 import type { Handler, UpgradeHandler } from './exchange.ts';
+import { InFlight } from './in-flight.ts';
+import { HttpReply } from './reply.ts';
+import { HttpRequest, abortWithClient, parseTarget } from './request.ts';
+import { type Closer, createCloser } from './shutdown.ts';
 
 /** PEM texts. `clientCa` turns client certificates on. */
 export interface TlsMaterial {
@@ -16,24 +26,39 @@ export interface HttpServerOptions {
   readonly authenticator: Authenticator;
   /** Serves every authenticated request; throws StatusError to answer an error. */
   readonly handler: Handler;
-  /** Serves authenticated HTTP upgrades; absent: they are refused. */
+  /** Serves authenticated WebSocket and SPDY upgrades; absent: they are served as plain requests. */
   readonly upgrade?: UpgradeHandler;
   readonly log: Logger;
   readonly limits?: Partial<HttpLimits>;
+  /** Told of every answer, when its last byte is handed over or the client is gone. */
+  readonly observe?: RequestObserver;
 }
 
+export type RequestObserver = (request: HttpRequest, status: number, seconds: number) => void;
+
 export interface HttpLimits {
-  /** Requests with a verb other than get, list, watch in flight (`--max-mutating-requests-inflight`, 200). */
+  /** Writes in flight (`--max-mutating-requests-inflight`, 200). */
   readonly maxMutatingInFlight: number;
   /** Reads in flight, watches not counted (`--max-requests-inflight`, 400). */
   readonly maxReadOnlyInFlight: number;
-  /** Milliseconds in which a request must have arrived in full, 60,000. */
+  /** Milliseconds in which a request must have arrived in full, 60,000. Answers may take longer. */
   readonly requestTimeout: number;
-  /** Milliseconds an idle connection is kept. */
+  /** Milliseconds an idle connection is kept, 90,000. */
   readonly keepAliveTimeout: number;
   /** Milliseconds for the headers, 10,000. */
   readonly headersTimeout: number;
 }
+
+const defaultLimits: HttpLimits = {
+  maxMutatingInFlight: 200,
+  maxReadOnlyInFlight: 400,
+  requestTimeout: 60_000,
+  keepAliveTimeout: 90_000,
+  headersTimeout: 10_000,
+};
+
+/** Go's default (net/http DefaultMaxHeaderBytes): selectors in a query may be long. */
+const maxHeaderBytes = 1024 * 1024;
 
 export interface HttpServer {
   /** Starts to listen; port 0 takes any free one. */
@@ -43,10 +68,173 @@ export interface HttpServer {
    * then closes what is left. A second call closes at once.
    */
   close(graceMs?: number): Promise<void>;
-  /** The server itself, for tests and for the port. */
-  readonly server: Server;
 }
 
-export function createHttpServer(_options: HttpServerOptions): HttpServer {
-  throw new Error('not built yet');
+/** The HTTPS front: everything between a socket and an authenticated {@link Handler} call. */
+export function createHttpServer(options: HttpServerOptions): HttpServer {
+  const limits = { ...defaultLimits, ...options.limits };
+  const { clientCa } = options.tls;
+  const server = createServer({
+    cert: options.tls.certificate,
+    key: options.tls.key,
+    minVersion: 'TLSv1.2',
+    ALPNProtocols: ['http/1.1'],
+    ...(clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: false }),
+    maxHeaderSize: maxHeaderBytes,
+    requestTimeout: limits.requestTimeout,
+    headersTimeout: limits.headersTimeout,
+    handshakeTimeout: limits.headersTimeout,
+    keepAliveTimeout: limits.keepAliveTimeout,
+    connectionsCheckingInterval: Math.min(5000, Math.ceil(limits.headersTimeout / 2)),
+  });
+  const closer = createCloser(server);
+  const front = new Front(options, limits, closer);
+  server.on('request', (incoming, response) => front.serve(incoming, response));
+  if (options.upgrade !== undefined) {
+    const { upgrade } = options;
+    server.on('upgrade', (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
+      front.serveUpgrade(upgrade, incoming, socket, head);
+    });
+  }
+  server.on('clientError', refuseSocket);
+  server.on('tlsClientError', (error) => options.log.debug({ err: error }, 'TLS handshake failed'));
+  return {
+    listen: async (port, host) => listen(server, port, host),
+    close: async (graceMs = 10_000) => closer.close(graceMs),
+  };
+}
+
+async function listen(server: Server, port: number, host: string): Promise<AddressInfo> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the server has no TCP address');
+  return address;
+}
+
+/** Turns what Node gives into what handlers take, and what they throw into answers. */
+class Front {
+  private readonly options: HttpServerOptions;
+  private readonly inFlight: InFlight;
+  private readonly closer: Closer;
+
+  constructor(options: HttpServerOptions, limits: HttpLimits, closer: Closer) {
+    this.options = options;
+    this.inFlight = new InFlight({
+      readOnly: limits.maxReadOnlyInFlight,
+      mutating: limits.maxMutatingInFlight,
+    });
+    this.closer = closer;
+  }
+
+  serve(incoming: IncomingMessage, response: ServerResponse): void {
+    const started = performance.now();
+    if (this.closer.closing) response.shouldKeepAlive = false;
+    // a client that goes away makes no noise: `close` on the response is what tells of it
+    response.on('error', ignore);
+    const { headers } = incoming;
+    const url = incoming.url ?? '/';
+    const question = url.indexOf('?');
+    const reply = new HttpReply(response, {
+      auditId: auditId(headers['audit-id']),
+      accept: headers.accept,
+      acceptEncoding: headers['accept-encoding'],
+      userAgent: headers['user-agent'],
+      query: question === -1 ? '' : url.slice(question + 1),
+    });
+    let request: HttpRequest;
+    try {
+      const user = this.options.authenticator.authenticate(incoming);
+      request = new HttpRequest(incoming, parseTarget(url), user, () => this.signalOf(response));
+      const leave = this.inFlight.enter(request.info);
+      response.once('close', leave);
+    } catch (error) {
+      this.fail(reply, error, incoming);
+      return;
+    }
+    const { observe } = this.options;
+    if (observe !== undefined) {
+      response.once('close', () =>
+        observe(request, response.statusCode, (performance.now() - started) / 1000),
+      );
+    }
+    this.options.handler(request, reply).catch((error: unknown) => this.fail(reply, error, incoming));
+  }
+
+  serveUpgrade(upgrade: UpgradeHandler, incoming: IncomingMessage, socket: Duplex, head: Buffer): void {
+    const controller = new AbortController();
+    const forget = this.closer.onClosing(() => {
+      controller.abort();
+      socket.destroy();
+    });
+    socket.on('error', ignore);
+    socket.once('close', () => {
+      forget();
+      controller.abort();
+    });
+    try {
+      const user = this.options.authenticator.authenticate(incoming);
+      const target = parseTarget(incoming.url ?? '/');
+      const request = new HttpRequest(incoming, target, user, () => controller.signal);
+      upgrade(request, socket, head).catch((error: unknown) => this.failUpgrade(socket, error, incoming));
+    } catch (error) {
+      this.failUpgrade(socket, error, incoming);
+    }
+  }
+
+  private signalOf(response: ServerResponse): AbortSignal {
+    const controller = new AbortController();
+    abortWithClient(response, controller);
+    const forget = this.closer.onClosing(() => controller.abort());
+    response.once('close', forget);
+    return controller.signal;
+  }
+
+  private fail(reply: HttpReply, error: unknown, incoming: IncomingMessage): void {
+    if (reply.begun) {
+      // the status line is out; cutting the connection is the only honest end
+      if (!incoming.destroyed) this.logFailure(error, incoming);
+      reply.abandon();
+      return;
+    }
+    reply.sendError(this.toStatusError(error, incoming));
+  }
+
+  private failUpgrade(socket: Duplex, error: unknown, incoming: IncomingMessage): void {
+    const status = this.toStatusError(error, incoming);
+    if (!socket.writable) return;
+    const body = `${JSON.stringify(status.toStatus())}\n`;
+    const head = [
+      `HTTP/1.1 ${status.code} ${status.reason === '' ? 'Error' : status.reason}`,
+      'Content-Type: application/json',
+      `Content-Length: ${Buffer.byteLength(body)}`,
+      'Connection: close',
+    ];
+    socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+  }
+
+  private toStatusError(error: unknown, incoming: IncomingMessage): StatusError {
+    if (error instanceof StatusError) return error;
+    this.logFailure(error, incoming);
+    return internalError("the request failed unexpectedly, the server's log says why", error);
+  }
+
+  private logFailure(error: unknown, incoming: IncomingMessage): void {
+    const { method, url } = incoming;
+    this.options.log.error({ err: error, method, url }, 'request failed unexpectedly');
+  }
+}
+
+function ignore(): void {
+  // nothing is left to do
+}
+
+/** A client may name its request for the audit log; anything but a plain identifier is replaced. */
+function auditId(sent: string | string[] | undefined): string {
+  return typeof sent === 'string' && /^[\w-]{1,64}$/.test(sent) ? sent : randomUUID();
 }

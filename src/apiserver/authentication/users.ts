@@ -1,0 +1,17 @@
+import type { UserInfo } from '../http/exchange.ts';
+
+const authenticatedGroup = 'system:authenticated';
+
+/** The user of requests without a credential (apiserver `authentication/user`). */
+export const anonymousUser: UserInfo = {
+  name: 'system:anonymous',
+  uid: '',
+  groups: ['system:unauthenticated'],
+  extra: {},
+};
+
+/** Adds the group of everyone who is known, as kube-apiserver's group adder does. */
+export function withAuthenticatedGroup(user: UserInfo): UserInfo {
+  if (user.groups.includes(authenticatedGroup)) return user;
+  return { ...user, groups: [...user.groups, authenticatedGroup] };
+}

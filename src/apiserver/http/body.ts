@@ -1,0 +1,46 @@
+import type { IncomingMessage } from 'node:http';
+import { badRequest, tooLarge } from '../../objects/status-errors.ts';
+
+/** kube-apiserver's limit of a request body (apiserver `server/config.go`, MaxRequestBodyBytes). */
+export const maxBodyBytes = 3 * 1024 * 1024;
+
+function overLimit(limit: number): Error {
+  return tooLarge(`Request entity too large: limit is ${limit}`);
+}
+
+/**
+ * Reads a body into memory, at most `limit` bytes of it: a client that announces or sends more is refused at that
+ * point, and what still comes is thrown away unread.
+ *
+ * @throws {StatusError} 413, or 400 when the client ends in the middle.
+ */
+export async function readBody(incoming: IncomingMessage, limit = maxBodyBytes): Promise<Buffer> {
+  if (Number(incoming.headers['content-length'] ?? 0) > limit) throw overLimit(limit);
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    const stop = (): void => {
+      incoming.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose);
+    };
+    const onData = (chunk: Buffer): void => {
+      length += chunk.length;
+      if (length <= limit) {
+        chunks.push(chunk);
+        return;
+      }
+      stop();
+      incoming.resume();
+      reject(overLimit(limit));
+    };
+    const onEnd = (): void => {
+      stop();
+      const [first] = chunks;
+      resolve(first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks, length));
+    };
+    const onClose = (): void => {
+      stop();
+      reject(badRequest('unexpected EOF'));
+    };
+    incoming.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose);
+  });
+}

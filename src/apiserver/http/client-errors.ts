@@ -1,0 +1,24 @@
+import type { Duplex } from 'node:stream';
+
+/** Answers to what is not HTTP, or arrives too slowly or too large to be served. */
+const answers: ReadonlyMap<string, string> = new Map([
+  ['ERR_HTTP_REQUEST_TIMEOUT', '408 Request Timeout'],
+  ['HPE_HEADER_OVERFLOW', '431 Request Header Fields Too Large'],
+  ['HPE_CHUNK_EXTENSIONS_OVERFLOW', '413 Payload Too Large'],
+]);
+
+/**
+ * Ends a connection whose bytes cannot be read as a request, with the text that Go's server sends. Listener of
+ * the server's `clientError`.
+ */
+export function refuseSocket(error: Error & { code?: string }, socket: Duplex): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const status = answers.get(error.code ?? '') ?? '400 Bad Request';
+  socket.end(
+    `HTTP/1.1 ${status}\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n${status}`,
+    () => socket.destroy(),
+  );
+}

@@ -1,0 +1,133 @@
+import type { ServerResponse } from 'node:http';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import type { Reply, ReplyStream } from './exchange.ts';
+import { encode } from './encoding.ts';
+import { negotiateError } from './negotiation.ts';
+import { indentJson, wantsPretty } from './pretty.ts';
+import type { StatusError } from '../../objects/status.ts';
+import { warningHeaders } from './warnings.ts';
+
+const compress = promisify(gzip);
+
+/** Smaller answers are not worth the work (apiserver `responsewriters/writers.go`). */
+const compressFrom = 128 * 1024;
+
+/** What a reply needs to know of its request. */
+export interface ReplyContext {
+  readonly auditId: string;
+  readonly accept: string | undefined;
+  readonly acceptEncoding: string | string[] | undefined;
+  readonly userAgent: string | undefined;
+  /** The raw query. */
+  readonly query: string;
+}
+
+/** Answers one request. A second answer is ignored: the first has been sent. */
+export class HttpReply implements Reply {
+  private readonly response: ServerResponse;
+  private readonly context: ReplyContext;
+  private warnings: string[] | undefined;
+  private started = false;
+
+  constructor(response: ServerResponse, context: ReplyContext) {
+    this.response = response;
+    this.context = context;
+  }
+
+  /** Whether an answer was begun. */
+  get begun(): boolean {
+    return this.started;
+  }
+
+  warn(text: string): void {
+    this.warnings ??= [];
+    this.warnings.push(text);
+  }
+
+  send(
+    status: number,
+    contentType: string,
+    body: Buffer | string,
+    headers?: Readonly<Record<string, string>>,
+  ): void {
+    if (this.started) return;
+    this.started = true;
+    const { query, userAgent } = this.context;
+    let payload = body;
+    if (contentType === 'application/json' && wantsPretty(query, userAgent)) {
+      payload = indentJson(typeof body === 'string' ? body : body.toString('utf8'));
+    }
+    const length = typeof payload === 'string' ? Buffer.byteLength(payload) : payload.length;
+    const head = this.headers(headers);
+    head.push('Content-Type', contentType);
+    if (length > compressFrom && acceptsGzip(this.context.acceptEncoding)) {
+      this.sendCompressed(status, head, payload);
+      return;
+    }
+    head.push('Content-Length', String(length));
+    this.response.writeHead(status, head);
+    this.response.end(payload);
+  }
+
+  /** Answers an error as a Status, in the form that the client accepts. */
+  sendError(error: StatusError): void {
+    const mediaType = negotiateError(this.context.accept);
+    this.send(error.code, mediaType, encode(error.toStatus(), mediaType), error.headers);
+  }
+
+  stream(status: number, headers: Readonly<Record<string, string>>): ReplyStream {
+    this.started = true;
+    const { response } = this;
+    response.writeHead(status, this.headers(headers));
+    response.flushHeaders();
+    return {
+      write: (chunk) => response.write(chunk),
+      drained: async () => drained(response),
+      end: () => void response.end(),
+      destroy: () => void response.destroy(),
+    };
+  }
+
+  /** Ends an answer that cannot be completed, so that the client does not take it for whole. */
+  abandon(): void {
+    this.response.destroy();
+  }
+
+  private sendCompressed(status: number, head: string[], payload: Buffer | string): void {
+    compress(payload, { level: 1 }).then(
+      (compressed) => {
+        head.push('Content-Encoding', 'gzip', 'Vary', 'Accept-Encoding');
+        head.push('Content-Length', String(compressed.length));
+        this.response.writeHead(status, head);
+        this.response.end(compressed);
+      },
+      () => this.abandon(),
+    );
+  }
+
+  /** Flat name-value pairs, which Node writes without a detour. */
+  private headers(extra: Readonly<Record<string, string>> | undefined): string[] {
+    const head = ['Audit-Id', this.context.auditId, 'Cache-Control', 'no-cache, private'];
+    if (this.warnings !== undefined) {
+      for (const warning of warningHeaders(this.warnings)) head.push('Warning', warning);
+    }
+    if (extra !== undefined) for (const name of Object.keys(extra)) head.push(name, extra[name] ?? '');
+    return head;
+  }
+}
+
+async function drained(response: ServerResponse): Promise<void> {
+  if (!response.writableNeedDrain || response.destroyed) return;
+  await new Promise<void>((resolve) => {
+    const done = (): void => {
+      response.off('drain', done).off('close', done);
+      resolve();
+    };
+    response.on('drain', done).on('close', done);
+  });
+}
+
+function acceptsGzip(acceptEncoding: string | string[] | undefined): boolean {
+  return acceptEncoding !== undefined && acceptEncoding.includes('gzip');
+}

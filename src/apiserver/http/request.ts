@@ -1,0 +1,89 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { badRequest } from '../../objects/status-errors.ts';
+import { readBody } from './body.ts';
+import type { ApiRequest, RequestInfo, UserInfo } from './exchange.ts';
+import { requestInfo } from './request-info.ts';
+
+/** A request target, taken apart. */
+export interface Target {
+  /** Decoded. */
+  readonly path: string;
+  /** Without the `?`. */
+  readonly query: string;
+}
+
+/**
+ * Takes a request target apart: origin form, or absolute form as sent to a proxy.
+ *
+ * @throws {StatusError} 400 for a path whose percent encoding is broken.
+ */
+export function parseTarget(url: string): Target {
+  let origin = url;
+  if (!url.startsWith('/')) {
+    const path = /^https?:\/\/[^/?]*(.*)$/i.exec(url)?.[1] ?? '';
+    origin = path.startsWith('/') ? path : `/${path}`;
+  }
+  const question = origin.indexOf('?');
+  const raw = question === -1 ? origin : origin.slice(0, question);
+  return { path: decode(raw), query: question === -1 ? '' : origin.slice(question + 1) };
+}
+
+function decode(raw: string): string {
+  if (!raw.includes('%')) return raw;
+  try {
+    return decodeURIComponent(raw);
+  } catch {
+    throw badRequest('the request path is not validly encoded');
+  }
+}
+
+const noQuery = '';
+
+/**
+ * A request, whose costlier parts are made when they are asked for: most requests need no signal and many no
+ * query.
+ */
+export class HttpRequest implements ApiRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: IncomingMessage['headers'];
+  readonly info: RequestInfo;
+  readonly user: UserInfo;
+  readonly incoming: IncomingMessage;
+  readonly query: URLSearchParams;
+  private readonly onSignal: () => AbortSignal;
+  private madeSignal: AbortSignal | undefined;
+
+  constructor(
+    incoming: IncomingMessage,
+    target: Target,
+    user: UserInfo,
+    /** Called at most once. */
+    onSignal: () => AbortSignal,
+  ) {
+    this.incoming = incoming;
+    this.method = incoming.method ?? '';
+    this.url = incoming.url ?? '';
+    this.headers = incoming.headers;
+    this.query = new URLSearchParams(target.query === '' ? noQuery : target.query);
+    this.info = requestInfo(this.method, target.path, this.query);
+    this.user = user;
+    this.onSignal = onSignal;
+  }
+
+  get signal(): AbortSignal {
+    this.madeSignal ??= this.onSignal();
+    return this.madeSignal;
+  }
+
+  async body(): Promise<Buffer> {
+    return readBody(this.incoming);
+  }
+}
+
+/** A signal that is aborted when the answer's connection closes before the answer is complete. */
+export function abortWithClient(response: ServerResponse, controller: AbortController): void {
+  response.once('close', () => {
+    if (!response.writableFinished) controller.abort();
+  });
+}

@@ -1,0 +1,83 @@
+import type { Server } from 'node:https';
+import { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+
+/** Ends a server: long-running requests are told, short ones are waited for. */
+export interface Closer {
+  readonly closing: boolean;
+  /** Calls back when the server begins to close, at once when it has. Returns how to take it back. */
+  onClosing(callback: () => void): () => void;
+  /** Resolves when no connection is left. A second call closes all of them at once. */
+  close(graceMs: number): Promise<void>;
+}
+
+/**
+ * Knows which connections are in the middle of a request: Node's own closeIdleConnections() takes a connection
+ * that never sent one for busy.
+ */
+export function createCloser(server: Server): Closer {
+  const callbacks = new Set<() => void>();
+  /** TCP sockets, whose TLS handshake may not be over. */
+  const sockets = new Set<Duplex>();
+  const connections = new Set<Socket>();
+  const busy = new Set<Socket>();
+  let closed: Promise<void> | undefined;
+
+  const keepIn = <T extends Duplex>(set: Set<T>, socket: T): void => {
+    set.add(socket);
+    socket.once('close', () => set.delete(socket));
+  };
+  server.on('connection', (socket) => keepIn(sockets, socket));
+  server.on('secureConnection', (socket) => keepIn(connections, socket));
+  server.on('request', (request, response) => {
+    const { socket } = request;
+    busy.add(socket);
+    response.once('close', () => {
+      busy.delete(socket);
+      if (closed !== undefined) socket.destroySoon();
+    });
+  });
+
+  function destroyAll(): void {
+    for (const socket of connections) socket.destroy();
+    for (const socket of sockets) socket.destroy();
+  }
+
+  async function begin(graceMs: number): Promise<void> {
+    const done = new Promise<void>((resolve) => {
+      server.close(() => resolve());
+    });
+    for (const callback of callbacks) callback();
+    callbacks.clear();
+    for (const socket of connections) if (!busy.has(socket)) socket.destroy();
+    const past = new Set([...connections].map(peer));
+    for (const socket of sockets) if (!past.has(peer(socket))) socket.destroy();
+    const deadline = setTimeout(destroyAll, graceMs);
+    await done;
+    clearTimeout(deadline);
+  }
+
+  return {
+    get closing() {
+      return closed !== undefined;
+    },
+    onClosing(callback) {
+      if (closed !== undefined) {
+        callback();
+        return () => undefined;
+      }
+      callbacks.add(callback);
+      return () => void callbacks.delete(callback);
+    },
+    async close(graceMs) {
+      if (closed === undefined) closed = begin(graceMs);
+      else destroyAll();
+      await closed;
+    },
+  };
+}
+
+/** Who is at the other end: the same for a TLS connection and the TCP socket below it. */
+function peer(socket: Duplex): string {
+  return socket instanceof Socket ? `${socket.remoteAddress ?? ''} ${socket.remotePort ?? 0}` : '';
+}

@@ -1,0 +1,549 @@
+import { request as httpsRequest, Agent } from 'node:https';
+import type { IncomingHttpHeaders } from 'node:http';
+import { connect, type TLSSocket } from 'node:tls';
+import { connect as connectTcp } from 'node:net';
+import { Readable } from 'node:stream';
+import { once } from 'node:events';
+import { gunzipSync } from 'node:zlib';
+import { pino } from 'pino';
+import { afterEach, describe, expect, test } from 'vitest';
+import { isRecord } from '../../src/objects/json.ts';
+import { notFound } from '../../src/objects/status-errors.ts';
+import { createAuthenticator } from '../../src/apiserver/authentication/authenticator.ts';
+import { staticTokens } from '../../src/apiserver/authentication/static-tokens.ts';
+import type { Handler, UpgradeHandler } from '../../src/apiserver/http/exchange.ts';
+import { createRouter } from '../../src/apiserver/http/router.ts';
+import { createHttpServer, type HttpLimits, type HttpServer } from '../../src/apiserver/http/server.ts';
+import {
+  createCertificateAuthority,
+  issueClientCertificate,
+  issueServerCertificate,
+} from '../../src/apiserver/pki/certificates.ts';
+
+const now = new Date();
+const ca = createCertificateAuthority('ca', { now });
+const serverPair = issueServerCertificate(ca, 'server', ['127.0.0.1', 'localhost'], { now });
+const stranger = createCertificateAuthority('stranger', { now });
+
+interface Answer {
+  status: number;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+}
+
+interface Sent {
+  method?: string;
+  headers?: Record<string, string>;
+  body?: string | Buffer | Readable;
+  agent?: Agent;
+  cert?: string;
+  key?: string;
+}
+
+const closers: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close();
+});
+
+interface Running {
+  server: HttpServer;
+  port: number;
+  logged: string[];
+  send: (path: string, sent?: Sent) => Promise<Answer>;
+  rawSocket: () => Promise<TLSSocket>;
+}
+
+async function start(
+  handler: Handler,
+  options: { limits?: Partial<HttpLimits>; anonymous?: boolean; upgrade?: UpgradeHandler } = {},
+): Promise<Running> {
+  const logged: string[] = [];
+  const server = createHttpServer({
+    tls: { ...serverPair, clientCa: ca.certificate },
+    authenticator: createAuthenticator({
+      tokens: [
+        staticTokens([{ token: 'secret', user: { name: 'admin', uid: 'u1', groups: ['g'], extra: {} } }]),
+      ],
+      anonymous: options.anonymous ?? false,
+    }),
+    handler,
+    log: pino({ level: 'info' }, { write: (line: string) => void logged.push(line) }),
+    ...(options.limits === undefined ? {} : { limits: options.limits }),
+    ...(options.upgrade === undefined ? {} : { upgrade: options.upgrade }),
+  });
+  const { port } = await server.listen(0, '127.0.0.1');
+  closers.push(async () => server.close(0));
+  const send = async (path: string, sent: Sent = {}): Promise<Answer> => {
+    const { headers = { authorization: 'Bearer secret' }, method = 'GET', body } = sent;
+    const outgoing = httpsRequest({
+      host: '127.0.0.1',
+      port,
+      path,
+      method,
+      headers,
+      ca: ca.certificate,
+      ...(sent.agent === undefined ? {} : { agent: sent.agent }),
+      ...(sent.cert === undefined ? {} : { cert: sent.cert, key: sent.key }),
+    });
+    const answered = Promise.withResolvers<Answer>();
+    outgoing.on('error', answered.reject);
+    outgoing.on('response', (response) => {
+      const chunks: Buffer[] = [];
+      response.on('error', answered.reject);
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('end', () =>
+        answered.resolve({
+          status: response.statusCode ?? 0,
+          headers: response.headers,
+          body: Buffer.concat(chunks),
+        }),
+      );
+    });
+    if (body instanceof Readable) body.pipe(outgoing);
+    else outgoing.end(body);
+    return answered.promise;
+  };
+  const rawSocket = async (): Promise<TLSSocket> => {
+    const socket = connect({ host: '127.0.0.1', port, ca: ca.certificate });
+    socket.on('error', () => undefined);
+    await once(socket, 'secureConnect');
+    return socket;
+  };
+  return { server, port, logged, send, rawSocket };
+}
+
+const echo: Handler = async (request, reply) => {
+  const body = request.method === 'GET' ? '' : (await request.body()).toString();
+  const { info, user } = request;
+  reply.send(200, 'application/json', JSON.stringify({ verb: info.verb, path: info.path, user, body }));
+};
+
+function status(answer: Answer): Record<string, unknown> {
+  const parsed: unknown = JSON.parse(answer.body.toString());
+  if (!isRecord(parsed)) throw new Error('the answer is not an object');
+  return parsed;
+}
+
+describe('a request', () => {
+  test('is authenticated, understood and answered', async () => {
+    const { send } = await start(echo);
+    const answer = await send('/api/v1/services', {
+      method: 'POST',
+      body: 'hello',
+      headers: {
+        authorization: 'Bearer secret',
+        'audit-id': 'my-id',
+      },
+    });
+    expect(answer.status).toBe(200);
+    expect(status(answer)).toEqual({
+      verb: 'create',
+      path: '/api/v1/services',
+      user: { name: 'admin', uid: 'u1', groups: ['g', 'system:authenticated'], extra: {} },
+      body: 'hello',
+    });
+    expect(answer.headers['cache-control']).toBe('no-cache, private');
+    expect(answer.headers['audit-id']).toBe('my-id');
+    expect(answer.headers['content-type']).toBe('application/json');
+  });
+
+  test('ends in a Status when the handler throws one, with the warnings given before', async () => {
+    const { send } = await start((_request, reply) => {
+      reply.warn('a "quoted" one');
+      reply.warn('two');
+      return Promise.reject(notFound({ group: '', resource: 'services' }, 'x'));
+    });
+    const answer = await send('/api/v1/namespaces/a/services/x');
+    expect(answer.status).toBe(404);
+    expect(answer.headers['warning']).toBe('299 - "a \\"quoted\\" one", 299 - "two"');
+    expect(status(answer)).toMatchObject({ kind: 'Status', code: 404, reason: 'NotFound' });
+    const yaml = await send('/x', {
+      headers: { authorization: 'Bearer secret', accept: 'application/yaml' },
+    });
+    expect(yaml.headers['content-type']).toBe('application/yaml');
+    expect(yaml.body.toString()).toContain('reason: NotFound');
+  });
+
+  test('that fails unexpectedly gets no stack trace, and one log line', async () => {
+    const { send, logged } = await start(() => Promise.reject(new Error('a secret detail')));
+    const answer = await send('/x');
+    expect(answer.status).toBe(500);
+    expect(status(answer)).toMatchObject({ reason: 'InternalError', code: 500 });
+    expect(answer.body.toString()).not.toContain('secret');
+    expect(logged).toHaveLength(1);
+    expect(logged[0]).toContain('a secret detail');
+  });
+
+  test('with broken percent encoding is refused', async () => {
+    const { send } = await start(echo);
+    expect((await send('/api/%zz')).status).toBe(400);
+    expect(status(await send('/a%2Fb%20c'))['path']).toBe('/a/b c');
+  });
+
+  test('is told in indented JSON when it is a person reading', async () => {
+    const { send } = await start(echo);
+    expect((await send('/x?pretty=1')).body.toString()).toMatch(/^\{\n {2}"verb": "get",\n/);
+  });
+
+  test('HEAD gets no body', async () => {
+    const { send } = await start(echo);
+    const answer = await send('/x', { method: 'HEAD' });
+    expect([answer.status, answer.body.length]).toEqual([200, 0]);
+  });
+});
+
+describe('credentials', () => {
+  test('none, a wrong token and a scheme that nobody knows are 401', async () => {
+    const { send } = await start(echo);
+    for (const authorization of ['Bearer wrong', 'Bearer ', 'Basic c2VjcmV0', 'secret']) {
+      const answer = await send('/version', { headers: { authorization } });
+      expect([authorization, answer.status, status(answer)['reason']]).toEqual([
+        authorization,
+        401,
+        'Unauthorized',
+      ]);
+    }
+    expect((await send('/version', { headers: {} })).status).toBe(401);
+  });
+
+  test('none is system:anonymous where that is allowed, a wrong one is still 401', async () => {
+    const { send } = await start(echo, { anonymous: true });
+    expect(status(await send('/x', { headers: {} }))['user']).toMatchObject({
+      name: 'system:anonymous',
+      groups: ['system:unauthenticated'],
+    });
+    expect((await send('/x', { headers: { authorization: 'Bearer wrong' } })).status).toBe(401);
+  });
+
+  test('a client certificate names the user and its groups, on a resumed session too', async () => {
+    const { send } = await start(echo);
+    const jane = issueClientCertificate(ca, 'jane', ['dev', 'ops'], { now });
+    const agent = new Agent({ keepAlive: false, maxCachedSessions: 10 });
+    for (let i = 0; i < 3; i++) {
+      const answer = await send('/x', { headers: {}, agent, cert: jane.certificate, key: jane.key });
+      expect(status(answer)['user']).toMatchObject({
+        name: 'jane',
+        groups: ['dev', 'ops', 'system:authenticated'],
+      });
+    }
+  });
+
+  test('a certificate of another authority is refused', async () => {
+    const { send } = await start(echo, { anonymous: true });
+    const mallory = issueClientCertificate(stranger, 'admin', ['system:masters'], { now });
+    const answer = await send('/x', {
+      headers: { authorization: 'Bearer secret' },
+      cert: mallory.certificate,
+      key: mallory.key,
+      agent: new Agent(),
+    });
+    expect(answer.status).toBe(401);
+  });
+});
+
+describe('bodies', () => {
+  test('over 3 MiB are refused before they are read', async () => {
+    const { send } = await start(echo);
+    const answer = await send('/x', { method: 'POST', body: Buffer.alloc(3 * 1024 * 1024 + 1) });
+    expect(answer.status).toBe(413);
+    expect(status(answer)).toEqual({
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Failure',
+      message: 'Request entity too large: limit is 3145728',
+      reason: 'RequestEntityTooLarge',
+      code: 413,
+    });
+    const largest = await send('/x', { method: 'POST', body: Buffer.alloc(3 * 1024 * 1024, 'a') });
+    expect(largest.status).toBe(200);
+  });
+
+  test('of 100 MB in pieces are refused and never held in memory', async () => {
+    const { send } = await start(echo);
+    const piece = Buffer.alloc(1024 * 1024);
+    const before = process.memoryUsage().rss;
+    const body = Readable.from(
+      (function* pieces() {
+        for (let i = 0; i < 100; i++) yield piece;
+      })(),
+    );
+    const answer = await send('/x', { method: 'PUT', body });
+    expect(answer.status).toBe(413);
+    expect(process.memoryUsage().rss - before).toBeLessThan(60 * 1024 * 1024);
+  });
+
+  test('that stop in the middle end the wait', async () => {
+    const failed = Promise.withResolvers<unknown>();
+    const { rawSocket, send, logged } = await start(async (request, reply) => {
+      if (request.method === 'POST') await request.body().catch((error: unknown) => failed.resolve(error));
+      reply.send(200, 'text/plain', 'ok');
+    });
+    const socket = await rawSocket();
+    socket.write(
+      'POST /x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\nContent-Length: 10\r\n\r\nabc',
+    );
+    setTimeout(() => socket.destroy(), 20);
+    expect(await failed.promise).toMatchObject({ code: 400, message: 'unexpected EOF' });
+    expect((await send('/x')).status).toBe(200);
+    expect(logged).toEqual([]);
+  });
+
+  test('that come too slowly time out', async () => {
+    const { rawSocket } = await start(echo, { limits: { headersTimeout: 100, requestTimeout: 200 } });
+    const slowHeaders = await rawSocket();
+    slowHeaders.write('GET /x HTTP/1.1\r\nHost: x\r\n');
+    const slowBody = await rawSocket();
+    slowBody.write(
+      'POST /x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\nContent-Length: 10\r\n\r\nabc',
+    );
+    const texts = await Promise.all([slowHeaders, slowBody].map(readAll));
+    expect(texts[0]).toContain('HTTP/1.1 408');
+    expect(texts[1]).toMatch(/HTTP\/1\.1 (408|400)|^$/);
+  });
+});
+
+async function readAll(socket: TLSSocket): Promise<string> {
+  let text = '';
+  socket.setEncoding('utf8');
+  socket.on('data', (chunk: string) => (text += chunk));
+  await once(socket, 'close');
+  return text;
+}
+
+describe('bad input', () => {
+  test.each([
+    ['not HTTP', 'hello\r\n\r\n', /^HTTP\/1\.1 400 Bad Request/],
+    [
+      'both lengths',
+      'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
+      /^HTTP\/1\.1 400/,
+    ],
+    [
+      'too many headers',
+      `GET / HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(1024 * 1024 + 10)}\r\n\r\n`,
+      /^HTTP\/1\.1 431/,
+    ],
+  ])('%s is refused, and the server lives on', async (_name, bytes, answer) => {
+    const { rawSocket, send } = await start(echo);
+    const socket = await rawSocket();
+    const text = readAll(socket);
+    socket.write(bytes);
+    expect(await text).toMatch(answer);
+    expect((await send('/x')).status).toBe(200);
+  });
+
+  test('a half-closed connection does not hurt', async () => {
+    const { rawSocket, send } = await start(echo);
+    const socket = await rawSocket();
+    socket.resume();
+    socket.end('GET /x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n\r\n');
+    await once(socket, 'close');
+    expect((await send('/x')).status).toBe(200);
+  });
+});
+
+describe('large answers', () => {
+  const large = JSON.stringify('x'.repeat(200_000));
+  const handler: Handler = (request, reply) => {
+    reply.send(200, 'application/json', request.info.path === '/large' ? large : '"small"');
+    return Promise.resolve();
+  };
+
+  test('are compressed for those who accept it', async () => {
+    const { send } = await start(handler);
+    const headers = { authorization: 'Bearer secret', 'accept-encoding': 'gzip, deflate' };
+    const answer = await send('/large', { headers });
+    expect(answer.headers['content-encoding']).toBe('gzip');
+    expect(answer.headers['vary']).toBe('Accept-Encoding');
+    expect(gunzipSync(answer.body).toString()).toBe(large);
+    expect((await send('/small', { headers })).headers['content-encoding']).toBeUndefined();
+    expect((await send('/large')).headers['content-encoding']).toBeUndefined();
+  });
+});
+
+describe('requests at the same time', () => {
+  test('are bounded, reads and writes apart, watches and proxies not at all', async () => {
+    const gate = Promise.withResolvers<undefined>();
+    let waiting = 0;
+    const { send } = await start(
+      async (_request, reply) => {
+        waiting++;
+        await gate.promise;
+        reply.send(200, 'text/plain', 'ok');
+      },
+      { limits: { maxReadOnlyInFlight: 2, maxMutatingInFlight: 1 } },
+    );
+    const agent = new Agent({ keepAlive: true });
+    const open = [
+      send('/api/v1/services', { agent }),
+      send('/api/v1/services', { agent }),
+      send('/api/v1/namespaces/a/services', { method: 'POST', agent }),
+      send('/api/v1/services?watch=1', { agent }),
+      send('/api/v1/services?watch=1', { agent }),
+      send('/api/v1/namespaces/a/services/x/proxy/', { agent }),
+    ];
+    await expect.poll(() => waiting).toBe(6);
+    const refused = await send('/api/v1/services', { agent });
+    expect([refused.status, refused.headers['retry-after']]).toEqual([429, '1']);
+    expect(status(refused)).toMatchObject({ reason: 'TooManyRequests', details: { retryAfterSeconds: 1 } });
+    expect((await send('/api/v1/namespaces/a/services', { method: 'POST', agent })).status).toBe(429);
+    gate.resolve(undefined);
+    for (const answer of await Promise.all(open)) expect(answer.status).toBe(200);
+    // all places were given back
+    for (let i = 0; i < 5; i++) expect((await send('/api/v1/services', { agent })).status).toBe(200);
+    agent.destroy();
+  });
+});
+
+/** Writes one line, then waits for the end. */
+const watching: Handler = async (request, reply) => {
+  const stream = reply.stream(200, { 'Content-Type': 'application/json' });
+  stream.write('{"type":"ADDED"}\n');
+  if (!request.signal.aborted) {
+    await new Promise((resolve) => request.signal.addEventListener('abort', resolve, { once: true }));
+  }
+  stream.end();
+};
+
+describe('streams', () => {
+  test('tell the handler when the client is gone', async () => {
+    let ended = 0;
+    const { rawSocket } = await start(async (request, reply) => {
+      await watching(request, reply);
+      ended++;
+    });
+    const socket = await rawSocket();
+    socket.write('GET /api/v1/services?watch=1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n\r\n');
+    await once(socket, 'data');
+    socket.destroy();
+    await expect.poll(() => ended).toBe(1);
+  });
+
+  test('that fail in the middle are cut, not ended', async () => {
+    const { send, logged } = await start((_request, reply) => {
+      reply.stream(200, {}).write('half');
+      return Promise.reject(new Error('later'));
+    });
+    await expect(send('/x')).rejects.toThrow();
+    expect(logged).toHaveLength(1);
+  });
+
+  test('wait for a slow client', async () => {
+    const chunk = Buffer.alloc(64 * 1024);
+    let writes = 0;
+    const done = Promise.withResolvers<undefined>();
+    const { send } = await start(async (_request, reply) => {
+      const stream = reply.stream(200, {});
+      for (; writes < 200; writes++) if (!stream.write(chunk)) await stream.drained();
+      stream.end();
+      done.resolve(undefined);
+    });
+    const answer = await send('/x');
+    await done.promise;
+    expect(answer.body.length).toBe(200 * chunk.length);
+  });
+});
+
+describe('closing', () => {
+  test('ends open watches cleanly, lets requests finish and accepts no more', async () => {
+    const gate = Promise.withResolvers<undefined>();
+    let arrived = 0;
+    const { server, send, rawSocket, port } = await start(async (request, reply) => {
+      arrived++;
+      if (request.info.verb === 'watch') return watching(request, reply);
+      await gate.promise;
+      reply.send(200, 'text/plain', 'done');
+    });
+    const agent = new Agent({ keepAlive: true });
+    await rawSocket(); // idle: no request was ever sent on it
+    connectTcp(port, '127.0.0.1').on('error', () => undefined);
+    const watch = send('/api/v1/services?watch=1', { agent });
+    const slow = send('/api/v1/services', { agent });
+    await expect.poll(() => arrived).toBe(2);
+    const closed = server.close(1000);
+    expect((await watch).body.toString()).toBe('{"type":"ADDED"}\n');
+    await expect(send('/x', { agent: new Agent() })).rejects.toThrow();
+    gate.resolve(undefined);
+    expect((await slow).body.toString()).toBe('done');
+    await closed;
+  });
+
+  test('a second call does not wait', async () => {
+    let arrived = 0;
+    const { server, send } = await start(async () => {
+      arrived++;
+      await new Promise(() => undefined);
+    });
+    const stuck = send('/x').catch((error: unknown) => error);
+    await expect.poll(() => arrived).toBe(1);
+    const closed = server.close(60_000);
+    await server.close();
+    await closed;
+    expect(await stuck).toBeInstanceOf(Error);
+  });
+});
+
+describe('upgrades', () => {
+  const head = 'Host: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n';
+  const upgrade: UpgradeHandler = async (request, socket) => {
+    if (request.info.subresource !== 'proxy') throw notFound({ group: '', resource: 'pods' }, 'x');
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
+    socket.on('data', (chunk: Buffer) => socket.write(chunk));
+    await Promise.resolve();
+  };
+
+  test('reach their handler when the credential is right', async () => {
+    const { rawSocket } = await start(echo, { upgrade });
+    const socket = await rawSocket();
+    socket.write(
+      `GET /api/v1/namespaces/a/services/x/proxy/ HTTP/1.1\r\n${head}Authorization: Bearer secret\r\n\r\n`,
+    );
+    expect(String((await once(socket, 'data'))[0])).toContain('101');
+    socket.write('ping');
+    expect(String((await once(socket, 'data'))[0])).toBe('ping');
+    socket.destroy();
+  });
+
+  test.each([
+    ['/api/v1/namespaces/a/services/x/proxy/', '', 401],
+    ['/api/v1/namespaces/a/pods/x', 'Authorization: Bearer secret\r\n', 404],
+  ])('%s with "%s" are refused with a Status', async (path, credential, code) => {
+    const { rawSocket } = await start(echo, { upgrade });
+    const socket = await rawSocket();
+    const text = readAll(socket);
+    socket.write(`GET ${path} HTTP/1.1\r\n${head}${credential}\r\n`);
+    expect(await text).toMatch(new RegExp(`^HTTP/1.1 ${code} .*"code":${code}`, 's'));
+  });
+
+  test('are closed with the server', async () => {
+    const { rawSocket, server } = await start(echo, { upgrade });
+    const socket = await rawSocket();
+    socket.write(
+      `GET /api/v1/namespaces/a/services/x/proxy/ HTTP/1.1\r\n${head}Authorization: Bearer secret\r\n\r\n`,
+    );
+    await once(socket, 'data');
+    const gone = once(socket, 'close');
+    await server.close(10_000);
+    await gone;
+  });
+});
+
+test('a router knows the first segment only, and no empty one', async () => {
+  const { send } = await start(
+    createRouter(
+      new Map([
+        ['api', echo],
+        ['', echo],
+      ]),
+    ),
+  );
+  expect((await send('/api')).status).toBe(200);
+  expect((await send('/api/v1/x')).status).toBe(200);
+  expect((await send('/')).status).toBe(200);
+  for (const path of ['/nope', '//api/v1/x', '/constructor', '/apis']) {
+    const answer = await send(path);
+    expect([path, answer.status, answer.body.toString()]).toEqual([path, 404, '404 page not found\n']);
+    expect(answer.headers['content-type']).toBe('text/plain; charset=utf-8');
+  }
+});

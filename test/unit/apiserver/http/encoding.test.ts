@@ -1,0 +1,69 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { encode } from '../../../../src/apiserver/http/encoding.ts';
+import { indentJson, wantsPretty } from '../../../../src/apiserver/http/pretty.ts';
+import { warningHeaders } from '../../../../src/apiserver/http/warnings.ts';
+
+describe('encode', () => {
+  test('YAML has its members sorted and its lists at the depth of their key', () => {
+    const value = { kind: 'X', apiVersion: 'v1', items: [{ b: 1, a: ['yes', '1', 'no', 'on'] }], empty: {} };
+    expect(encode(value, 'application/yaml')).toBe(
+      'apiVersion: v1\nempty: {}\nitems:\n- a:\n  - "yes"\n  - "1"\n  - "no"\n  - "on"\n  b: 1\nkind: X\n',
+    );
+  });
+
+  test('what is written as YAML is read back', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ noUnicodeString: false }), (value) => {
+        expect(parse(encode(value, 'application/yaml'), { version: '1.1' })).toEqual(
+          JSON.parse(JSON.stringify(value)),
+        );
+      }),
+      { numRuns: 200 },
+    );
+  });
+});
+
+describe('indented JSON', () => {
+  test('is what JSON.stringify would indent', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        expect(indentJson(`${JSON.stringify(value)}\n`)).toBe(JSON.stringify(value, null, 2));
+      }),
+    );
+  });
+
+  test('keeps numbers as they are written', () => {
+    expect(indentJson('{"a":12345678901234567890,"b":1.0}')).toBe(
+      '{\n  "a": 12345678901234567890,\n  "b": 1.0\n}',
+    );
+  });
+
+  test('is for those who ask for it and for those who read it themselves', () => {
+    expect(wantsPretty('pretty=true', undefined)).toBe(true);
+    expect(wantsPretty('pretty=false', 'curl/8.0')).toBe(false);
+    expect(wantsPretty('', 'curl/8.0')).toBe(true);
+    expect(wantsPretty('', 'kubectl/v1.32.4')).toBe(false);
+    expect(wantsPretty('pretty=', undefined)).toBe(false);
+  });
+});
+
+describe('Warning headers', () => {
+  test('quote as Go does, and say nothing twice', () => {
+    expect(warningHeaders(['unknown field "x"', 'back\\slash', 'unknown field "x"'])).toEqual([
+      '299 - "unknown field \\"x\\""',
+      '299 - "back\\\\slash"',
+    ]);
+  });
+
+  test('cannot end the header, and carry other letters as UTF-8', () => {
+    expect(warningHeaders(['a\r\nSet-Cookie: x'])).toEqual(['299 - "aSet-Cookie: x"']);
+    expect(Buffer.from(warningHeaders(['é'])[0] ?? '', 'latin1').toString('utf8')).toBe('299 - "é"');
+  });
+
+  test('are cut when there is too much of them', () => {
+    const headers = warningHeaders(['a'.repeat(4000), 'b'.repeat(4000)]);
+    expect(headers.map((header) => header.length)).toEqual([264, 264]);
+  });
+});

@@ -1,0 +1,137 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { StatusError } from '../../../../src/objects/status.ts';
+import { bodyMediaType, patchType } from '../../../../src/apiserver/http/media-types.ts';
+import { negotiate, negotiateDiscovery, negotiateError } from '../../../../src/apiserver/http/negotiation.ts';
+
+function refusal(call: () => unknown): StatusError {
+  try {
+    call();
+  } catch (error) {
+    if (error instanceof StatusError) return error;
+    throw error;
+  }
+  throw new Error('it was accepted');
+}
+
+const table = 'application/json;as=Table;v=v1;g=meta.k8s.io';
+
+describe('Accept', () => {
+  test.each([
+    [undefined, 'application/json', ''],
+    ['', 'application/json', ''],
+    ['*/*', 'application/json', ''],
+    ['application/json', 'application/json', ''],
+    ['application/yaml', 'application/yaml', ''],
+    ['application/json;q=0.5, application/yaml', 'application/yaml', ''],
+    ['text/html;q=0.9, application/json;q=0.5', 'application/json', ''],
+    ['application/vnd.kubernetes.protobuf,application/json', 'application/json', ''],
+    [`${table},application/json`, 'application/json', 'Table'],
+    [`application/json;as=Table;v=v9;g=meta.k8s.io,application/json`, 'application/json', ''],
+    ['application/yaml;as=Table;v=v1;g=meta.k8s.io', 'application/yaml', 'Table'],
+    [
+      'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1',
+      'application/json',
+      'PartialObjectMetadata',
+    ],
+    ['application/json; as=Table; v=v1; g=meta.k8s.io', 'application/json', 'Table'],
+  ])('%s', (accept, mediaType, as) => {
+    expect(negotiate(accept, 'object')).toEqual({ mediaType, as });
+  });
+
+  test('go-restful refuses what it cannot produce, in its words', () => {
+    const types = 'application/json, application/yaml, application/vnd.kubernetes.protobuf';
+    expect(refusal(() => negotiate('text/html', 'object')).toStatus()).toMatchObject({
+      code: 406,
+      reason: 'NotAcceptable',
+      details: {},
+      message: `406: Not Acceptable\n\nAvailable representations: ${types}`,
+    });
+    expect(refusal(() => negotiate('text/html', 'collection')).message).toBe(
+      `406: Not Acceptable\n\nAvailable representations: ${types}, application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch`,
+    );
+    // a partial wildcard gets past nobody here, but custom resources have no such gate
+    expect(refusal(() => negotiate('application/*', 'object')).message).toContain('406: Not Acceptable');
+    expect(negotiate('application/*', 'custom').mediaType).toBe('application/json');
+  });
+
+  test('an unknown conversion is refused behind the gate', () => {
+    for (const accept of [
+      'application/json;as=Nope;v=v1;g=meta.k8s.io',
+      'application/vnd.kubernetes.protobuf',
+    ]) {
+      const error = refusal(() => negotiate(accept, 'collection'));
+      expect(error.details).toBeUndefined();
+      expect(error.message).toBe(
+        'only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf',
+      );
+    }
+  });
+
+  test('a watch can be a table, but not YAML', () => {
+    expect(negotiate(table, 'watch').as).toBe('Table');
+    expect(negotiate('application/json;stream=watch', 'watch').mediaType).toBe('application/json');
+    expect(refusal(() => negotiate('application/yaml', 'watch')).code).toBe(406);
+    expect(refusal(() => negotiate('application/json;stream=watch', 'object')).code).toBe(406);
+  });
+
+  test('discovery can be aggregated', () => {
+    const aggregated = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
+    expect(negotiateDiscovery(undefined).aggregated).toBeUndefined();
+    expect(negotiateDiscovery(`${aggregated},application/json`).aggregated).toBe('v2');
+    expect(
+      negotiateDiscovery(`${aggregated.replace('v=v2', 'v=v3')},application/json`).aggregated,
+    ).toBeUndefined();
+    expect(refusal(() => negotiateDiscovery('text/html')).message).toContain('406: Not Acceptable');
+  });
+
+  test('errors are written in whatever the client can read', () => {
+    expect(negotiateError('application/yaml')).toBe('application/yaml');
+    expect(negotiateError('text/html')).toBe('application/json');
+    expect(negotiateError('image/yaml')).toBe('application/json');
+  });
+
+  test('no header makes it fail in another way', () => {
+    fc.assert(
+      fc.property(fc.string(), (accept) => {
+        try {
+          negotiate(accept, 'custom');
+        } catch (error) {
+          expect(error).toBeInstanceOf(StatusError);
+        }
+      }),
+    );
+  });
+});
+
+describe('Content-Type', () => {
+  test('of a body', () => {
+    expect(bodyMediaType(undefined)).toBe('application/json');
+    expect(bodyMediaType('Application/JSON; charset=utf-8')).toBe('application/json');
+    expect(bodyMediaType('application/yaml')).toBe('application/yaml');
+    expect(refusal(() => bodyMediaType('text/plain')).toStatus()).toEqual({
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Failure',
+      message:
+        'the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf',
+      reason: 'UnsupportedMediaType',
+      code: 415,
+    });
+  });
+
+  test('of a patch', () => {
+    expect(patchType('application/json-patch+json', false)).toBe('json');
+    expect(patchType('application/strategic-merge-patch+json; charset=utf-8', false)).toBe('strategic');
+    expect(patchType('application/apply-patch+yaml', true)).toBe('apply');
+    expect(refusal(() => patchType('application/json', false)).toStatus()).toMatchObject({
+      code: 415,
+      message: '415: Unsupported Media Type',
+      details: {},
+    });
+    expect(refusal(() => patchType('application/strategic-merge-patch+json', true)).message).toBe(
+      'the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml',
+    );
+  });
+});
