@@ -60,7 +60,8 @@ export class ServiceAllocators {
    * @param ready false while it is deleted or its condition Ready is not True: it gives no new addresses.
    */
   setServiceCIDR(name: string, cidrs: readonly string[], ready: boolean): void {
-    for (const [text, { owners }] of this.#byCidr) if (!cidrs.includes(text)) this.#disown(text, owners, name);
+    for (const [text, { owners }] of this.#byCidr)
+      if (!cidrs.includes(text)) this.#disown(text, owners, name);
     for (const text of cidrs) {
       const known = this.#byCidr.get(text) ?? this.#open(text);
       known?.owners.set(name, ready);
@@ -128,7 +129,9 @@ export class ServiceAllocators {
    * @throws {RangeFullError} when none is left, or no CIDR is ready.
    */
   allocateNext(family: IPFamily, random: () => number): string {
-    const ready = [...this.#byCidr.values()].filter((item) => item.cidr.range.family === family && isReady(item));
+    const ready = [...this.#byCidr.values()].filter(
+      (item) => item.cidr.range.family === family && isReady(item),
+    );
     while (ready.length > 0) {
       const at = ready.length === 1 ? 0 : Math.floor(random() * ready.length);
       const [item] = ready.splice(at, 1);

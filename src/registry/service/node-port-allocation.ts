@@ -3,7 +3,13 @@ import type { Service, ServicePort, ServiceSpec } from '../../objects/service.ts
 import { internalError, plainError } from '../../objects/status-errors.ts';
 import { invalid, invalidObject } from '../field-errors.ts';
 import type { ServiceReservation } from './reservation.ts';
-import { allocatesNodePorts, mayHaveNodePorts, needsHealthCheck, nodePortsOf, subject } from './type-rules.ts';
+import {
+  allocatesNodePorts,
+  mayHaveNodePorts,
+  needsHealthCheck,
+  nodePortsOf,
+  subject,
+} from './type-rules.ts';
 
 /**
  * Which node ports a write takes and gives back (`pkg/registry/core/service/storage/alloc.go` txnAllocNodePorts,
@@ -33,7 +39,9 @@ function takeSharedPorts(service: Service, reservation: ServiceReservation): voi
       else if (wanted !== shared) takeWanted(service, i, wanted, reservation);
       return;
     }
-    const requested = ports.find((other) => other.port === port.port && (other.nodePort ?? 0) !== 0)?.nodePort;
+    const requested = ports.find(
+      (other) => other.port === port.port && (other.nodePort ?? 0) !== 0,
+    )?.nodePort;
     if (requested === undefined) port.nodePort = takeAny(reservation);
     else {
       takeWanted(service, i, requested, reservation);
