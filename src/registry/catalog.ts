@@ -1,5 +1,7 @@
 import type { Service } from '../objects/service.ts';
 import { configMapStrategy } from './configmap/strategy.ts';
+import { endpointsStrategy } from './endpoints/strategy.ts';
+import { endpointSliceStrategy } from './endpointslice/strategy.ts';
 import { eventFieldAliases, sharedWithCoreEvents } from './event/event.ts';
 import { coreEventStrategy, newEventStrategy } from './event/strategy.ts';
 import { genericStrategy, specChanges } from './generic.ts';
@@ -7,6 +9,7 @@ import { type AddressBook, ipAddressStrategy } from './ipaddress/strategy.ts';
 import { leaseStrategy } from './lease/strategy.ts';
 import { nameIsDNSSubdomain, nameIsPathSegment } from './names.ts';
 import { namespaceStrategy } from './namespace/strategy.ts';
+import { nodeStrategy } from './node/strategy.ts';
 import { secretStrategy } from './secret/strategy.ts';
 import { serviceAccountStrategy } from './serviceaccount/strategy.ts';
 import { serviceCidrStrategy } from './servicecidr/strategy.ts';
@@ -79,7 +82,7 @@ function coreRows({ service }: CatalogOptions): Row[] {
       plural: 'endpoints',
       shortNames: ['ep'],
       hash: 'fWeeMqaN/OA=',
-      strategy: namespaced,
+      strategy: endpointsStrategy,
       more: {
         singular: 'endpoints',
         deprecationWarning: 'v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice',
@@ -114,7 +117,7 @@ function coreRows({ service }: CatalogOptions): Row[] {
       shortNames: ['no'],
       clusterScoped: true,
       hash: 'XwShjMxG9Fs=',
-      strategy: clusterWideStatus,
+      strategy: nodeStrategy,
     },
     {
       kind: 'PersistentVolumeClaim',
@@ -241,7 +244,7 @@ function groupRows({ addresses }: CatalogOptions): Row[] {
       kind: 'EndpointSlice',
       plural: 'endpointslices',
       hash: 'qgS0xkrxYAI=',
-      strategy: namespaced,
+      strategy: endpointSliceStrategy,
     },
     {
       group: networking,

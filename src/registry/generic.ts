@@ -17,6 +17,8 @@ export interface KindRules<T extends KubeObject> {
    * and `/status` writes it.
    */
   readonly hasStatus?: boolean;
+  /** The status of a create is kept: Nodes, which register themselves. */
+  readonly keepsStatusOnCreate?: boolean;
   /** The kind counts changes in metadata.generation: 1 at first, one more whenever this says so. */
   generationChanges?(object: T, old: T): boolean;
   /** Default false. */
@@ -66,7 +68,7 @@ export function genericStrategy<T extends KubeObject>(rules: KindRules<T>): Stra
     deleteReturnsObject: rules.deleteReturnsObject ?? false,
     setDefaults: (object) => rules.setDefaults?.(object),
     prepareForCreate(object, context) {
-      if (rules.hasStatus === true) dropStatus(object);
+      if (rules.hasStatus === true && rules.keepsStatusOnCreate !== true) dropStatus(object);
       if (rules.generationChanges !== undefined) object.metadata.generation = 1;
       rules.prepareForCreate?.(object, context);
     },

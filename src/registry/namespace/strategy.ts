@@ -33,7 +33,8 @@ export const namespaceStrategy = genericStrategy<Namespace>({
   hasStatus: true,
   deleteReturnsObject: true,
   setDefaults(namespace) {
-    present(namespace);
+    const { status } = present(namespace);
+    status.phase ??= 'Active';
     labelName(namespace);
   },
   prepareForCreate(namespace) {

@@ -1,0 +1,110 @@
+import { parseCidr } from '../../objects/address.ts';
+import type { Node as NodeObject } from '../../objects/node.ts';
+import { duplicate, type FieldError, forbiddenField, invalid } from '../field-errors.ts';
+import { genericStrategy } from '../generic.ts';
+import { nameIsDNSSubdomain } from '../names.ts';
+import { validateCanonicalCidr } from '../network.ts';
+import { validateResourceQuantity } from '../quantities.ts';
+import { type Taint, validateTaints } from './taints.ts';
+
+/** Core/v1 Node with what its rules read. */
+export interface Node extends NodeObject {
+  spec: NodeObject['spec'] & { taints?: Taint[]; providerID?: string; externalID?: string };
+}
+
+const notReady: Taint = { key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' };
+const taintsPath = 'metadata.taints';
+
+/** The rules of Nodes (`pkg/registry/core/node/strategy.go`, `ValidateNode`, admission TaintNodesByCondition). */
+export const nodeStrategy = genericStrategy<Node>({
+  namespaced: false,
+  nameRule: nameIsDNSSubdomain,
+  hasStatus: true,
+  keepsStatusOnCreate: true,
+  repeatsCreate: 'before',
+  setDefaults(node) {
+    const { spec, status } = present(node);
+    alignPodCIDRs(spec);
+    if (status.allocatable === undefined && status.capacity !== undefined) {
+      status.allocatable = { ...status.capacity };
+    }
+  },
+  admitCreate({ spec }) {
+    const taints = (spec.taints ??= []);
+    if (!taints.some(({ key, effect }) => key === notReady.key && effect === notReady.effect)) {
+      taints.push({ ...notReady });
+    }
+  },
+  validateCreate: ({ spec, status }) => [
+    ...validateTaints(spec.taints ?? [], taintsPath),
+    ...validateResources(status),
+    ...validatePodCIDRs(spec.podCIDRs ?? []),
+  ],
+  validateUpdate,
+  validateStatus: validateUpdate,
+  fields: (node) => ({ 'spec.unschedulable': String(present(node).spec.unschedulable ?? false) }),
+});
+
+/** Decoding leaves out empty parts. */
+function present(node: Partial<Pick<Node, 'spec' | 'status'>>): Pick<Node, 'spec' | 'status'> {
+  node.spec ??= {};
+  node.status ??= {};
+  return { spec: node.spec, status: node.status };
+}
+
+/** The singular field names the first CIDR, and wins where they differ (`core/v1/conversion.go`). */
+function alignPodCIDRs(spec: Node['spec']): void {
+  const { podCIDR = '', podCIDRs = [] } = spec;
+  const [first] = podCIDRs;
+  if (podCIDR !== '' && podCIDR !== first) spec.podCIDRs = [podCIDR];
+  else if (first !== undefined) spec.podCIDR = first;
+}
+
+function validateResources(status: Node['status']): FieldError[] {
+  return (['capacity', 'allocatable'] as const).flatMap((member) =>
+    Object.entries(status[member] ?? {}).flatMap(([resource, value]) =>
+      validateResourceQuantity(resource, value, `status.${member}.${resource}`),
+    ),
+  );
+}
+
+function validatePodCIDRs(cidrs: readonly string[]): FieldError[] {
+  const path = 'spec.podCIDRs';
+  const errors = cidrs.flatMap((cidr, i) => validateCanonicalCidr(cidr, `${path}[${i}]`));
+  if (cidrs.length < 2) return errors;
+  const families = new Set(cidrs.map((cidr) => parseCidr(cidr)?.family));
+  if (families.size < 2 || cidrs.length > 2) {
+    errors.push(invalid(path, cidrs, 'may specify no more than one CIDR for each IP family'));
+  }
+  cidrs.forEach((cidr, i) => {
+    if (cidrs.indexOf(cidr) < i) errors.push(duplicate(`${path}[${i}]`, cidr));
+  });
+  return errors;
+}
+
+/** Of the main resource and of `/status` alike (`ValidateNodeUpdate`). */
+function validateUpdate({ spec, status }: Node, old: Node): FieldError[] {
+  const errors = validateResources(status);
+  const addresses = (status.addresses ?? []).map(({ type, address }) => ({ Type: type, Address: address }));
+  const texts = addresses.map((address) => JSON.stringify(address));
+  addresses.forEach((address, i) => {
+    if (texts.indexOf(texts[i] ?? '') < i) errors.push(duplicate(`status.addresses[${i}]`, address));
+  });
+  const cidrs = spec.podCIDRs ?? [];
+  const before = old.spec.podCIDRs ?? [];
+  const changes = before.length === cidrs.length ? before.filter((cidr, i) => cidr !== cidrs[i]) : ['all'];
+  if (before.length > 0) {
+    const detail = 'node updates may not change podCIDR except from "" to valid';
+    errors.push(...changes.map(() => forbiddenField('spec.podCIDRs', detail)));
+  }
+  const provider = old.spec.providerID ?? '';
+  if (provider !== '' && provider !== (spec.providerID ?? '')) {
+    const detail = 'node updates may not change providerID except from "" to valid';
+    errors.push(forbiddenField('spec.providerID', detail));
+  }
+  errors.push(...validateTaints(spec.taints ?? [], taintsPath));
+  if ((spec.externalID ?? '') !== (old.spec.externalID ?? '')) {
+    errors.push(forbiddenField('spec.externalID', 'may not be updated'));
+  }
+  return errors;
+}
