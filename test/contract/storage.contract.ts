@@ -172,8 +172,7 @@ export function describeStorage(
       expect(storage.getForUpdate(key('a'))?.revision).toBe(2);
       const second = storage.commit([{ key: key('a'), expect: 'absent', object: sample('a') }]);
       const third = storage.commit([{ key: key('a'), expect: 2, object: sample('a', '2') }]);
-      await first;
-      await expect(second).rejects.toThrow(PreconditionError);
+      await Promise.all([first, expect(second).rejects.toThrow(PreconditionError)]);
       expect((await third)[0]?.revision).toBe(3);
     });
 

@@ -1,0 +1,152 @@
+import fs from 'node:fs';
+import type { PastEvent } from '../event-window.ts';
+import type { MultiVersionStore } from '../multi-version.ts';
+import { logFile, removeBefore } from './file-names.ts';
+import type { FileLayer } from './files.ts';
+import { createLog, type LogWriter } from './log-writer.ts';
+import { encodeGroup } from './records.ts';
+import type { OperatorLog, Recovered } from './recovery.ts';
+import { writeSnapshot } from './snapshot.ts';
+
+/**
+ * The files of a running store: appends groups to the newest log, starts a new log with a snapshot of the state
+ * before it when the logs have grown, and removes logs and snapshots that neither a restart nor a watch that
+ * resumes can need.
+ */
+export class DataDirectory {
+  readonly store: MultiVersionStore;
+  private readonly files: FileLayer;
+  private readonly directory: string;
+  private readonly log: OperatorLog;
+  private readonly snapshotAfter: number;
+  private writer: LogWriter;
+  /** The present log takes no more frames: a successor may exist already. */
+  private mustStartLog = false;
+  /** Snapshots that wait for the past before them to be forgotten; ascending. */
+  private newer: readonly { readonly number: number; readonly revision: number }[];
+  private snapshotBytes: number;
+  /** Bytes in logs since the newest snapshot was begun. */
+  private logBytes: number;
+  private snapshotting: Promise<void> | undefined;
+  private readonly stop = new AbortController();
+
+  constructor(
+    files: FileLayer,
+    directory: string,
+    recovered: Recovered,
+    log: OperatorLog,
+    snapshotAfter: number,
+  ) {
+    this.files = files;
+    this.directory = directory;
+    this.log = log;
+    this.snapshotAfter = snapshotAfter;
+    this.store = recovered.store;
+    this.writer = recovered.writer;
+    this.newer = recovered.newer;
+    this.snapshotBytes = recovered.snapshotBytes;
+    this.logBytes = recovered.logBytes;
+    this.forget();
+  }
+
+  /**
+   * Makes events durable, together or not at all; the published state is the one before them. Not called again
+   * before it is done. @throws an I/O error
+   */
+  async append(events: readonly PastEvent[], time: number): Promise<void> {
+    if (this.mustStartLog || this.writer.finished) await this.startLog();
+    else if (this.logBytes >= Math.max(this.snapshotAfter, this.snapshotBytes)) await this.startSnapshot();
+    const frame = encodeGroup(events, time, this.writer.salt);
+    await this.writer.append(frame);
+    this.logBytes += frame.length;
+    this.forget();
+  }
+
+  /** Gives up a snapshot that is being written, and closes the log. */
+  async close(): Promise<void> {
+    this.stop.abort(new Error('the storage is closed'));
+    await this.snapshotting;
+    this.writer.close();
+  }
+
+  /** Goes on in a new log. @throws an I/O error */
+  private async startLog(): Promise<void> {
+    await this.writer.repair();
+    const number = this.writer.number + 1;
+    let next: LogWriter;
+    try {
+      next = await createLog(this.files, this.directory, number, this.store.revision);
+    } catch (error) {
+      this.discardLog(number);
+      throw error;
+    }
+    this.writer.close();
+    this.writer = next;
+    this.mustStartLog = false;
+  }
+
+  /**
+   * A log that was begun and failed must be gone for good before the present one grows: it says that it follows on
+   * what is there now. If that fails too, the present log ends here.
+   */
+  private discardLog(number: number): void {
+    const file = logFile(this.directory, number);
+    if (!fs.existsSync(file)) return;
+    this.mustStartLog = true;
+    try {
+      this.files.remove(file);
+      this.files.syncDirectory(this.directory);
+      this.mustStartLog = false;
+    } catch (error) {
+      this.log.warn({ file, err: error }, 'cannot remove a log that was begun; writes wait for a new one');
+    }
+  }
+
+  /** Starts a new log, and a snapshot of the state before it in the background. */
+  private async startSnapshot(): Promise<void> {
+    if (this.snapshotting !== undefined) return;
+    this.logBytes = 0;
+    try {
+      await this.startLog();
+    } catch (error) {
+      if (this.mustStartLog) throw error;
+      this.log.warn(
+        { directory: this.directory, err: error },
+        'cannot start a new log; going on in the old one',
+      );
+      return;
+    }
+    this.snapshotting = this.snapshot(this.writer.number).finally(() => (this.snapshotting = undefined));
+  }
+
+  private async snapshot(number: number): Promise<void> {
+    const state = this.store.snapshot;
+    try {
+      this.snapshotBytes = await writeSnapshot(this.files, this.directory, number, state, this.stop.signal);
+    } catch (error) {
+      if (this.stop.signal.aborted) return;
+      this.log.warn(
+        { directory: this.directory, err: error },
+        'cannot write a snapshot; the logs are kept instead',
+      );
+      return;
+    }
+    this.newer = [...this.newer, { number, revision: state.revision }];
+    this.forget();
+  }
+
+  /** Removes what is older than the newest snapshot that shows everything that is still remembered. */
+  private forget(): void {
+    const [oldest] = this.newer;
+    if (oldest === undefined) return;
+    const remembered = this.store.compactedRevision;
+    if (oldest.revision > remembered) return;
+    const base = this.newer.findLast(({ revision }) => revision <= remembered) ?? oldest;
+    this.newer = this.newer.filter(({ revision }) => revision > remembered);
+    try {
+      removeBefore(this.files, this.directory, base.number);
+    } catch (error) {
+      this.log.warn({ directory: this.directory, err: error }, 'cannot remove old logs and snapshots');
+    }
+  }
+}

@@ -1,0 +1,87 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import type { MultiVersionOptions } from '../multi-version.ts';
+import type { Storage } from '../storage.ts';
+import { DataDirectory } from './data-directory.ts';
+import { lockDirectory } from './directory-lock.ts';
+import { type FileLayer, fileSystem } from './files.ts';
+import { GroupCommitter } from './group-committer.ts';
+import { type OperatorLog, recover } from './recovery.ts';
+
+export interface DiskStorageOptions extends MultiVersionOptions {
+  /** Takes the lines that an operator should see: what was cut off at the start, snapshots that failed. */
+  readonly log: OperatorLog;
+  /** A snapshot is written when the logs since the last one are this large, or as large as it. Bytes. */
+  readonly snapshotAfter?: number;
+  /** How files are changed; absent: the file system. */
+  readonly files?: FileLayer;
+}
+
+const SNAPSHOT_AFTER = 32 * 1024 * 1024;
+
+/**
+ * Opens the store that lives in a directory, which is made when it is not there. In memory it is the store of
+ * {@link createMemoryStorage}; each write goes to a log first and is seen, and acknowledged, when it is durable
+ * there. When the disk is full, writes reject and reads go on; writing works again as soon as there is space.
+ *
+ * @throws {StorageLockedError} when another process uses the directory.
+ * @throws {DamagedStorageError} when a file does not hold what was written to it.
+ */
+export async function openDiskStorage(directory: string, options: DiskStorageOptions): Promise<Storage> {
+  const files = options.files ?? fileSystem;
+  makeDirectory(files, directory);
+  const unlock = await lockDirectory(directory);
+  try {
+    const recovered = await recover(files, directory, options, options.log);
+    const data = new DataDirectory(
+      files,
+      directory,
+      recovered,
+      options.log,
+      options.snapshotAfter ?? SNAPSHOT_AFTER,
+    );
+    return diskStorage(data, options, unlock);
+  } catch (error) {
+    unlock();
+    throw error;
+  }
+}
+
+function diskStorage(data: DataDirectory, options: DiskStorageOptions, unlock: () => void): Storage {
+  const { store } = data;
+  const committer = new GroupCommitter(store, options.clock, (events, time) => data.append(events, time));
+  let closing: Promise<void> | undefined;
+  async function close(): Promise<void> {
+    await committer.idle();
+    await data.close();
+    unlock();
+  }
+  return {
+    get revision() {
+      return store.revision;
+    },
+    get compactedRevision() {
+      return store.compactedRevision;
+    },
+    get: (key) => store.get(key),
+    getForUpdate: (key) => store.getForUpdate(key),
+    list: (prefix, listOptions) => store.list(prefix, listOptions),
+    count: (prefix) => store.count(prefix),
+    watch: (prefix, after, listener) => store.watch(prefix, after, listener),
+    commit: (writes) =>
+      closing === undefined ? committer.commit(writes) : Promise.reject(new Error('the storage is closed')),
+    close: () => (closing ??= close()),
+  };
+}
+
+/** Makes the directory and those above it, durably. */
+function makeDirectory(files: FileLayer, directory: string): void {
+  const absolute = path.resolve(directory);
+  const made = fs.mkdirSync(absolute, { recursive: true, mode: 0o700 });
+  if (made === undefined) return;
+  for (let parent = path.dirname(absolute); parent.length >= path.dirname(made).length;) {
+    files.syncDirectory(parent);
+    if (parent === path.dirname(parent)) return;
+    parent = path.dirname(parent);
+  }
+}

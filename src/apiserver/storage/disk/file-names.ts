@@ -1,0 +1,62 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import type { FileLayer } from './files.ts';
+
+/**
+ * The data directory holds logs, numbered from 1, and snapshots: the n-th snapshot is the state before the n-th
+ * log. A store starts from a snapshot (the first, which is the empty state, needs no file) and plays all logs from
+ * there.
+ */
+export interface DirectoryListing {
+  /** Ascending. */
+  readonly logs: readonly number[];
+  /** Ascending. */
+  readonly snapshots: readonly number[];
+  /** Names of snapshots that were not completed. */
+  readonly unfinished: readonly string[];
+}
+
+/** The ending of a snapshot that is being written. */
+const UNFINISHED = '.tmp';
+
+export function logFile(directory: string, number: number): string {
+  return path.join(directory, `log-${digits(number)}`);
+}
+
+export function snapshotFile(directory: string, number: number): string {
+  return path.join(directory, `snapshot-${digits(number)}`);
+}
+
+/** Where a snapshot is written before it is renamed. */
+export function unfinishedFile(directory: string, number: number): string {
+  return snapshotFile(directory, number) + UNFINISHED;
+}
+
+export function listDirectory(directory: string): DirectoryListing {
+  const names = fs.readdirSync(directory);
+  return {
+    logs: numbers(names, /^log-(\d{10})$/),
+    snapshots: numbers(names, /^snapshot-(\d{10})$/),
+    unfinished: names.filter((name) => name.startsWith('snapshot-') && name.endsWith(UNFINISHED)),
+  };
+}
+
+/** Removes the logs and snapshots before a number. */
+export function removeBefore(files: FileLayer, directory: string, number: number): void {
+  const { logs, snapshots } = listDirectory(directory);
+  for (const old of snapshots) if (old < number) files.remove(snapshotFile(directory, old));
+  for (const old of logs) if (old < number) files.remove(logFile(directory, old));
+}
+
+function digits(number: number): string {
+  return String(number).padStart(10, '0');
+}
+
+function numbers(names: readonly string[], pattern: RegExp): number[] {
+  const found: number[] = [];
+  for (const name of names) {
+    const matched = pattern.exec(name)?.[1];
+    if (matched !== undefined) found.push(Number(matched));
+  }
+  return found.sort((a, b) => a - b);
+}

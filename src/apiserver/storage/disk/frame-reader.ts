@@ -1,0 +1,130 @@
+import fs from 'node:fs';
+import { crc32 } from 'node:zlib';
+import {
+  decodeFileHeader,
+  decodeFrameHeader,
+  FILE_HEADER_SIZE,
+  type FileHeader,
+  FRAME_HEADER_SIZE,
+  frameSize,
+  type Magic,
+} from './frames.ts';
+
+/** What is found at a place of a file. */
+export type Found =
+  | { readonly kind: 'frame'; readonly payload: Buffer }
+  /** The file ends here, as it should. */
+  | { readonly kind: 'end' }
+  /** A write that was cut off, and nothing behind it: it was never acknowledged. */
+  | { readonly kind: 'torn'; readonly reason: string }
+  /** Bytes that were once written completely are different now. */
+  | { readonly kind: 'damaged'; readonly reason: string };
+
+/** Bytes are read in pieces of this size. Versions keep slices of the pieces, so a piece is not used again. */
+const PIECE = 1024 * 1024;
+const SECTOR = 512;
+
+/** Reads a file of frames from its start. Synchronous: nothing else runs while a store is opened. */
+export class FrameReader {
+  private readonly file: number;
+  private readonly size: number;
+  private piece = Buffer.alloc(0);
+  private pieceStart = 0;
+  private header: FileHeader | undefined;
+  /** Where the next frame begins. */
+  offset = 0;
+
+  constructor(path: string) {
+    this.file = fs.openSync(path, 'r');
+    this.size = fs.fstatSync(this.file).size;
+  }
+
+  close(): void {
+    fs.closeSync(this.file);
+  }
+
+  /** The file header, first of all. */
+  readHeader(magic: Magic): FileHeader | Exclude<Found, { kind: 'frame' | 'end' }> {
+    if (this.size < FILE_HEADER_SIZE) return { kind: 'torn', reason: 'the file header is incomplete' };
+    const bytes = this.bytes(0, FILE_HEADER_SIZE);
+    const header = decodeFileHeader(magic, bytes);
+    if (header === undefined) {
+      const reason = 'this is no file header';
+      return { kind: isZero(bytes) && this.isZeroFrom(FILE_HEADER_SIZE) ? 'torn' : 'damaged', reason };
+    }
+    this.header = header;
+    this.offset = FILE_HEADER_SIZE;
+    return header;
+  }
+
+  /** The next frame, or why there is none. */
+  next(): Found {
+    const salt = this.header?.salt ?? 0;
+    const start = this.offset;
+    if (start >= this.size) return { kind: 'end' };
+    if (this.size - start < FRAME_HEADER_SIZE)
+      return { kind: 'torn', reason: 'a frame header is incomplete' };
+    const head = this.bytes(start, FRAME_HEADER_SIZE);
+    const header = decodeFrameHeader(head, 0, salt);
+    if (header === undefined) {
+      // A sector holds the whole header: it reached the disk or it did not, which leaves zeros.
+      if (!isZero(head)) return { kind: 'damaged', reason: 'this is no frame header' };
+      if (this.hasFrameBehind(start, salt)) return { kind: 'damaged', reason: 'a frame is missing' };
+      return { kind: 'torn', reason: 'a frame header was not written' };
+    }
+    const payloadEnd = start + FRAME_HEADER_SIZE + header.payloadLength;
+    if (payloadEnd > this.size) return { kind: 'torn', reason: 'a frame is incomplete' };
+    const payload = this.bytes(start + FRAME_HEADER_SIZE, header.payloadLength);
+    const end = start + frameSize(header.payloadLength);
+    if (crc32(payload) === header.checksum) {
+      this.offset = end;
+      return { kind: 'frame', payload };
+    }
+    // The next frame is written when this one is durable. So whatever is behind proves that this one was complete.
+    const reason = 'the checksum of a frame is wrong';
+    const torn = this.isZeroFrom(end) && hasZeroSector(payload, start + FRAME_HEADER_SIZE);
+    return { kind: torn ? 'torn' : 'damaged', reason };
+  }
+
+  private hasFrameBehind(start: number, salt: number): boolean {
+    for (let at = start + FRAME_HEADER_SIZE; at + FRAME_HEADER_SIZE <= this.size; at += FRAME_HEADER_SIZE) {
+      if (decodeFrameHeader(this.bytes(at, FRAME_HEADER_SIZE), 0, salt) !== undefined) return true;
+    }
+    return false;
+  }
+
+  private isZeroFrom(start: number): boolean {
+    for (let at = start; at < this.size; at += SECTOR) {
+      if (!isZero(this.bytes(at, Math.min(SECTOR, this.size - at)))) return false;
+    }
+    return true;
+  }
+
+  /** Bytes of the file, which must be there. */
+  private bytes(start: number, length: number): Buffer {
+    if (start < this.pieceStart || start + length > this.pieceStart + this.piece.length) {
+      this.pieceStart = start;
+      this.piece = Buffer.allocUnsafeSlow(Math.min(Math.max(length, PIECE), this.size - start));
+      for (let done = 0; done < this.piece.length;) {
+        const read = fs.readSync(this.file, this.piece, done, this.piece.length - done, start + done);
+        if (read === 0) throw new Error('the file became shorter while it was read');
+        done += read;
+      }
+    }
+    return this.piece.subarray(start - this.pieceStart, start - this.pieceStart + length);
+  }
+}
+
+function isZero(bytes: Buffer): boolean {
+  return bytes.every((byte) => byte === 0);
+}
+
+/** Whether a whole sector, or the part of one at either end, holds only zeros. JSON text has none. */
+function hasZeroSector(bytes: Buffer, fileOffset: number): boolean {
+  for (let at = 0; at < bytes.length;) {
+    const end = Math.min(bytes.length, at + SECTOR - ((fileOffset + at) % SECTOR));
+    if (isZero(bytes.subarray(at, end))) return true;
+    at = end;
+  }
+  return false;
+}

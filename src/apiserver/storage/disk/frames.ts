@@ -1,0 +1,71 @@
+import { crc32 } from 'node:zlib';
+
+/**
+ * What every file of the data directory is made of: a file header, then frames. A frame is what was written and
+ * synced in one piece, so after a power cut at most the last frame of the last log is incomplete.
+ *
+ *     file header, 32 bytes   magic 8 | revision 8 | salt 4 | 0 8 | CRC-32 of the 28 bytes before
+ *     frame header, 16 bytes  payload length 4 | CRC-32 of the payload 4 | salt 4 | CRC-32 of the 12 bytes before
+ *     payload, padded with zeros to a multiple of 16
+ *
+ * All numbers are little-endian. The padding keeps each header inside one disk sector, so that a header is there
+ * or is not, but is never torn. The salt is random per file: no content of an object can look like a frame.
+ */
+export const FILE_HEADER_SIZE = 32;
+export const FRAME_HEADER_SIZE = 16;
+
+export type Magic = 'SNETLOG1' | 'SNETSNP1';
+
+export interface FileHeader {
+  /** The revision of the state before the first frame of a log, or of the state in a snapshot. */
+  readonly revision: number;
+  readonly salt: number;
+}
+
+/** The first bytes of a file. */
+export function encodeFileHeader(magic: Magic, { revision, salt }: FileHeader): Buffer {
+  const header = Buffer.alloc(FILE_HEADER_SIZE);
+  header.write(magic, 0, 'latin1');
+  header.writeBigUInt64LE(BigInt(revision), 8);
+  header.writeUInt32LE(salt, 16);
+  header.writeUInt32LE(crc32(header.subarray(0, 28)), 28);
+  return header;
+}
+
+/** Undefined when the bytes are no header with this magic. */
+export function decodeFileHeader(magic: Magic, header: Buffer): FileHeader | undefined {
+  if (header.length < FILE_HEADER_SIZE || header.toString('latin1', 0, 8) !== magic) return undefined;
+  if (header.readUInt32LE(28) !== crc32(header.subarray(0, 28))) return undefined;
+  return { revision: Number(header.readBigUInt64LE(8)), salt: header.readUInt32LE(16) };
+}
+
+/** The bytes that a payload of this length takes, header and padding included. */
+export function frameSize(payloadLength: number): number {
+  return FRAME_HEADER_SIZE + Math.ceil(payloadLength / 16) * 16;
+}
+
+/** Space for a frame; the payload goes behind {@link FRAME_HEADER_SIZE}, then {@link sealFrame}. */
+export function allocateFrame(payloadLength: number): Buffer {
+  const frame = Buffer.allocUnsafe(frameSize(payloadLength));
+  frame.fill(0, FRAME_HEADER_SIZE + payloadLength);
+  return frame;
+}
+
+/** Writes the header in front of a payload that is complete. */
+export function sealFrame(frame: Buffer, payloadLength: number, salt: number): void {
+  frame.writeUInt32LE(payloadLength, 0);
+  frame.writeUInt32LE(crc32(frame.subarray(FRAME_HEADER_SIZE, FRAME_HEADER_SIZE + payloadLength)), 4);
+  frame.writeUInt32LE(salt, 8);
+  frame.writeUInt32LE(crc32(frame.subarray(0, 12)), 12);
+}
+
+/** A frame's header; undefined when the bytes at `offset` are none. */
+export function decodeFrameHeader(
+  bytes: Buffer,
+  offset: number,
+  salt: number,
+): { payloadLength: number; checksum: number } | undefined {
+  if (bytes.readUInt32LE(offset + 8) !== salt) return undefined;
+  if (bytes.readUInt32LE(offset + 12) !== crc32(bytes.subarray(offset, offset + 12))) return undefined;
+  return { payloadLength: bytes.readUInt32LE(offset), checksum: bytes.readUInt32LE(offset + 4) };
+}

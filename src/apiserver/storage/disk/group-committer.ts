@@ -1,0 +1,87 @@
+import type { MultiVersionStore, StagedCommit } from '../multi-version.ts';
+import type { PastEvent } from '../event-window.ts';
+import type { StoredObject, Write } from '../storage.ts';
+
+/** Makes the events of one group durable, in one piece. Rejects when they are not. */
+export type Persist = (events: readonly PastEvent[], time: number) => Promise<void>;
+
+interface Pending {
+  readonly commit: StagedCommit;
+  readonly resolve: (stored: readonly StoredObject[]) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** A group ends when it holds this much, so that no write waits long for the bytes of others. */
+const GROUP_BYTES = 4 * 1024 * 1024;
+
+/**
+ * Group commit: everything that is committed in one turn of the event loop, or while a sync is under way, is made
+ * durable with one sync. Nothing is published before that. When it fails, the whole group is taken back and so is
+ * everything that was staged on top of it.
+ */
+export class GroupCommitter {
+  private readonly store: MultiVersionStore;
+  private readonly persist: Persist;
+  private readonly clock: () => number;
+  private pending: Pending[] = [];
+  private running: Promise<void> | undefined;
+
+  constructor(store: MultiVersionStore, clock: () => number, persist: Persist) {
+    this.store = store;
+    this.clock = clock;
+    this.persist = persist;
+  }
+
+  /** See {@link Storage.commit}. */
+  commit(writes: readonly Write[]): Promise<readonly StoredObject[]> {
+    return new Promise((resolve, reject) => {
+      const commit = this.store.stage(writes, true);
+      if (commit.events.length === 0) {
+        resolve([]);
+        return;
+      }
+      this.pending.push({ commit, resolve, reject });
+      this.running ??= this.run();
+    });
+  }
+
+  /** Resolves when nothing is on its way. */
+  async idle(): Promise<void> {
+    while (this.running !== undefined) await this.running;
+  }
+
+  private async run(): Promise<void> {
+    // The rest of this turn joins the first group.
+    await new Promise(setImmediate);
+    while (this.pending.length > 0) {
+      const group = this.nextGroup();
+      const time = this.clock();
+      try {
+        await this.persist(
+          group.flatMap(({ commit }) => commit.events),
+          time,
+        );
+      } catch (error) {
+        this.store.rollback();
+        for (const { reject } of [...group, ...this.pending.splice(0)]) reject(error);
+        continue;
+      }
+      for (const { commit, resolve } of group) {
+        this.store.publish(commit, time);
+        resolve(commit.events.map((event) => event.current));
+      }
+    }
+    this.running = undefined;
+  }
+
+  private nextGroup(): Pending[] {
+    let bytes = 0;
+    let count = 0;
+    for (const { commit } of this.pending) {
+      for (const event of commit.events) bytes += event.type === 'DELETED' ? 0 : event.current.bytes().length;
+      count++;
+      if (bytes >= GROUP_BYTES) break;
+    }
+    return this.pending.splice(0, count);
+  }
+}

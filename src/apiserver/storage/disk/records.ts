@@ -1,0 +1,129 @@
+import type { PastEvent } from '../event-window.ts';
+import type { Version } from '../version.ts';
+import { allocateFrame, FRAME_HEADER_SIZE, sealFrame } from './frames.ts';
+
+/**
+ * The payloads of frames.
+ *
+ *     log group      kind 1 | time 8 (float64) | revision before 6 | count 4 | count × (key length 4 | value length 4 | key | value)
+ *     objects        kind 2 | count 4 | count × (revision 6 | key length 4 | value length 4 | key | value)
+ *     snapshot end   kind 3 | number of objects 6
+ *
+ * Values are the encoded objects as readers get them; the value length 0xffffffff is a delete.
+ */
+const GROUP = 1;
+const OBJECTS = 2;
+const END = 3;
+const GROUP_HEAD = 1 + 8 + 6 + 4;
+const OBJECTS_HEAD = 1 + 4;
+const ENTRY_HEAD = 4 + 4;
+const DELETED = 0xffffffff;
+
+/** Writes that became durable together. */
+export interface Group {
+  /** When, in milliseconds since the epoch. */
+  readonly time: number;
+  /** The revision before the first write; each write has the next one. */
+  readonly revision: number;
+  readonly writes: readonly { readonly key: string; readonly value: Buffer | undefined }[];
+}
+
+/** A frame for events that follow each other. */
+export function encodeGroup(events: readonly PastEvent[], time: number, salt: number): Buffer {
+  let length = GROUP_HEAD;
+  for (const event of events)
+    length += ENTRY_HEAD + Buffer.byteLength(event.current.key) + valueOf(event).length;
+  const frame = allocateFrame(length);
+  let at = frame.writeUInt8(GROUP, FRAME_HEADER_SIZE);
+  at = frame.writeDoubleLE(time, at);
+  at = frame.writeUIntLE((events[0]?.revision ?? 1) - 1, at, 6);
+  at = frame.writeUInt32LE(events.length, at);
+  for (const event of events) {
+    const value = event.type === 'DELETED' ? undefined : event.current.bytes();
+    at = writeEntry(frame, at, event.current.key, value);
+  }
+  sealFrame(frame, length, salt);
+  return frame;
+}
+
+/** A frame for a part of a snapshot. */
+export function encodeObjects(versions: readonly Version[], salt: number): Buffer {
+  let length = OBJECTS_HEAD;
+  for (const version of versions) {
+    length += 6 + ENTRY_HEAD + Buffer.byteLength(version.key) + version.bytes().length;
+  }
+  const frame = allocateFrame(length);
+  let at = frame.writeUInt8(OBJECTS, FRAME_HEADER_SIZE);
+  at = frame.writeUInt32LE(versions.length, at);
+  for (const version of versions) {
+    at = frame.writeUIntLE(version.revision, at, 6);
+    at = writeEntry(frame, at, version.key, version.bytes());
+  }
+  sealFrame(frame, length, salt);
+  return frame;
+}
+
+/** The last frame of a snapshot: without it the snapshot is not complete. */
+export function encodeEnd(count: number, salt: number): Buffer {
+  const frame = allocateFrame(7);
+  frame.writeUInt8(END, FRAME_HEADER_SIZE);
+  frame.writeUIntLE(count, FRAME_HEADER_SIZE + 1, 6);
+  sealFrame(frame, 7, salt);
+  return frame;
+}
+
+/** @throws {RangeError} when the payload is no group. */
+export function decodeGroup(payload: Buffer): Group {
+  if (payload[0] !== GROUP) throw new RangeError('no log group');
+  const count = payload.readUInt32LE(15);
+  const writes: Group['writes'][number][] = [];
+  let at = GROUP_HEAD;
+  for (let i = 0; i < count; i++) {
+    const entry = readEntry(payload, at);
+    writes.push(entry);
+    at = entry.end;
+  }
+  return { time: payload.readDoubleLE(1), revision: payload.readUIntLE(9, 6), writes };
+}
+
+/** A part of a snapshot, or how many objects a complete one has. @throws {RangeError} when it is neither. */
+export function decodeSnapshotPart(
+  payload: Buffer,
+): { objects: { key: string; revision: number; value: Buffer }[] } | { count: number } {
+  if (payload[0] === END) return { count: payload.readUIntLE(1, 6) };
+  if (payload[0] !== OBJECTS) throw new RangeError('no part of a snapshot');
+  const count = payload.readUInt32LE(1);
+  const objects: { key: string; revision: number; value: Buffer }[] = [];
+  let at = OBJECTS_HEAD;
+  for (let i = 0; i < count; i++) {
+    const { key, value, end } = readEntry(payload, at + 6);
+    if (value === undefined) throw new RangeError('a deleted object in a snapshot');
+    objects.push({ key, revision: payload.readUIntLE(at, 6), value });
+    at = end;
+  }
+  return { objects };
+}
+
+function valueOf(event: PastEvent): Buffer {
+  return event.type === 'DELETED' ? NOTHING : event.current.bytes();
+}
+
+const NOTHING = Buffer.alloc(0);
+
+function writeEntry(frame: Buffer, start: number, key: string, value: Buffer | undefined): number {
+  const keyLength = frame.write(key, start + ENTRY_HEAD);
+  frame.writeUInt32LE(keyLength, start);
+  frame.writeUInt32LE(value?.length ?? DELETED, start + 4);
+  const end = start + ENTRY_HEAD + keyLength;
+  return value === undefined ? end : end + value.copy(frame, end);
+}
+
+function readEntry(payload: Buffer, start: number): { key: string; value: Buffer | undefined; end: number } {
+  const keyEnd = start + ENTRY_HEAD + payload.readUInt32LE(start);
+  const length = payload.readUInt32LE(start + 4);
+  const key = payload.toString('utf8', start + ENTRY_HEAD, keyEnd);
+  if (length === DELETED) return { key, value: undefined, end: keyEnd };
+  const end = keyEnd + length;
+  if (end > payload.length) throw new RangeError('an entry reaches beyond its frame');
+  return { key, value: payload.subarray(keyEnd, end), end };
+}

@@ -1,0 +1,158 @@
+import path from 'node:path';
+import { MultiVersionStore, type MultiVersionOptions } from '../multi-version.ts';
+import { loadedVersion } from '../version.ts';
+import { DamagedStorageError } from './errors.ts';
+import { listDirectory, logFile, removeBefore, snapshotFile } from './file-names.ts';
+import type { FileLayer } from './files.ts';
+import { FrameReader } from './frame-reader.ts';
+import { createLog, LogWriter } from './log-writer.ts';
+import { decodeGroup } from './records.ts';
+import { readSnapshot } from './snapshot.ts';
+
+/** Takes the lines that an operator should see. */
+export interface OperatorLog {
+  warn(details: object, message: string): void;
+}
+
+export interface Recovered {
+  readonly store: MultiVersionStore;
+  readonly writer: LogWriter;
+  /** Size of that snapshot. */
+  readonly snapshotBytes: number;
+  /** Snapshots with their revisions that are newer than that one, which is kept for the sake of the past. */
+  readonly newer: readonly { number: number; revision: number }[];
+  /** Bytes in logs since the newest snapshot. */
+  readonly logBytes: number;
+}
+
+/**
+ * Brings a store back from its directory: from the oldest snapshot that is kept (older ones are removed when the
+ * window of past events has moved on, so usually there is one) through all logs after it. A torn write at the very
+ * end is cut off; anything else that is not as it was written refuses the start.
+ *
+ * @throws {DamagedStorageError}
+ */
+export async function recover(
+  files: FileLayer,
+  directory: string,
+  options: MultiVersionOptions,
+  log: OperatorLog,
+): Promise<Recovered> {
+  const { logs, snapshots, unfinished } = listDirectory(directory);
+  for (const name of unfinished) files.remove(path.join(directory, name));
+  const last = logs.at(-1);
+  if (last === undefined) {
+    const [orphan] = snapshots;
+    if (orphan !== undefined) throw missing(directory, orphan);
+    const store = new MultiVersionStore(options);
+    const writer = await createLog(files, directory, 1, store.revision);
+    return { store, writer, snapshotBytes: 0, newer: [], logBytes: 0 };
+  }
+  // The last run of logs without a gap; what is before a gap was being removed when the process ended.
+  let first = last;
+  while (logs.includes(first - 1)) first--;
+  const base = first === 1 ? 1 : snapshots.find((number) => number >= first);
+  if (base === undefined || base > last) throw missing(directory, first - 1);
+  removeBefore(files, directory, base);
+
+  const snapshot = snapshots.includes(base) ? readSnapshot(snapshotFile(directory, base)) : undefined;
+  const store = new MultiVersionStore(options, snapshot);
+  const newer: { number: number; revision: number }[] = [];
+  let logBytes = 0;
+  for (let number = base; number < last; number++) {
+    if (number > base && snapshots.includes(number)) {
+      newer.push({ number, revision: store.revision });
+      logBytes = 0;
+    }
+    const file = logFile(directory, number);
+    const { stopped, length } = replayLog(file, store);
+    if (stopped !== undefined) throw new DamagedStorageError(file, length, stopped.reason);
+    logBytes += length;
+  }
+  if (last > base && snapshots.includes(last)) {
+    newer.push({ number: last, revision: store.revision });
+    logBytes = 0;
+  }
+  const writer = await openLastLog(files, directory, last, store, log);
+  logBytes += writer.length;
+  return { store, writer, snapshotBytes: snapshot?.bytes ?? 0, newer, logBytes };
+}
+
+interface Replayed {
+  /** Why the log ends before the end of the file. */
+  readonly stopped: { readonly kind: 'torn'; readonly reason: string } | undefined;
+  readonly salt: number | undefined;
+  /** Where the last complete frame ends. */
+  readonly length: number;
+}
+
+/** Plays a log again. @throws {DamagedStorageError} */
+function replayLog(file: string, store: MultiVersionStore): Replayed {
+  const reader = new FrameReader(file);
+  const damaged = (offset: number, reason: string) => new DamagedStorageError(file, offset, reason);
+  try {
+    const header = reader.readHeader('SNETLOG1');
+    if ('kind' in header) {
+      if (header.kind === 'damaged') throw damaged(0, header.reason);
+      return { stopped: { kind: 'torn', reason: header.reason }, salt: undefined, length: 0 };
+    }
+    checkRevision(store, header.revision, () => damaged(0, gap(store, header.revision)));
+    for (;;) {
+      const offset = reader.offset;
+      const found = reader.next();
+      if (found.kind === 'damaged') throw damaged(offset, found.reason);
+      if (found.kind !== 'frame') {
+        return { stopped: found.kind === 'torn' ? found : undefined, salt: header.salt, length: offset };
+      }
+      const group = decodeGroup(found.payload);
+      checkRevision(store, group.revision, () => damaged(offset, gap(store, group.revision)));
+      for (const { key, value } of group.writes) {
+        const revision = store.revision + 1;
+        const version = value === undefined ? undefined : loadedVersion(key, revision, value);
+        if (!store.replay(key, version, group.time)) {
+          throw damaged(offset, `revision ${revision} deletes ${key}, which is not there`);
+        }
+      }
+    }
+  } finally {
+    reader.close();
+  }
+}
+
+async function openLastLog(
+  files: FileLayer,
+  directory: string,
+  number: number,
+  store: MultiVersionStore,
+  log: OperatorLog,
+): Promise<LogWriter> {
+  const file = logFile(directory, number);
+  const { stopped, salt, length } = replayLog(file, store);
+  if (stopped !== undefined) {
+    log.warn(
+      { file, offset: length, reason: stopped.reason, revision: store.revision },
+      'cut an incomplete write off the end of the log; it was never acknowledged',
+    );
+  }
+  if (salt === undefined) {
+    files.remove(file);
+    return createLog(files, directory, number, store.revision);
+  }
+  const handle = files.open(file);
+  // The next frame begins here. Synced, so that what is cut off cannot come back behind it.
+  handle.truncate(length);
+  await handle.sync();
+  return new LogWriter(handle, { number, salt, length });
+}
+
+function checkRevision(store: MultiVersionStore, revision: number, error: () => Error): void {
+  if (store.revision !== revision) throw error();
+}
+
+function gap(store: MultiVersionStore, revision: number): string {
+  return `it goes on from revision ${revision}, but the writes before end at ${store.revision}`;
+}
+
+function missing(directory: string, number: number): DamagedStorageError {
+  return new DamagedStorageError(logFile(directory, number), 0, 'the file is missing');
+}

@@ -1,0 +1,107 @@
+import { randomInt } from 'node:crypto';
+import type { StartingPoint } from '../multi-version.ts';
+import { treeFromSorted, treeSlice } from '../ordered-tree.ts';
+import { loadedVersion, type Version } from '../version.ts';
+import { DamagedStorageError } from './errors.ts';
+import { snapshotFile, unfinishedFile } from './file-names.ts';
+import type { FileLayer } from './files.ts';
+import { FrameReader } from './frame-reader.ts';
+import { encodeFileHeader, FILE_HEADER_SIZE } from './frames.ts';
+import { decodeSnapshotPart, encodeEnd, encodeObjects } from './records.ts';
+
+/** A frame of a snapshot holds about so many bytes, or one object. */
+const FRAME_BYTES = 1024 * 1024;
+/** Objects looked at in one go: short enough not to hold up requests. */
+const BATCH = 256;
+/**
+ * Writes a state next to the running store and puts it in place when it is durable. Returns its size in bytes.
+ * @throws an I/O error, or the signal's reason; then there is no snapshot.
+ */
+export async function writeSnapshot(
+  files: FileLayer,
+  directory: string,
+  number: number,
+  state: StartingPoint,
+  signal: AbortSignal,
+): Promise<number> {
+  const temporary = unfinishedFile(directory, number);
+  const salt = randomInt(1, 2 ** 32);
+  const file = files.create(temporary);
+  let length = 0;
+  const append = async (bytes: Buffer) => {
+    signal.throwIfAborted();
+    await file.write(bytes, length);
+    length += bytes.length;
+  };
+  try {
+    await append(encodeFileHeader('SNETSNP1', { revision: state.revision, salt }));
+    for await (const part of parts(state)) {
+      await append(encodeObjects(part, salt));
+      // Often and little, so that the syncs of the log do not have to wait behind one big one.
+      await file.sync();
+    }
+    await append(encodeEnd(state.root.size, salt));
+    await file.sync();
+    files.rename(temporary, snapshotFile(directory, number));
+    files.syncDirectory(directory);
+  } catch (error) {
+    file.close();
+    try {
+      files.remove(temporary);
+    } catch {
+      // Renamed already, or the next start removes it.
+    }
+    throw error;
+  }
+  file.close();
+  return length;
+}
+
+/** The objects of a state in portions for one frame each, with a rest for the event loop in between. */
+async function* parts(state: StartingPoint): AsyncGenerator<Version[]> {
+  let part: Version[] = [];
+  let bytes = 0;
+  for (let at = 0; at < state.root.size; at += BATCH) {
+    for (const version of treeSlice(state.root, at, at + BATCH)) {
+      part.push(version);
+      bytes += version.bytes().length;
+      if (bytes < FRAME_BYTES) continue;
+      yield part;
+      part = [];
+      bytes = 0;
+    }
+    await new Promise(setImmediate);
+  }
+  if (part.length > 0) yield part;
+}
+
+/** Reads a snapshot back. @throws {DamagedStorageError} */
+export function readSnapshot(file: string): StartingPoint & { readonly bytes: number } {
+  const reader = new FrameReader(file);
+  try {
+    const header = reader.readHeader('SNETSNP1');
+    if ('kind' in header) throw new DamagedStorageError(file, 0, header.reason);
+    const versions: Version[] = [];
+    for (;;) {
+      const offset = reader.offset;
+      const found = reader.next();
+      if (found.kind !== 'frame') {
+        const reason = found.kind === 'end' ? 'the end of the snapshot is missing' : found.reason;
+        throw new DamagedStorageError(file, offset, reason);
+      }
+      const part = decodeSnapshotPart(found.payload);
+      if ('count' in part) {
+        if (part.count === versions.length) break;
+        throw new DamagedStorageError(file, offset, `${versions.length} of ${part.count} objects are there`);
+      }
+      for (const { key, revision, value } of part.objects) versions.push(loadedVersion(key, revision, value));
+    }
+    return {
+      root: treeFromSorted(versions),
+      revision: header.revision,
+      bytes: reader.offset - FILE_HEADER_SIZE,
+    };
+  } finally {
+    reader.close();
+  }
+}
