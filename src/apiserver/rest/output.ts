@@ -1,7 +1,8 @@
 import type { KubeObject, ListMeta } from '../../objects/meta.ts';
 import type { Status } from '../../objects/status.ts';
 import type { ApiRequest, Reply } from '../http/exchange.ts';
-import { encode as encodeAs, type MediaType } from '../http/media-types.ts';
+import { encode as encodeAs } from '../http/encoding.ts';
+import type { MediaType } from '../http/media-types.ts';
 import { type Endpoint, negotiate, type Negotiated } from '../http/negotiation.ts';
 import { encodeObject } from '../schema/encode.ts';
 import { partialMetadata, partialMetadataList } from '../tables/partial-metadata.ts';

@@ -4,6 +4,8 @@ import type { ServedResource } from './served-resource.ts';
 /** The resources that are served now. Custom resources come and go. */
 export class ResourceTable {
   readonly #resources = new Map<string, ServedResource>();
+  readonly #kinds = new Map<string, ServedResource>();
+  #all: readonly ServedResource[] | undefined;
   #version = 0;
 
   /** Grows with every change: discovery and OpenAPI cache by it. */
@@ -12,22 +14,33 @@ export class ResourceTable {
   }
 
   add(resource: ServedResource): void {
-    const { group, version, plural } = resource.definition;
+    const { group, version, plural, kind } = resource.definition;
     this.#resources.set(`${group}/${version}/${plural}`, resource);
+    this.#kinds.set(`${group}/${version}/${kind}`, resource);
+    this.#all = undefined;
     this.#version++;
   }
 
-  remove(definition: Pick<ResourceDefinition, 'group' | 'version' | 'plural'>): void {
-    if (this.#resources.delete(`${definition.group}/${definition.version}/${definition.plural}`)) this.#version++;
+  remove({ group, version, plural, kind }: Pick<ResourceDefinition, 'group' | 'version' | 'plural' | 'kind'>): void {
+    if (!this.#resources.delete(`${group}/${version}/${plural}`)) return;
+    this.#kinds.delete(`${group}/${version}/${kind}`);
+    this.#all = undefined;
+    this.#version++;
   }
 
   find(group: string, version: string, plural: string): ServedResource | undefined {
     return this.#resources.get(`${group}/${version}/${plural}`);
   }
 
-  /** In the order in which they were added. */
+  /** The resource of a kind, for objects that name only their kind. */
+  ofKind(group: string, version: string, kind: string): ServedResource | undefined {
+    return this.#kinds.get(`${group}/${version}/${kind}`);
+  }
+
+  /** In the order in which they were added; the same array while nothing changes. */
   all(): readonly ServedResource[] {
-    return [...this.#resources.values()];
+    this.#all ??= [...this.#resources.values()];
+    return this.#all;
   }
 
   /** True when anything is served in the group version. */

@@ -3,7 +3,7 @@ import { type FieldError, invalid } from '../field-errors.ts';
 import { genericStrategy, takeSpec } from '../generic.ts';
 import { validateObjectMetaUpdate } from '../metadata.ts';
 import { isQualifiedName, nameIsDNSLabel } from '../names.ts';
-import type { SubresourceStrategy } from '../strategy.ts';
+import type { Strategy, SubresourceStrategy } from '../strategy.ts';
 
 const nameLabel = 'kubernetes.io/metadata.name';
 /** Removed through `/finalize` by the namespace controller once the namespace is empty. */
@@ -23,11 +23,7 @@ const finalize: SubresourceStrategy<Namespace> = {
   ],
 };
 
-/**
- * The rules of Namespaces (`pkg/registry/core/namespace/strategy.go`). What a delete does beside the
- * deletionTimestamp (phase, finalizers) is the pipeline's.
- */
-export const namespaceStrategy = genericStrategy<Namespace>({
+const rules = genericStrategy<Namespace>({
   namespaced: false,
   nameRule: nameIsDNSLabel,
   hasStatus: true,
@@ -85,3 +81,17 @@ function validateFinalizer(finalizer: string, path: string): FieldError[] {
   }
   return errors;
 }
+
+/**
+ * The rules of Namespaces (`pkg/registry/core/namespace/strategy.go`): a delete makes one terminate, and it goes when
+ * its last finalizer is gone.
+ */
+export const namespaceStrategy: Strategy<Namespace> = {
+  ...rules,
+  termination: {
+    mark: (namespace) => {
+      namespace.status = { ...namespace.status, phase: 'Terminating' };
+    },
+    finished: (namespace) => (namespace.spec.finalizers ?? []).length === 0,
+  },
+};

@@ -1,0 +1,59 @@
+import type { RequestInfo, UserInfo } from '../http/exchange.ts';
+import { StatusError } from '../../objects/status.ts';
+import { forbidden } from '../../objects/status-errors.ts';
+
+/** What is asked for: a resource or a path outside of the API groups (authorization.k8s.io attributes). */
+export interface AccessAttributes {
+  readonly verb: string;
+  /** Undefined for paths such as /version. */
+  readonly resource:
+    | {
+        readonly group: string;
+        readonly resource: string;
+        readonly subresource: string;
+        readonly namespace: string;
+        readonly name: string;
+      }
+    | undefined;
+  readonly path: string;
+}
+
+/** Says whether a user may do something (`--authorization-mode`). */
+export interface Authorizer {
+  /** A reason for the answer, "" where there is none to tell. */
+  authorize(user: UserInfo, attributes: AccessAttributes): { readonly allowed: boolean; readonly reason: string };
+}
+
+/** `--authorization-mode=AlwaysAllow`: whoever is known may do everything. */
+export const alwaysAllow: Authorizer = { authorize: () => ({ allowed: true, reason: '' }) };
+
+/** The attributes of a request (`GetAuthorizerAttributes`). */
+export function accessOf(info: RequestInfo): AccessAttributes {
+  const { verb, path, isResource, group, resource, subresource, namespace, name } = info;
+  if (!isResource) return { verb, path, resource: undefined };
+  return { verb, path, resource: { group, resource, subresource, namespace, name } };
+}
+
+/** @throws {StatusError} 403 in kube-apiserver's words when the user may not. */
+export function requireAccess(authorizer: Authorizer, user: UserInfo, attributes: AccessAttributes): void {
+  const { allowed, reason } = authorizer.authorize(user, attributes);
+  if (!allowed) throw accessForbidden(user, attributes, reason);
+}
+
+/** The 403 of a refused request (apiserver `handlers/responsewriters` Forbidden). */
+export function accessForbidden(user: UserInfo, attributes: AccessAttributes, reason: string): StatusError {
+  const { verb, resource, path } = attributes;
+  const tail = reason === '' ? '' : `: ${reason}`;
+  const who = `User ${JSON.stringify(user.name)} cannot ${verb}`;
+  if (resource === undefined) {
+    return new StatusError(403, 'Forbidden', `forbidden: ${who} path ${JSON.stringify(path)}${tail}`, { details: {} });
+  }
+  const { group, namespace, name } = resource;
+  const full = resource.subresource === '' ? resource.resource : `${resource.resource}/${resource.subresource}`;
+  const where = namespace === '' ? ' at the cluster scope' : ` in the namespace ${JSON.stringify(namespace)}`;
+  return forbidden(
+    { group, resource: resource.resource },
+    name,
+    `${who} resource ${JSON.stringify(full)} in API group ${JSON.stringify(group)}${where}${tail}`,
+  );
+}

@@ -1,0 +1,160 @@
+import { isRecord, isStringList } from '../../objects/json.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import type { UserInfo } from '../http/exchange.ts';
+import { listPrefix, objectKey, type Storage } from '../storage/storage.ts';
+import type { AccessAttributes, Authorizer } from './authorizer.ts';
+
+/** One rule of a Role or ClusterRole (rbac/v1 PolicyRule). */
+export interface PolicyRule {
+  readonly verbs: readonly string[];
+  readonly apiGroups: readonly string[];
+  readonly resources: readonly string[];
+  readonly resourceNames: readonly string[];
+  readonly nonResourceURLs: readonly string[];
+}
+
+interface Subject {
+  readonly kind: string;
+  readonly name: string;
+  readonly namespace: string;
+}
+
+interface Binding {
+  readonly subjects: readonly Subject[];
+  readonly roleKind: string;
+  readonly roleName: string;
+}
+
+const group = 'rbac.authorization.k8s.io';
+const superusers = 'system:masters';
+
+/**
+ * `--authorization-mode=RBAC`: Roles, ClusterRoles and their bindings as they are stored
+ * (`plugin/pkg/auth/authorizer/rbac`). Members of system:masters may do everything, as in kube-apiserver.
+ */
+export class RbacAuthorizer implements Authorizer {
+  readonly #storage: Storage;
+  /** Bindings by namespace, "" for ClusterRoleBindings; dropped when a binding changes. */
+  readonly #bindings = new Map<string, readonly Binding[]>();
+
+  constructor(storage: Storage) {
+    this.#storage = storage;
+    for (const plural of ['rolebindings', 'clusterrolebindings']) {
+      storage.watch(listPrefix(group, plural), storage.revision, () => this.#bindings.clear());
+    }
+  }
+
+  authorize(user: UserInfo, attributes: AccessAttributes): { allowed: boolean; reason: string } {
+    if (user.groups.includes(superusers)) return { allowed: true, reason: '' };
+    const allowed = this.rulesOf(user, attributes.resource?.namespace ?? '').some((rule) => allows(rule, attributes));
+    return { allowed, reason: '' };
+  }
+
+  /** All rules that a user has in a namespace ("" for the cluster scope). */
+  rulesOf(user: UserInfo, namespace: string): PolicyRule[] {
+    const rules: PolicyRule[] = [];
+    for (const scope of namespace === '' ? [''] : ['', namespace]) {
+      for (const binding of this.#bindingsOf(scope)) {
+        if (binding.subjects.some((subject) => isSubject(subject, user, scope))) {
+          rules.push(...this.#rulesOfRole(binding, scope));
+        }
+      }
+    }
+    return rules;
+  }
+
+  #bindingsOf(namespace: string): readonly Binding[] {
+    let bindings = this.#bindings.get(namespace);
+    if (bindings === undefined) {
+      const prefix = namespace === '' ? listPrefix(group, 'clusterrolebindings') : listPrefix(group, 'rolebindings', namespace);
+      bindings = this.#storage.list(prefix).items.flatMap(({ object }) => bindingOf(object));
+      this.#bindings.set(namespace, bindings);
+    }
+    return bindings;
+  }
+
+  #rulesOfRole({ roleKind, roleName }: Binding, namespace: string): PolicyRule[] {
+    const key =
+      roleKind === 'ClusterRole'
+        ? objectKey(group, 'clusterroles', '', roleName)
+        : objectKey(group, 'roles', namespace, roleName);
+    const role = this.#storage.get(key);
+    return role === undefined ? [] : rulesOf(role.object);
+  }
+}
+
+function bindingOf(object: KubeObject): Binding[] {
+  const value: object = object;
+  if (!isRecord(value) || !isRecord(value['roleRef'])) return [];
+  const { kind, name } = value['roleRef'];
+  const subjects = Array.isArray(value['subjects']) ? value['subjects'].filter(isRecord) : [];
+  return [
+    {
+      roleKind: text(kind),
+      roleName: text(name),
+      subjects: subjects.map((subject) => ({
+        kind: text(subject['kind']),
+        name: text(subject['name']),
+        namespace: text(subject['namespace']),
+      })),
+    },
+  ];
+}
+
+function rulesOf(object: KubeObject): PolicyRule[] {
+  const value: object = object;
+  if (!isRecord(value) || !Array.isArray(value['rules'])) return [];
+  return value['rules'].filter(isRecord).map((rule) => ({
+    verbs: list(rule['verbs']),
+    apiGroups: list(rule['apiGroups']),
+    resources: list(rule['resources']),
+    resourceNames: list(rule['resourceNames']),
+    nonResourceURLs: list(rule['nonResourceURLs']),
+  }));
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+function list(value: unknown): readonly string[] {
+  return isStringList(value) ? value : [];
+}
+
+function isSubject(subject: Subject, user: UserInfo, bindingNamespace: string): boolean {
+  switch (subject.kind) {
+    case 'User':
+      return subject.name === user.name;
+    case 'Group':
+      return user.groups.includes(subject.name);
+    case 'ServiceAccount': {
+      const namespace = subject.namespace === '' ? bindingNamespace : subject.namespace;
+      return namespace !== '' && user.name === `system:serviceaccount:${namespace}:${subject.name}`;
+    }
+    default:
+      return false;
+  }
+}
+
+/** True when the rule covers the request (`rbac.RuleAllows`). */
+export function allows(rule: PolicyRule, { verb, resource, path }: AccessAttributes): boolean {
+  if (!matches(rule.verbs, verb)) return false;
+  if (resource === undefined) return rule.nonResourceURLs.some((pattern) => matchesPath(pattern, path));
+  const full = resource.subresource === '' ? resource.resource : `${resource.resource}/${resource.subresource}`;
+  const named = rule.resourceNames.length === 0 || rule.resourceNames.includes(resource.name);
+  return named && matches(rule.apiGroups, resource.group) && matchesResource(rule.resources, full, resource.subresource);
+}
+
+function matches(allowed: readonly string[], value: string): boolean {
+  return allowed.includes('*') || allowed.includes(value);
+}
+
+function matchesResource(allowed: readonly string[], full: string, subresource: string): boolean {
+  if (matches(allowed, full)) return true;
+  return subresource !== '' && allowed.includes(`*/${subresource}`);
+}
+
+function matchesPath(pattern: string, path: string): boolean {
+  if (pattern === '*' || pattern === path) return true;
+  return pattern.endsWith('*') && path.startsWith(pattern.slice(0, -1));
+}

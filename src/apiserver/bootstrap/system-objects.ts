@@ -1,0 +1,161 @@
+import type { KubeObject } from '../../objects/meta.ts';
+import { StatusError } from '../../objects/status.ts';
+import type { UserInfo } from '../http/exchange.ts';
+import { createObject } from '../rest/create.ts';
+import { keyOf, type ServedResource } from '../rest/served-resource.ts';
+import { type ServerCore, timestamp } from '../rest/server-core.ts';
+
+/** What the system's own objects depend on. */
+export interface SystemObjects {
+  /** The Service CIDRs of the flags, primary first. */
+  readonly serviceCidrs: readonly string[];
+  /** The first usable address of the primary range. */
+  readonly kubernetesServiceIp: string;
+  /** Where the server can be reached. */
+  readonly advertiseAddress: string;
+  readonly port: number;
+}
+
+const systemUser: UserInfo = { name: 'system:apiserver', uid: '', groups: ['system:masters'], extra: {} };
+const systemNamespaces = ['default', 'kube-system', 'kube-public', 'kube-node-lease'];
+
+/** kube-apiserver looks for its own objects so often (milliseconds), and makes those that are missing again. */
+export const reconcileEvery = 10_000;
+
+/**
+ * Makes what a cluster has from the start and what is missing of it: the system namespaces, the ServiceCIDR
+ * `kubernetes`, and `default/kubernetes` as Service, Endpoints and EndpointSlice (`pkg/controlplane`). What exists
+ * is left alone.
+ */
+export async function ensureSystemObjects(core: ServerCore, system: SystemObjects): Promise<void> {
+  for (const name of systemNamespaces) {
+    await ensure(core, '', 'namespaces', '', { metadata: { name } });
+  }
+  await ensureServiceCidr(core, system);
+  await ensure(core, '', 'services', 'default', kubernetesService(system));
+  storeMissing(core, '', 'endpoints', kubernetesEndpoints(system));
+  storeMissing(core, 'discovery.k8s.io', 'endpointslices', kubernetesSlice(system));
+}
+
+function served(core: ServerCore, group: string, plural: string): ServedResource {
+  const resource = core.resources.find(group, 'v1', plural);
+  if (resource === undefined) throw new Error(`${plural} are not served`);
+  return resource;
+}
+
+async function ensure(core: ServerCore, group: string, plural: string, namespace: string, object: KubeObject): Promise<void> {
+  const resource = served(core, group, plural);
+  const name = object.metadata.name ?? '';
+  if (core.storage.getForUpdate(keyOf(resource, namespace, name)) !== undefined) return;
+  const whole: KubeObject = { kind: resource.definition.kind, apiVersion: resource.apiVersion, ...object };
+  resource.definition.strategy.setDefaults(whole);
+  try {
+    await createObject(core, resource, {
+      object: whole,
+      namespace,
+      subresource: '',
+      user: systemUser,
+      dryRun: false,
+      warn: () => undefined,
+      track: () => undefined,
+    });
+  } catch (error) {
+    // Somebody was faster, or the namespace is just being deleted: the next round tries again.
+    if (!(error instanceof StatusError)) throw error;
+    core.log.warn({ object: `${namespace}/${name}`, resource: plural, reason: error.reason, err: error }, 'cannot make a system object yet');
+  }
+}
+
+async function ensureServiceCidr(core: ServerCore, system: SystemObjects): Promise<void> {
+  const cidr: KubeObject & { spec: object } = {
+    metadata: { name: 'kubernetes' },
+    spec: { cidrs: [...system.serviceCidrs] },
+  };
+  const resource = served(core, 'networking.k8s.io', 'servicecidrs');
+  const key = keyOf(resource, '', 'kubernetes');
+  if (core.storage.getForUpdate(key) !== undefined) return;
+  await ensure(core, 'networking.k8s.io', 'servicecidrs', '', cidr);
+  const stored = core.storage.getForUpdate(key);
+  if (stored === undefined) return;
+  const ready: KubeObject & { status: object } = {
+    ...stored.object,
+    metadata: { ...stored.object.metadata },
+    status: {
+      conditions: [
+        {
+          type: 'Ready',
+          status: 'True',
+          lastTransitionTime: timestamp(core.now()),
+          reason: '',
+          message: 'Kubernetes default Service CIDR is ready',
+        },
+      ],
+    },
+  };
+  await core.storage.commit([{ key, expect: stored.revision, object: ready }]);
+}
+
+function kubernetesService(system: SystemObjects): KubeObject & { spec: object } {
+  return {
+    metadata: {
+      name: 'kubernetes',
+      namespace: 'default',
+      labels: { component: 'apiserver', provider: 'kubernetes' },
+    },
+    spec: {
+      ports: [{ name: 'https', protocol: 'TCP', port: 443, targetPort: system.port }],
+      clusterIP: system.kubernetesServiceIp,
+      clusterIPs: [system.kubernetesServiceIp],
+      ipFamilyPolicy: 'SingleStack',
+      sessionAffinity: 'None',
+      type: 'ClusterIP',
+    },
+  };
+}
+
+function kubernetesEndpoints(system: SystemObjects): KubeObject & { subsets: object[] } {
+  return {
+    kind: 'Endpoints',
+    apiVersion: 'v1',
+    metadata: {
+      name: 'kubernetes',
+      namespace: 'default',
+      labels: { 'endpointslice.kubernetes.io/skip-mirror': 'true' },
+    },
+    subsets: [
+      {
+        addresses: [{ ip: system.advertiseAddress }],
+        ports: [{ name: 'https', port: system.port, protocol: 'TCP' }],
+      },
+    ],
+  };
+}
+
+function kubernetesSlice(system: SystemObjects): KubeObject & { addressType: string } & Record<'endpoints' | 'ports', object[]> {
+  return {
+    kind: 'EndpointSlice',
+    apiVersion: 'discovery.k8s.io/v1',
+    metadata: {
+      name: 'kubernetes',
+      namespace: 'default',
+      generation: 1,
+      labels: { 'kubernetes.io/service-name': 'kubernetes' },
+    },
+    addressType: system.advertiseAddress.includes(':') ? 'IPv6' : 'IPv4',
+    endpoints: [{ addresses: [system.advertiseAddress], conditions: { ready: true } }],
+    ports: [{ name: 'https', protocol: 'TCP', port: system.port }],
+  };
+}
+
+/** Stored as it is: on a machine without a network the address is a loopback one, which validation refuses. */
+function storeMissing(core: ServerCore, group: string, plural: string, object: KubeObject): void {
+  const resource = served(core, group, plural);
+  const { namespace = '', name = '' } = object.metadata;
+  const key = keyOf(resource, namespace, name);
+  if (core.storage.getForUpdate(key) !== undefined) return;
+  object.metadata.uid = core.newUid();
+  object.metadata.creationTimestamp = timestamp(core.now());
+  core.storage.commit([{ key, expect: 'absent', object }]).catch((error: unknown) => {
+    core.log.error({ object: `${namespace}/${name}`, resource: plural, err: error }, 'cannot store a system object');
+  });
+}

@@ -1,0 +1,70 @@
+import type { ServiceCidr } from '../allocation/address-range.ts';
+import type { KubeObject } from '../objects/meta.ts';
+import type { ServiceCIDR } from '../objects/networking.ts';
+import type { Service } from '../objects/service.ts';
+import { builtInResources } from '../registry/catalog.ts';
+import { ServiceAllocators } from '../registry/service/allocators.ts';
+import { createServiceStrategy } from '../registry/service/strategy.ts';
+import { serveResource } from './rest/served-resource.ts';
+import type { ServerCore } from './rest/server-core.ts';
+import { builtinSchema } from './schema/builtin.ts';
+import { listPrefix } from './storage/storage.ts';
+import { tableConverter } from './tables/converters.ts';
+
+/** The ranges of the flags `--service-cluster-ip-range` and `--service-node-port-range`. */
+export interface ServiceRanges {
+  /** Primary first. */
+  readonly cidrs: readonly [ServiceCidr, ...ServiceCidr[]];
+  readonly nodePorts: { readonly first: number; readonly last: number };
+}
+
+const networking = 'networking.k8s.io';
+
+/** Serves all built-in kinds. What Services hold in the store is taken in the allocators first. */
+export function registerBuiltIns(core: ServerCore, ranges: ServiceRanges): void {
+  const [primary, secondary] = ranges.cidrs;
+  const allocators = new ServiceAllocators({
+    families: [primary.range.family, ...(secondary === undefined ? [] : [secondary.range.family])],
+    nodePortRange: ranges.nodePorts,
+  });
+  const resources = builtInResources({ service: createServiceStrategy(allocators), addresses: allocators });
+  for (const definition of resources) {
+    const table = tableConverter(definition.group, definition.kind);
+    core.resources.add(serveResource(definition, builtinSchema(definition.schema), table));
+  }
+  seed(core, allocators);
+}
+
+/** Fills the allocators from the store, and follows the ServiceCIDRs from there. */
+function seed(core: ServerCore, allocators: ServiceAllocators): void {
+  const { storage } = core;
+  const prefix = listPrefix(networking, 'servicecidrs');
+  const cidrs = storage.list(prefix);
+  for (const { object } of cidrs.items) followCidr(allocators, object);
+  for (const { object } of storage.list(listPrefix(networking, 'ipaddresses')).items) {
+    allocators.hold(object.metadata.name ?? '');
+  }
+  for (const { object } of storage.list(listPrefix('', 'services')).items) {
+    if (isService(object)) allocators.adopt(object);
+  }
+  storage.watch(prefix, cidrs.revision, ({ type, current }) => {
+    if (type === 'DELETED') allocators.removeServiceCIDR(current.object.metadata.name ?? '');
+    else followCidr(allocators, current.object);
+  });
+}
+
+/** A CIDR that is deleted gives no new addresses; one without a condition counts as ready. */
+function followCidr(allocators: ServiceAllocators, object: KubeObject): void {
+  if (!isServiceCidr(object)) return;
+  const ready = object.status.conditions?.find((condition) => condition.type === 'Ready')?.status ?? 'True';
+  const usable = object.metadata.deletionTimestamp === undefined && ready === 'True';
+  allocators.setServiceCIDR(object.metadata.name ?? '', object.spec.cidrs ?? [], usable);
+}
+
+function isService(object: KubeObject): object is Service {
+  return object.kind === 'Service' && 'spec' in object;
+}
+
+function isServiceCidr(object: KubeObject): object is ServiceCIDR {
+  return object.kind === 'ServiceCIDR' && 'spec' in object && 'status' in object;
+}
