@@ -23,6 +23,8 @@ export interface CacheReader<T extends KubeObject> {
   values(): IterableIterator<T>;
   /** The objects that an index files under a value. @throws {Error} for an index that was never added. */
   byIndex(index: string, value: string): readonly T[];
+  /** How many objects {@link byIndex} would answer, without collecting them. @throws {Error} as byIndex. */
+  countByIndex(index: string, value: string): number;
 }
 
 /** A keyed store with indexes; one writer (the reflector), any number of readers. */
@@ -61,6 +63,12 @@ export class Cache<T extends KubeObject> implements CacheReader<T> {
       if (object !== undefined) objects.push(object);
     }
     return objects;
+  }
+
+  countByIndex(index: string, value: string): number {
+    const found = this.#indexes.get(index);
+    if (found === undefined) throw new Error(`the cache has no index "${index}"`);
+    return found.filed.get(value)?.size ?? 0;
   }
 
   /** Adds an index over what is there and what will come. Adding the same function again does nothing. */

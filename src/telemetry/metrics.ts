@@ -1,6 +1,164 @@
-import { Registry } from 'prom-client';
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { version } from './version.ts';
 
-/** The metrics of a process: one registry, and the families that several rooms write to. */
+/** Seconds, from a tenth of a millisecond to a quarter of an hour: `workqueue`'s own range, tenfold steps halved. */
+const queueBuckets = [0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300, 1000];
+/** Seconds; client-go's request buckets. */
+const requestBuckets = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60];
+
+/**
+ * The metrics of a process: one registry, and the families that several rooms write to. Names and labels are
+ * client-go's and controller-runtime's where those have the same metric, so that dashboards keep working.
+ * A room with metrics of its own makes them on {@link registry}.
+ */
 export class Metrics {
   readonly registry: Registry = new Registry();
+  readonly requests: Counter<'code' | 'method' | 'host'>;
+  readonly requestSeconds: Histogram<'verb' | 'host'>;
+  readonly queueDepth: Gauge<'name'>;
+  readonly queueAdds: Counter<'name'>;
+  readonly queueRetries: Counter<'name'>;
+  readonly queueSeconds: Histogram<'name'>;
+  readonly workSeconds: Histogram<'name'>;
+  readonly unfinishedSeconds: Gauge<'name'>;
+  readonly longestRunning: Gauge<'name'>;
+  readonly reconciles: Counter<'controller' | 'result'>;
+  readonly reconcileSeconds: Histogram<'controller'>;
+  readonly leader: Gauge<'name'>;
+  readonly cacheObjects: Gauge<'resource'>;
+  readonly cacheAge: Gauge<'resource'>;
+  readonly lists: Counter<'resource'>;
+  readonly watches: Counter<'resource'>;
+  readonly watchFailures: Counter<'resource' | 'reason'>;
+  readonly dropped: Counter<'resource'>;
+  readonly events: Counter<'result'>;
+
+  readonly #refreshers = new Set<() => void>();
+
+  constructor() {
+    const registers = [this.registry];
+    this.requests = new Counter({
+      name: 'rest_client_requests_total',
+      help: 'Requests to the API server, by answer; "<error>" where no answer came.',
+      labelNames: ['code', 'method', 'host'],
+      registers,
+    });
+    this.requestSeconds = new Histogram({
+      name: 'rest_client_request_duration_seconds',
+      help: 'Time from sending a request to its whole answer.',
+      labelNames: ['verb', 'host'],
+      buckets: requestBuckets,
+      registers,
+    });
+    const queue = { labelNames: ['name'] as const, registers };
+    this.queueDepth = new Gauge({ name: 'workqueue_depth', help: 'Keys that wait for a worker.', ...queue });
+    this.queueAdds = new Counter({
+      name: 'workqueue_adds_total',
+      help: 'Keys added to the queue.',
+      ...queue,
+    });
+    this.queueRetries = new Counter({
+      name: 'workqueue_retries_total',
+      help: 'Keys added again after an error.',
+      ...queue,
+    });
+    this.queueSeconds = new Histogram({
+      name: 'workqueue_queue_duration_seconds',
+      help: 'Time that a key waits for a worker.',
+      buckets: queueBuckets,
+      ...queue,
+    });
+    this.workSeconds = new Histogram({
+      name: 'workqueue_work_duration_seconds',
+      help: 'Time that a worker spends on a key.',
+      buckets: queueBuckets,
+      ...queue,
+    });
+    this.unfinishedSeconds = new Gauge({
+      name: 'workqueue_unfinished_work_seconds',
+      help: 'Time spent so far on keys that are being worked on, summed.',
+      ...queue,
+    });
+    this.longestRunning = new Gauge({
+      name: 'workqueue_longest_running_processor_seconds',
+      help: 'Age of the oldest key that is being worked on.',
+      ...queue,
+    });
+    this.reconciles = new Counter({
+      name: 'servicenet_reconcile_total',
+      help: 'Reconciles, by result: success, requeue_after, error, terminal_error.',
+      labelNames: ['controller', 'result'],
+      registers,
+    });
+    this.reconcileSeconds = new Histogram({
+      name: 'servicenet_reconcile_duration_seconds',
+      help: 'Time of one reconcile, writes included.',
+      labelNames: ['controller'],
+      buckets: queueBuckets,
+      registers,
+    });
+    this.leader = new Gauge({
+      name: 'leader_election_master_status',
+      help: '1 while this process holds the lease.',
+      labelNames: ['name'],
+      registers,
+    });
+    const cache = { labelNames: ['resource'] as const, registers };
+    this.cacheObjects = new Gauge({
+      name: 'servicenet_cache_objects',
+      help: 'Objects in a cache.',
+      ...cache,
+    });
+    this.cacheAge = new Gauge({
+      name: 'servicenet_cache_age_seconds',
+      help: 'Time since the API server last gave a sign of life on a watch: an event, a bookmark or a list.',
+      ...cache,
+    });
+    this.lists = new Counter({ name: 'servicenet_reflector_lists_total', help: 'Full lists.', ...cache });
+    this.watches = new Counter({
+      name: 'servicenet_reflector_watches_total',
+      help: 'Watches opened.',
+      ...cache,
+    });
+    this.dropped = new Counter({
+      name: 'servicenet_reflector_dropped_objects_total',
+      help: 'Objects of a shape that no schema allows.',
+      ...cache,
+    });
+    this.watchFailures = new Counter({
+      name: 'servicenet_reflector_failures_total',
+      help: 'Lists and watches that ended early, by reason.',
+      labelNames: ['resource', 'reason'],
+      registers,
+    });
+    this.events = new Counter({
+      name: 'servicenet_events_total',
+      help: 'Events to users, by result: sent, aggregated, limited, failed.',
+      labelNames: ['result'],
+      registers,
+    });
+    new Gauge({
+      name: 'servicenet_build_info',
+      help: 'The running version.',
+      labelNames: ['version'],
+      registers,
+    }).set({ version: version() }, 1);
+  }
+
+  /** Calls `refresh` before each scrape, to set gauges that are computed from the present. The result removes it. */
+  beforeScrape(refresh: () => void): () => void {
+    this.#refreshers.add(refresh);
+    return () => this.#refreshers.delete(refresh);
+  }
+
+  /** The text of `/metrics`. */
+  async scrape(): Promise<string> {
+    for (const refresh of this.#refreshers) refresh();
+    return this.registry.metrics();
+  }
+
+  /** Adds CPU, memory, garbage collection and event-loop delay of the process. Once per process. */
+  collectProcessMetrics(): void {
+    collectDefaultMetrics({ register: this.registry });
+  }
 }

@@ -1,7 +1,12 @@
-import type { Informer } from '../../client/informer.ts';
+import PQueue from 'p-queue';
+import type { Logger } from 'pino';
+import { isConflict, retryAfterOf } from '../../client/errors.ts';
 import type { ObjectKey } from '../../objects/key.ts';
-import type { KubeObject } from '../../objects/meta.ts';
+import { StatusError } from '../../objects/status.ts';
+import type { BackoffLimits } from './backoff.ts';
 import type { ControllerContext, Runnable } from './context.ts';
+import { recordQueue } from './queue-metrics.ts';
+import { RateLimitedQueue } from './rate-limited-queue.ts';
 
 /** What a reconcile wants next. */
 export interface ReconcileResult {
@@ -22,6 +27,7 @@ export interface ReconcileResult {
  * - Returning: the key is done and its back-off is forgotten.
  * - Returning `requeueAfter`: the same, and the key comes back after that time.
  * - Throwing: logged, counted, and retried with exponential back-off and jitter, for ever or `maxRetries` times.
+ *   A server's Retry-After is kept; a refusal (403) is retried slowly.
  * - Throwing {@link TerminalError}: logged and counted, not retried until something changes.
  *
  * `signal` aborts when the process gives up waiting for a graceful end: pass it on to requests.
@@ -43,33 +49,150 @@ export interface ControllerOptions {
   readonly workers?: number;
   /** Nothing runs before these have synced. */
   readonly waitFor: readonly SyncedSource[];
-  /** Milliseconds before the first retry of a key, doubling up to the second number; default 5 and 1,000,000. */
-  readonly backoff?: { readonly base: number; readonly max: number };
+  /** Milliseconds between the retries of a key; default from 5 to 1,000,000, as client-go's default limiter. */
+  readonly backoff?: BackoffLimits;
   /** Retries before a key is dropped until it is added again; default: no limit. */
   readonly maxRetries?: number;
+  /** Milliseconds that running keys get to finish after a stop, before their signal aborts; default 20,000. */
+  readonly drainTimeout?: number;
 }
 
 /** The part of an informer that a start waits for. */
-export type SyncedSource = Pick<Informer<KubeObject>, 'synced'>;
+export interface SyncedSource {
+  synced(signal: AbortSignal): Promise<boolean>;
+}
 
-/** How urgent a key is: changes that users wait for before what is only checked again. */
+/** How urgent a key is: changes that users wait for come before what is only checked again. */
 export const Priority = { change: 0, resync: -100 } as const;
 
 export interface EnqueueOptions {
   /** Higher runs first; default {@link Priority.change}. A waiting key keeps the higher of two. */
   readonly priority?: number;
-  /** Milliseconds to wait first. A key that waits already keeps the earlier of two. */
+  /** Milliseconds to wait first. Of two times for one key the earlier counts. */
   readonly after?: number;
 }
 
-export interface Enqueue {
-  (key: ObjectKey, options?: EnqueueOptions): void;
+const defaultBackoff: BackoffLimits = { base: 5, max: 1_000_000 };
+/** Milliseconds between tries that RBAC refuses: a person has to act first. */
+const refusedDelay = 30_000;
+/** Milliseconds that an aborted key gets to notice. */
+const abortGrace = 5000;
+
+/** One queue with its workers; see {@link Reconcile} for the contract. */
+export class Controller implements Runnable {
+  readonly #options: ControllerOptions;
+  readonly #queue: RateLimitedQueue;
+  readonly #log: Logger;
+  /** Aborts when a graceful end takes too long. */
+  readonly #giveUp = new AbortController();
+
+  constructor(options: ControllerOptions) {
+    const { context, name, backoff = defaultBackoff } = options;
+    this.#options = options;
+    this.#log = context.log.child({ controller: name });
+    this.#queue = new RateLimitedQueue({
+      clock: context.clock,
+      random: context.random,
+      limits: backoff,
+      recorder: recordQueue(context.metrics, name),
+    });
+  }
+
+  /** Asks for a reconcile of the key. Keys that are added before `run` wait for it. */
+  enqueue(key: ObjectKey, { priority = Priority.change, after = 0 }: EnqueueOptions = {}): void {
+    this.#queue.addAfter(key, after, priority);
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { waitFor, workers = 5 } = this.#options;
+    const synced = await Promise.all(waitFor.map((source) => source.synced(signal)));
+    if (synced.every(Boolean) && !signal.aborted) {
+      const running = new PQueue({ concurrency: workers });
+      const pump = (): void => {
+        while (running.pending + running.size < workers && !signal.aborted) {
+          const key = this.#queue.take();
+          if (key === undefined) return;
+          // #work never rejects, so neither does this promise.
+          void running.add(() => this.#work(key)).then(pump);
+        }
+      };
+      this.#queue.onReady = pump;
+      this.#log.debug({ workers }, 'controller started');
+      pump();
+      await aborted(signal);
+      this.#queue.close();
+      await this.#drain(running);
+      this.#log.debug('controller stopped');
+    }
+    this.#queue.close();
+  }
+
+  /** Lets running keys finish; after a while their signal aborts, and at last they are left behind. */
+  async #drain(running: PQueue): Promise<void> {
+    const { context, drainTimeout = 20_000 } = this.#options;
+    const idle = running.onIdle().then(() => true);
+    const patience = new AbortController();
+    const late = async (milliseconds: number): Promise<boolean> => {
+      await context.clock.sleep(milliseconds, patience.signal);
+      return false;
+    };
+    try {
+      if (await Promise.race([idle, late(drainTimeout)])) return;
+      this.#giveUp.abort();
+      if (await Promise.race([idle, late(abortGrace)])) return;
+      this.#log.error({ running: this.#queue.running }, 'stopped before every key was finished');
+    } finally {
+      patience.abort();
+    }
+  }
+
+  async #work(key: ObjectKey): Promise<void> {
+    const { context, name, reconcile } = this.#options;
+    const started = context.clock.monotonic();
+    let result = 'success';
+    try {
+      const wanted = await reconcile(key, this.#giveUp.signal);
+      this.#queue.forget(key);
+      if (wanted?.requeueAfter !== undefined) {
+        result = 'requeue_after';
+        this.#queue.addAfter(key, wanted.requeueAfter, Priority.change);
+      }
+    } catch (error) {
+      result = error instanceof TerminalError ? 'terminal_error' : 'error';
+      this.#failed(key, error);
+    } finally {
+      this.#queue.done(key);
+      context.metrics.reconciles.inc({ controller: name, result });
+      context.metrics.reconcileSeconds.observe(
+        { controller: name },
+        (context.clock.monotonic() - started) / 1000,
+      );
+    }
+  }
+
+  #failed(key: ObjectKey, error: unknown): void {
+    const { maxRetries = Number.POSITIVE_INFINITY } = this.#options;
+    if (error instanceof TerminalError) {
+      this.#queue.forget(key);
+      this.#log.error({ key, err: error }, 'reconcile failed for good');
+      return;
+    }
+    const retries = this.#queue.retries(key);
+    if (retries >= maxRetries) {
+      this.#queue.forget(key);
+      this.#log.error({ key, err: error, retries }, 'reconcile failed too often, waiting for a change');
+      return;
+    }
+    const refused = error instanceof StatusError && error.code === 403;
+    const atLeast = retryAfterOf(error) ?? (refused ? refusedDelay : 0);
+    const delay = Math.round(this.#queue.addRateLimited(key, Priority.change, atLeast));
+    // A conflict says that the cache was behind: the next try is the ordinary course of things.
+    const level = isConflict(error) ? 'debug' : 'warn';
+    this.#log[level]({ key, err: error, retries, retryIn: delay }, 'reconcile failed, will retry');
+  }
 }
 
-/** One queue with its workers; see {@link Reconcile} for the contract. Handlers call {@link enqueue}. */
-export declare class Controller implements Runnable {
-  constructor(options: ControllerOptions);
-  /** Asks for a reconcile of the key. Usable before `run`. */
-  enqueue(key: ObjectKey, options?: EnqueueOptions): void;
-  run(signal: AbortSignal): Promise<void>;
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }

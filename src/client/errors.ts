@@ -1,0 +1,154 @@
+import { isRecord } from '../objects/json.ts';
+import { isStatus, type StatusCause, type StatusDetails, StatusError } from '../objects/status.ts';
+import { ConnectionError, type ResponseHeaders } from './transport.ts';
+
+/** Reasons for answers that say none themselves (a proxy's, or an old server's). */
+const reasons = new Map<number, string>([
+  [400, 'BadRequest'],
+  [401, 'Unauthorized'],
+  [403, 'Forbidden'],
+  [404, 'NotFound'],
+  [405, 'MethodNotAllowed'],
+  [406, 'NotAcceptable'],
+  [409, 'Conflict'],
+  [410, 'Gone'],
+  [413, 'RequestEntityTooLarge'],
+  [415, 'UnsupportedMediaType'],
+  [422, 'Invalid'],
+  [429, 'TooManyRequests'],
+  [500, 'InternalError'],
+  [503, 'ServiceUnavailable'],
+  [504, 'Timeout'],
+]);
+
+/** At most so many characters of a foreign answer are shown. */
+const shownBody = 200;
+
+/** Makes the error of an answer of 400 and above. */
+export function errorFromResponse(
+  what: string,
+  code: number,
+  headers: ResponseHeaders,
+  body: Buffer,
+): StatusError {
+  const header = headers['retry-after'];
+  const retryAfter = typeof header === 'string' ? retryAfterSeconds(header) : undefined;
+  const status = parseStatus(body);
+  if (status !== undefined) return errorFromStatus(status, code, retryAfter);
+  const text = body
+    .subarray(0, 4 * shownBody)
+    .toString('utf8')
+    .trim()
+    .slice(0, shownBody);
+  const message = `${what}: the server answered ${code}${text === '' ? '' : `: ${text}`}`;
+  return new StatusError(
+    code,
+    reasons.get(code) ?? '',
+    message,
+    retryAfter === undefined ? {} : { details: { retryAfterSeconds: retryAfter } },
+  );
+}
+
+/**
+ * Makes the error of a Status object: the body of a failed answer, or the object of a watch's ERROR event. Members
+ * of wrong types are left out.
+ *
+ * @param code the HTTP status, where the Status has none.
+ */
+export function errorFromStatus(value: unknown, code = 500, retryAfter?: number): StatusError {
+  const status = isRecord(value) ? value : {};
+  const given = status['code'];
+  const actual = typeof given === 'number' && given >= 400 && given <= 599 ? given : code;
+  const details = readDetails(status['details'], retryAfter);
+  const metadata = status['metadata'];
+  const token = isRecord(metadata) ? metadata['continue'] : undefined;
+  return new StatusError(
+    actual,
+    text(status['reason']) ?? reasons.get(actual) ?? '',
+    text(status['message']) ?? `the server answered ${actual}`,
+    {
+      ...(details === undefined ? {} : { details }),
+      ...(typeof token === 'string' && token !== '' ? { continueToken: token } : {}),
+    },
+  );
+}
+
+/** True for the 410 of a revision that the server no longer has, in either of its spellings. */
+export function isExpired(error: unknown): boolean {
+  return error instanceof StatusError && (error.code === 410 || error.reason === 'Expired');
+}
+
+/** True when the object does not exist (any more). */
+export function isNotFound(error: unknown): boolean {
+  return error instanceof StatusError && error.code === 404;
+}
+
+/** True when somebody else wrote in between. */
+export function isConflict(error: unknown): boolean {
+  return error instanceof StatusError && error.code === 409 && error.reason === 'Conflict';
+}
+
+/** True when the name is taken. */
+export function isAlreadyExists(error: unknown): boolean {
+  return error instanceof StatusError && error.code === 409 && error.reason === 'AlreadyExists';
+}
+
+/** True when the server did not even look at the request because it is busy or going away. */
+export function isOverload(error: unknown): boolean {
+  return error instanceof StatusError && (error.code === 429 || error.code === 503);
+}
+
+/** Milliseconds that the server asked to wait; undefined when it did not. */
+export function retryAfterOf(error: unknown): number | undefined {
+  if (!(error instanceof StatusError)) return undefined;
+  const seconds = error.details?.retryAfterSeconds;
+  return seconds === undefined ? undefined : Math.min(seconds, longestRetryAfter) * 1000;
+}
+
+/** Seconds: a server (or a header gone wrong) may not silence us for longer. */
+const longestRetryAfter = 300;
+
+/** One word for an error, for metrics. */
+export function errorWord(error: unknown): string {
+  if (error instanceof StatusError) return error.reason === '' ? String(error.code) : error.reason;
+  if (error instanceof ConnectionError) return error.code;
+  return error instanceof Error ? error.name : 'Unknown';
+}
+
+/** `Retry-After` in seconds; the form with a date is not used by API servers and counts as absent. */
+function retryAfterSeconds(header: string): number | undefined {
+  return /^\d{1,9}$/.test(header) ? Number(header) : undefined;
+}
+
+function parseStatus(body: Buffer): unknown {
+  // A Status is small: what is not may be a page of a proxy, which is not worth the parsing.
+  if (body.length > 1024 * 1024) return undefined;
+  try {
+    const value: unknown = JSON.parse(body.toString('utf8'));
+    return isStatus(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function readDetails(value: unknown, retryAfter: number | undefined): StatusDetails | undefined {
+  if (!isRecord(value)) return retryAfter === undefined ? undefined : { retryAfterSeconds: retryAfter };
+  const details: StatusDetails = {};
+  for (const member of ['name', 'group', 'kind', 'uid'] as const) {
+    const found = text(value[member]);
+    if (found !== undefined) details[member] = found;
+  }
+  const seconds = value['retryAfterSeconds'];
+  const wait = typeof seconds === 'number' && seconds >= 0 ? seconds : retryAfter;
+  if (wait !== undefined) details.retryAfterSeconds = wait;
+  if (Array.isArray(value['causes'])) details.causes = value['causes'].filter(isCause);
+  return details;
+}
+
+function isCause(value: unknown): value is StatusCause {
+  return isRecord(value) && Object.values(value).every((member) => typeof member === 'string');
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined;
+}

@@ -1,0 +1,312 @@
+import { createHash } from 'node:crypto';
+import { Agent, type Dispatcher, EnvHttpProxyAgent, ProxyAgent, Socks5ProxyAgent } from 'undici';
+import { StatusError } from '../objects/status.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { version } from '../telemetry/version.ts';
+import { errorFromResponse } from './errors.ts';
+import type { Credentials, Identity, ProxySetting } from './identity.ts';
+import {
+  type ApiResponse,
+  type ApiStream,
+  ConnectionError,
+  type Query,
+  type RequestOptions,
+  type ResponseHeaders,
+  type StreamOptions,
+  type Transport,
+  UnexpectedAnswer,
+} from './transport.ts';
+
+/** Connections that `request` shares; watches have their own. */
+const pooledConnections = 32;
+const requestTimeout = 60_000;
+const streamTimeout = 30_000;
+/** Bytes of one answer: a list page is some megabytes, a whole list of a server without paging some hundred. */
+const largestAnswer = 512 * 1024 * 1024;
+
+interface Pools {
+  /** What they were made of. */
+  readonly tls: Credentials['tls'];
+  readonly fingerprint: string;
+  readonly unary: Dispatcher;
+  readonly streams: Dispatcher;
+}
+
+/** {@link Transport} over HTTP/1.1 with one pool of kept-alive connections for requests, and one per watch. */
+export class HttpTransport implements Transport {
+  readonly server: string;
+  readonly #identity: Identity;
+  readonly #metrics: Metrics | undefined;
+  readonly #host: string;
+  readonly #prefix: string;
+  readonly #origin: string;
+  #pools: Pools | undefined;
+  readonly #retired = new Set<Promise<void>>();
+  #closed = false;
+
+  constructor(identity: Identity, metrics?: Metrics) {
+    this.server = identity.server;
+    this.#identity = identity;
+    this.#metrics = metrics;
+    const url = new URL(identity.server);
+    this.#host = url.host;
+    this.#origin = url.origin;
+    // Rancher and others serve the API below a path.
+    this.#prefix = url.pathname === '/' ? '' : url.pathname;
+  }
+
+  async request(method: string, path: string, options: RequestOptions = {}): Promise<ApiResponse> {
+    const deadline = new Deadline(options.timeout ?? requestTimeout, options.signal);
+    const started = performance.now();
+    let code = '<error>';
+    try {
+      const response = await this.#send(method, path, options, deadline.signal, 'unary');
+      const bytes = Buffer.from(await response.body.arrayBuffer());
+      code = String(response.statusCode);
+      if (response.statusCode >= 400) {
+        throw errorFromResponse(`${method} ${path}`, response.statusCode, response.headers, bytes);
+      }
+      return new BufferedResponse(`${method} ${path}`, response.statusCode, response.headers, bytes);
+    } catch (error) {
+      throw deadline.explain(error, `${method} ${this.server}${path}`);
+    } finally {
+      deadline.end();
+      this.#metrics?.requests.inc({ code, method, host: this.#host });
+      this.#metrics?.requestSeconds.observe(
+        { verb: method, host: this.#host },
+        (performance.now() - started) / 1000,
+      );
+    }
+  }
+
+  async stream(path: string, options: StreamOptions = {}): Promise<ApiStream> {
+    const what = `GET ${this.server}${path}`;
+    const deadline = new Deadline(options.timeout ?? streamTimeout, options.signal);
+    let code = '<error>';
+    try {
+      const response = await this.#send('GET', path, options, deadline.signal, 'streams');
+      code = String(response.statusCode);
+      if (response.statusCode >= 400) {
+        const bytes = Buffer.from(await response.body.arrayBuffer());
+        throw errorFromResponse(`GET ${path}`, response.statusCode, response.headers, bytes);
+      }
+      deadline.extend();
+      return { headers: response.headers, chunks: chunksOf(response.body, deadline, what) };
+    } catch (error) {
+      deadline.end();
+      throw deadline.explain(error, what);
+    } finally {
+      this.#metrics?.requests.inc({ code, method: 'WATCH', host: this.#host });
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    const pools = this.#pools;
+    this.#pools = undefined;
+    await Promise.all([pools?.unary.destroy(), pools?.streams.destroy(), ...this.#retired]);
+  }
+
+  /** Sends once, and a second time when the first was refused for its credentials: then nothing was done yet. */
+  async #send(
+    method: string,
+    path: string,
+    options: RequestOptions,
+    signal: AbortSignal,
+    pool: 'unary' | 'streams',
+  ): Promise<Dispatcher.ResponseData> {
+    const body = options.body === undefined ? null : JSON.stringify(options.body);
+    for (let attempt = 1; ; attempt++) {
+      const credentials = await this.#identity.credentials();
+      const response = await this.#poolsFor(credentials)[pool].request({
+        origin: this.#origin,
+        path: `${this.#prefix}${path}${queryText(options.query)}`,
+        method,
+        headers: {
+          accept: 'application/json',
+          'user-agent': `servicenet/${version()}`,
+          ...(body !== null && { 'content-type': options.contentType ?? 'application/json' }),
+          ...options.headers,
+          ...credentials.headers,
+        },
+        body,
+        signal,
+        // The deadline above is the only clock: undici's own ones would cut watches and long lists.
+        headersTimeout: 0,
+        bodyTimeout: 0,
+      });
+      if (response.statusCode !== 401 || attempt > 1) return response;
+      await response.body.dump();
+      this.#identity.refused();
+    }
+  }
+
+  /** Certificates rotate too: other ones need other connections, while the old ones finish what they carry. */
+  #poolsFor({ tls }: Credentials): Pools {
+    if (this.#closed) throw new ConnectionError('CLOSED', 'the transport is closed');
+    const present = this.#pools;
+    if (present?.tls === tls) return present;
+    const fingerprint = fingerprintOf(tls);
+    if (present?.fingerprint === fingerprint) {
+      this.#pools = { ...present, tls };
+      return this.#pools;
+    }
+    const pools = {
+      tls,
+      fingerprint,
+      unary: dispatcher(tls, this.#identity.proxy, pooledConnections),
+      streams: dispatcher(tls, this.#identity.proxy, null),
+    };
+    this.#pools = pools;
+    if (present !== undefined) this.#retire(present);
+    return pools;
+  }
+
+  #retire({ unary, streams }: Pools): void {
+    const closing = Promise.all([unary.close(), streams.close()]).then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#retired.add(closing);
+    void closing.then(() => this.#retired.delete(closing));
+  }
+}
+
+class BufferedResponse implements ApiResponse {
+  readonly status: number;
+  readonly headers: ResponseHeaders;
+  readonly bytes: Buffer;
+  readonly #what: string;
+
+  constructor(what: string, status: number, headers: ResponseHeaders, bytes: Buffer) {
+    this.#what = what;
+    this.status = status;
+    this.headers = headers;
+    this.bytes = bytes;
+  }
+
+  json(): unknown {
+    try {
+      return JSON.parse(this.bytes.toString('utf8'));
+    } catch (error) {
+      throw new UnexpectedAnswer(`${this.#what}: the answer is not JSON`, { cause: error });
+    }
+  }
+}
+
+/** A time limit and the caller's signal in one, both taken off again when the request is over. */
+class Deadline {
+  readonly #controller = new AbortController();
+  readonly #outer: AbortSignal | undefined;
+  readonly #timer: NodeJS.Timeout;
+  readonly #onAbort: () => void;
+  #timedOut = false;
+
+  constructor(milliseconds: number, outer: AbortSignal | undefined) {
+    this.#outer = outer;
+    this.#onAbort = () => this.#controller.abort();
+    this.#timer = setTimeout(() => {
+      this.#timedOut = true;
+      this.#controller.abort();
+    }, milliseconds);
+    if (outer?.aborted === true) this.#controller.abort();
+    else outer?.addEventListener('abort', this.#onAbort, { once: true });
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** From now on only the caller's signal counts. */
+  extend(): void {
+    clearTimeout(this.#timer);
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+    this.#outer?.removeEventListener('abort', this.#onAbort);
+  }
+
+  /** Gives a failure without an answer its name. Other errors stay as they are. */
+  explain(error: unknown, what: string): unknown {
+    if (answered(error)) return error;
+    if (this.#timedOut) return new ConnectionError('TIMEOUT', `${what}: no answer in time`, error);
+    if (this.#outer?.aborted === true) return new ConnectionError('ABORTED', `${what}: stopped`, error);
+    const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
+    if (typeof code !== 'string') return error;
+    const word = code.startsWith('UND_ERR_') ? (undiciWords.get(code) ?? 'RESET') : code;
+    const why = error instanceof Error && error.message !== '' ? error.message : word;
+    return new ConnectionError(word, `${what}: ${why}`, error);
+  }
+}
+
+/** Errors that speak of an answer already. */
+function answered(error: unknown): boolean {
+  return (
+    error instanceof StatusError || error instanceof ConnectionError || error instanceof UnexpectedAnswer
+  );
+}
+
+const undiciWords = new Map([
+  ['UND_ERR_CONNECT_TIMEOUT', 'TIMEOUT'],
+  ['UND_ERR_HEADERS_TIMEOUT', 'TIMEOUT'],
+  ['UND_ERR_BODY_TIMEOUT', 'TIMEOUT'],
+  ['UND_ERR_ABORTED', 'ABORTED'],
+  ['UND_ERR_RES_EXCEEDED_MAX_SIZE', 'TOO_LARGE'],
+  ['UND_ERR_CLOSED', 'CLOSED'],
+  ['UND_ERR_DESTROYED', 'CLOSED'],
+]);
+
+async function* chunksOf(
+  body: AsyncIterable<unknown>,
+  deadline: Deadline,
+  what: string,
+): AsyncGenerator<Buffer> {
+  try {
+    for await (const chunk of body) if (Buffer.isBuffer(chunk)) yield chunk;
+  } catch (error) {
+    throw deadline.explain(error, what);
+  } finally {
+    deadline.end();
+  }
+}
+
+function queryText(query: Query | undefined): string {
+  if (query === undefined) return '';
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined && value !== '') parameters.set(name, String(value));
+  }
+  const text = parameters.toString();
+  return text === '' ? '' : `?${text}`;
+}
+
+function dispatcher(
+  tls: Credentials['tls'],
+  proxy: ProxySetting | undefined,
+  connections: number | null,
+): Dispatcher {
+  // 30 s: below the idle limits of cloud load balancers, as client-go's dialer.
+  const connect = { ...tls, keepAlive: true, keepAliveInitialDelay: 30_000 };
+  const options = { connect, connections, pipelining: 1, maxResponseSize: largestAnswer };
+  if (proxy === undefined) return new Agent(options);
+  if (proxy.kind === 'environment') return new EnvHttpProxyAgent({ ...options, requestTls: connect });
+  if (proxy.uri.startsWith('socks')) {
+    const { connect: requestTls, ...pool } = options;
+    return new Socks5ProxyAgent(proxy.uri, { ...pool, requestTls });
+  }
+  return new ProxyAgent({ ...options, uri: proxy.uri, requestTls: connect });
+}
+
+function fingerprintOf(tls: Credentials['tls']): string {
+  const hash = createHash('sha256');
+  for (const part of [tls.ca, tls.cert, tls.key, tls.pfx, tls.passphrase]) {
+    for (const piece of [part].flat()) {
+      if (typeof piece === 'string' || Buffer.isBuffer(piece)) hash.update(piece);
+      hash.update('\0');
+    }
+    hash.update('\n');
+  }
+  hash.update(`${tls.servername ?? ''} ${tls.rejectUnauthorized ?? true}`);
+  return hash.digest('base64');
+}

@@ -1,0 +1,35 @@
+/**
+ * Which controllers run, by `--controllers` (kube-controller-manager's flag): names to switch on, `-name` to switch
+ * off, `*` for all that are on by default; without `*` only the named ones run. `-name` beats `name`.
+ *
+ * @param choice the flag's items; none means `*`.
+ * @returns the chosen names, in the order of `known`.
+ * @throws {Error} for a name that is not known.
+ */
+export function selectControllers(choice: readonly string[], known: readonly KnownController[]): string[] {
+  const items = choice.length === 0 ? ['*'] : choice.map((item) => item.trim());
+  const named = new Set<string>();
+  const refused = new Set<string>();
+  let all = false;
+  for (const item of items) {
+    if (item === '*') {
+      all = true;
+      continue;
+    }
+    const off = item.startsWith('-');
+    const name = off ? item.slice(1) : item;
+    if (!known.some((controller) => controller.name === name)) {
+      const names = known.map((controller) => controller.name).join(', ');
+      throw new Error(`"${item}" is not in the list of known controllers: ${names}`);
+    }
+    (off ? refused : named).add(name);
+  }
+  return known
+    .filter(({ name, onByDefault }) => !refused.has(name) && (named.has(name) || (all && onByDefault)))
+    .map(({ name }) => name);
+}
+
+export interface KnownController {
+  readonly name: string;
+  readonly onByDefault: boolean;
+}

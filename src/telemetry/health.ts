@@ -1,0 +1,117 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Metrics } from './metrics.ts';
+
+/** One thing that must be well. Returns what is wrong, or undefined. */
+export interface HealthCheck {
+  /** Lower case with dashes; shown by `?verbose`. */
+  readonly name: string;
+  check(): string | undefined;
+}
+
+export interface HealthOptions {
+  /** Host to listen on; "" for all. */
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  readonly metrics: Metrics;
+  /** A failure means that a restart would help. */
+  readonly live: readonly HealthCheck[];
+  /** A failure means that the process is not at work (yet). */
+  readonly ready: readonly HealthCheck[];
+}
+
+/**
+ * Answers `/healthz`, `/livez`, `/readyz` and `/metrics`, in the plain text that kube components answer with:
+ * `ok`, or status 500 and one line per check.
+ */
+export class HealthServer {
+  readonly #options: HealthOptions;
+  readonly #server: Server;
+
+  constructor(options: HealthOptions) {
+    this.#options = options;
+    this.#server = createServer({ requestTimeout: 10_000, headersTimeout: 5000 }, (request, response) => {
+      this.#answer(request, response).catch((error: unknown) => {
+        if (!response.headersSent) response.writeHead(500, { 'content-type': 'text/plain; charset=utf-8' });
+        response.end(error instanceof Error ? error.message : 'failed');
+      });
+    });
+  }
+
+  /** Starts to listen and answers the address. Rejects when the port is taken. */
+  async listen(): Promise<AddressInfo> {
+    const { host, port } = this.#options;
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject);
+      this.#server.listen(port, host === '' ? undefined : host, () => {
+        this.#server.off('error', reject);
+        resolve();
+      });
+    });
+    const address = this.#server.address();
+    if (address === null || typeof address === 'string') throw new Error('the metrics server has no address');
+    return address;
+  }
+
+  async close(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#server.close(() => resolve());
+      this.#server.closeAllConnections();
+    });
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const [path = '', query = ''] = (request.url ?? '').split('?', 2);
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      reply(response, 405, 'method not allowed\n');
+      return;
+    }
+    const verbose = new URLSearchParams(query).has('verbose');
+    switch (path) {
+      case '/healthz':
+      case '/livez':
+        report(response, path.slice(1), this.#options.live, verbose);
+        return;
+      case '/readyz':
+        report(response, 'readyz', this.#options.ready, verbose);
+        return;
+      case '/metrics': {
+        const { metrics } = this.#options;
+        const text = await metrics.scrape();
+        response.writeHead(200, { 'content-type': metrics.registry.contentType });
+        response.end(text);
+        return;
+      }
+      default:
+        reply(response, 404, '404 page not found\n');
+    }
+  }
+}
+
+function report(
+  response: ServerResponse,
+  name: string,
+  checks: readonly HealthCheck[],
+  verbose: boolean,
+): void {
+  const results = checks.map((check) => ({ name: check.name, problem: check.check() }));
+  const failed = results.some(({ problem }) => problem !== undefined);
+  if (!failed && !verbose) {
+    reply(response, 200, 'ok');
+    return;
+  }
+  const lines = results.map((result) =>
+    result.problem === undefined ? `[+]${result.name} ok` : `[-]${result.name} failed: ${result.problem}`,
+  );
+  lines.push(`${name} check ${failed ? 'failed' : 'passed'}`, '');
+  reply(response, failed ? 500 : 200, lines.join('\n'));
+}
+
+function reply(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, {
+    'content-type': 'text/plain; charset=utf-8',
+    'x-content-type-options': 'nosniff',
+  });
+  response.end(text);
+}
