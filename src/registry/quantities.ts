@@ -1,4 +1,4 @@
-import { quantityNanos } from '../objects/quantity.ts';
+import { parseQuantity } from '../objects/quantity.ts';
 import { type FieldError, invalid } from './field-errors.ts';
 
 /** Resources that are counted: they have no parts (`IsIntegerResourceName`). */
@@ -16,7 +16,7 @@ const counted = new Set([
 
 /** A quantity of a resource is not negative, and whole where the resource is counted (`ValidateResourceQuantityValue`). */
 export function validateResourceQuantity(resource: string, value: string, path: string): FieldError[] {
-  const nanos = quantityNanos(value) ?? 0n;
+  const { nanos } = parseQuantity(value);
   const errors: FieldError[] = [];
   if (nanos < 0n) errors.push(invalid(path, value, 'must be greater than or equal to 0'));
   if ((counted.has(resource) || isExtended(resource)) && nanos % 1_000_000_000n !== 0n) {
