@@ -155,7 +155,7 @@ class DryRunPorts implements PortAllocation {
   }
 
   allocateNext(_random: () => number): number {
-    const port = Math.max(32768, ...this.#mine) + 1;
+    const port = (this.#mine.size === 0 ? 32768 : Math.max(...this.#mine)) + 1;
     this.#mine.add(port);
     return port;
   }
