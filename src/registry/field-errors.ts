@@ -1,3 +1,4 @@
+import { goJson, goQuote } from '../objects/go-text.ts';
 import { StatusError, type StatusCause } from '../objects/status.ts';
 
 /** The `reason` words of `details.causes` (apimachinery `util/validation/field/errors.go`). */
@@ -28,7 +29,7 @@ export interface FieldError {
  */
 export function renderValue(value: unknown): string {
   if (value === undefined || value === null) return 'null';
-  return JSON.stringify(value);
+  return typeof value === 'string' ? goQuote(value) : goJson(value);
 }
 
 export function required(field: string, detail = ''): FieldError {

@@ -1,3 +1,4 @@
+import { goQuote, isPrintable } from '../objects/go-text.ts';
 import { jsonEqual } from '../objects/json.ts';
 import type { ManagedFieldsEntry, ObjectMeta, OwnerReference } from '../objects/meta.ts';
 import { forbiddenField, invalid, required, tooLong, type FieldError } from './field-errors.ts';
@@ -22,7 +23,6 @@ const maxAnnotationBytes = 256 * 1024;
 const maxManagerBytes = 128;
 const maxSubresourceBytes = 256;
 const standardFinalizers = new Set(['kubernetes', 'orphan', 'foregroundDeletion']);
-const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u;
 const immutable = 'field is immutable';
 
 /**
@@ -117,7 +117,7 @@ export function validateCustomObjectMetaUpdate(
     const before = new Set(old.finalizers);
     const added = [...new Set(meta.finalizers)].filter((finalizer) => !before.has(finalizer)).sort();
     if (added.length > 0) {
-      const list = added.map((finalizer) => JSON.stringify(finalizer)).join(', ');
+      const list = added.map(goQuote).join(', ');
       const rule = 'no new finalizers can be added if the object is being deleted';
       errors.push(forbiddenField(`${path}.finalizers`, `${rule}, found new finalizers []string{${list}}`));
     }
@@ -276,7 +276,7 @@ export function validateFieldManager(manager: string, path: string): FieldError[
   if (Buffer.byteLength(manager) > maxManagerBytes) errors.push(tooLong(path, maxManagerBytes));
   let position = 0;
   for (const character of manager) {
-    if (!printable.test(character)) {
+    if (!isPrintable(character)) {
       const code = (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0');
       errors.push(invalid(path, manager, `invalid character U+${code} (at position ${position})`));
     }

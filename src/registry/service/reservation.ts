@@ -1,6 +1,7 @@
 import { AllocationError, RangeFullError } from '../../allocation/errors.ts';
 import type { PortAllocation } from '../../allocation/port-allocator.ts';
 import { parseAddress } from '../../objects/address.ts';
+import { goQuote } from '../../objects/go-text.ts';
 import type { IPAddress } from '../../objects/networking.ts';
 import type { IPFamily, Service } from '../../objects/service.ts';
 import { internalError } from '../../objects/status-errors.ts';
@@ -50,7 +51,7 @@ export class ServiceReservation implements Reservation {
       const { name = '' } = service.metadata;
       if (wanted === '' && error instanceof RangeFullError) {
         throw internalError(
-          `failed to allocate a serviceIP for Service ${JSON.stringify(name)}: ${error.message}`,
+          `failed to allocate a serviceIP for Service ${goQuote(name)}: ${error.message}`,
           error,
         );
       }

@@ -1,0 +1,48 @@
+/** How Go prints values in messages, where JavaScript prints them differently. */
+
+const plainAscii = /^[\x20-\x7e]*$/;
+/** What `unicode.IsPrint` accepts: letters, marks, numbers, punctuation, symbols and the ASCII space. */
+const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u;
+const named = new Map([
+  ['\u0007', '\\a'],
+  ['\b', '\\b'],
+  ['\f', '\\f'],
+  ['\n', '\\n'],
+  ['\r', '\\r'],
+  ['\t', '\\t'],
+  ['\v', '\\v'],
+  ['"', '\\"'],
+  ['\\', '\\\\'],
+]);
+
+/** Text in double quotes as `%q` and `strconv.Quote` print it. */
+export function goQuote(text: string): string {
+  if (plainAscii.test(text)) return JSON.stringify(text);
+  let quoted = '"';
+  for (const character of text) quoted += named.get(character) ?? escaped(character);
+  return `${quoted}"`;
+}
+
+/** True when Go prints the character as it is. */
+export function isPrintable(character: string): boolean {
+  return printable.test(character);
+}
+
+function escaped(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  if (code >= 0xd800 && code <= 0xdfff) return '\ufffd'; // half of a pair is no UTF-8
+  if (isPrintable(character)) return character;
+  if (code < 0x80) return `\\x${hex(code, 2)}`;
+  return code < 0x10000 ? `\\u${hex(code, 4)}` : `\\U${hex(code, 8)}`;
+}
+
+function hex(code: number, width: number): string {
+  return code.toString(16).padStart(width, '0');
+}
+
+const jsonSpecial = /[<>&\u2028\u2029]/g;
+
+/** JSON as Go's `encoding/json` writes it into text: characters that mean something in HTML are escaped. */
+export function goJson(value: unknown): string {
+  return JSON.stringify(value).replace(jsonSpecial, (character) => `\\u${hex(character.charCodeAt(0), 4)}`);
+}
