@@ -24,7 +24,8 @@ const networking = 'networking.k8s.io';
 export function registerBuiltIns(core: ServerCore, ranges: ServiceRanges): void {
   const [primary, secondary] = ranges.cidrs;
   const allocators = new ServiceAllocators({
-    families: [primary.range.family, ...(secondary === undefined ? [] : [secondary.range.family])],
+    families:
+      secondary === undefined ? [primary.range.family] : [primary.range.family, secondary.range.family],
     nodePortRange: ranges.nodePorts,
   });
   const resources = builtInResources({ service: createServiceStrategy(allocators), addresses: allocators });

@@ -18,7 +18,7 @@ function schemaOf(resources: ResourceTable, object: KubeObject): StructSchema {
   const group = slash < 0 ? '' : apiVersion.slice(0, slash);
   const version = apiVersion.slice(slash + 1);
   const registered = registeredKind(group, version, kind);
-  if (registered !== undefined) return builtinSchema(registered.schema);
+  if (registered?.schema !== undefined) return builtinSchema(registered.schema);
   const custom = resources.ofKind(group, version, kind);
   if (custom === undefined) throw new Error(`no schema for ${apiVersion} ${kind}`);
   return custom.schema;

@@ -1,0 +1,54 @@
+import { readFile } from 'node:fs/promises';
+import { parseAllDocuments } from 'yaml';
+import { RestMapping } from '../client/rest-mapping.ts';
+import type { Transport } from '../client/transport.ts';
+import { isRecord } from '../objects/json.ts';
+import type { KubeObject } from '../objects/meta.ts';
+import { isKubeObject } from '../client/resources.ts';
+
+const fieldManager = 'servicenet-up';
+
+/**
+ * Applies the objects of YAML or JSON files in their order, by server-side apply.
+ * @returns one line for each object, such as `service/catalog`.
+ * @throws {Error} naming the file, for a file that cannot be read or whose content is refused.
+ */
+export async function applyFiles(client: Transport, files: readonly string[]): Promise<string[]> {
+  const lines: string[] = [];
+  if (files.length === 0) return lines;
+  const mapping = new RestMapping(client);
+  for (const file of files) {
+    for (const object of await readObjects(file)) {
+      const path = await mapping.pathOf(object);
+      try {
+        await client.request('PATCH', path, {
+          query: { fieldManager, force: true },
+          contentType: 'application/apply-patch+yaml',
+          body: object,
+        });
+      } catch (error) {
+        const why = error instanceof Error ? error.message : String(error);
+        throw new Error(`${file}: ${object.kind ?? ''} ${object.metadata.name ?? ''}: ${why}`, { cause: error });
+      }
+      lines.push(`${(object.kind ?? '').toLowerCase()}/${object.metadata.name ?? ''}`);
+    }
+  }
+  return lines;
+}
+
+async function readObjects(file: string): Promise<KubeObject[]> {
+  const documents = parseAllDocuments(await readFile(file, 'utf8'));
+  const objects: KubeObject[] = [];
+  for (const document of documents) {
+    const [error] = document.errors;
+    if (error !== undefined) throw new Error(`${file}: ${error.message}`);
+    const value: unknown = document.toJS({ maxAliasCount: 100 });
+    if (value === null || value === undefined) continue;
+    const items: unknown[] = isRecord(value) && value['kind'] === 'List' && Array.isArray(value['items']) ? value['items'] : [value];
+    for (const item of items) {
+      if (!isKubeObject(item)) throw new Error(`${file}: a document is no Kubernetes object`);
+      objects.push(item);
+    }
+  }
+  return objects;
+}

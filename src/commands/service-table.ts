@@ -1,0 +1,37 @@
+import { ResourceClient } from '../client/resource-client.ts';
+import { services } from '../client/resources.ts';
+import type { Transport } from '../client/transport.ts';
+import type { Service } from '../objects/service.ts';
+
+const heading = ['NAMESPACE', 'NAME', 'TYPE', 'CLUSTER-IP', 'EXTERNAL-IP', 'PORT(S)'];
+
+/** All Services as a table of plain text, columns aligned. */
+export async function serviceTable(client: Transport): Promise<string> {
+  const { items } = await new ResourceClient(client, services).list();
+  const rows = [heading, ...items.map(row)];
+  const widths = heading.map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0)));
+  return rows.map((cells) => `${cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('   ').trimEnd()}\n`).join('');
+}
+
+function row({ metadata, spec, status }: Service): string[] {
+  return [
+    metadata.namespace ?? '',
+    metadata.name ?? '',
+    spec.type ?? '',
+    (spec.clusterIPs ?? []).join(',') || '<none>',
+    externalAddresses(spec, status),
+    (spec.ports ?? []).map(port).join(',') || '<none>',
+  ];
+}
+
+function externalAddresses(spec: Service['spec'], status: Service['status']): string {
+  if (spec.type === 'ExternalName') return spec.externalName ?? '';
+  const ingress = (status.loadBalancer?.ingress ?? []).map(({ ip, hostname }) => ip ?? hostname ?? '');
+  const all = [...ingress, ...(spec.externalIPs ?? [])];
+  if (all.length > 0) return all.join(',');
+  return spec.type === 'LoadBalancer' ? '<pending>' : '<none>';
+}
+
+function port({ port: number, nodePort, protocol }: { port: number; nodePort?: number; protocol?: string }): string {
+  return `${number}${nodePort === undefined || nodePort === 0 ? '' : `:${nodePort}`}/${protocol ?? 'TCP'}`;
+}

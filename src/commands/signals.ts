@@ -1,0 +1,36 @@
+import type { Logger } from 'pino';
+
+/** The wait for the end of a process. */
+export interface SignalWait {
+  /** Resolves at the first SIGINT or SIGTERM. A second one ends the process at once. */
+  readonly received: Promise<void>;
+  /** Takes the handlers off again: a later signal has its usual effect. */
+  release(): void;
+}
+
+/** Exit codes by convention: 128 and the number of the signal. */
+const exitCodes = { SIGINT: 130, SIGTERM: 143 } as const;
+
+/** Waits for SIGINT or SIGTERM. */
+export function untilSignal(log: Logger): SignalWait {
+  let stopping = false;
+  let stop: () => void = () => undefined;
+  const received = new Promise<void>((resolve) => {
+    stop = resolve;
+  });
+  const onSignal = (name: 'SIGINT' | 'SIGTERM'): void => {
+    if (stopping) process.exit(exitCodes[name]);
+    stopping = true;
+    log.info({ signal: name }, 'stopping; a second signal stops at once');
+    stop();
+  };
+  process.on('SIGINT', onSignal);
+  process.on('SIGTERM', onSignal);
+  return {
+    received,
+    release: () => {
+      process.off('SIGINT', onSignal);
+      process.off('SIGTERM', onSignal);
+    },
+  };
+}

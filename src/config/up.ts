@@ -1,0 +1,59 @@
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { ConfigError, nodePortRange, serviceCidrs } from './service-ranges.ts';
+
+/** The flags of `servicenet up`, as commander gives them. */
+const flags = z.object({
+  bindAddress: z.union([z.ipv4(), z.ipv6()]),
+  port: z.coerce.number().int().min(0).max(65535),
+  serviceClusterIpRange: z.string(),
+  serviceNodePortRange: z.string(),
+  token: z.string().min(8).optional(),
+  writeKubeconfig: z.string().min(1).optional(),
+  apply: z.array(z.string()).default([]),
+  nodes: z.coerce.number().int().min(0).max(1000),
+  controllers: z.string(),
+  authorizationMode: z.enum(['AlwaysAllow', 'RBAC']),
+  dataDir: z.string().min(1).optional(),
+  logLevel: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
+  logFormat: z.enum(['json', 'pretty']).optional(),
+});
+
+/** The configuration of `servicenet up`: validated, frozen. */
+export interface UpConfig extends Readonly<Omit<z.infer<typeof flags>, 'controllers' | 'serviceClusterIpRange' | 'serviceNodePortRange' | 'writeKubeconfig' | 'logFormat'>> {
+  readonly serviceCidrs: ReturnType<typeof serviceCidrs>;
+  readonly nodePorts: ReturnType<typeof nodePortRange>;
+  /** As in kube-controller-manager's flag: `*`, `name`, `-name`. */
+  readonly controllers: readonly string[];
+  /** Where the kubeconfig is written, mode 0600. */
+  readonly kubeconfigPath: string;
+  readonly logFormat: 'json' | 'pretty';
+}
+
+/**
+ * Checks the flags of `servicenet up`.
+ * @param isTerminal whether standard error is one: then logs are pretty by default.
+ * @throws {ConfigError} naming the flag and what it takes.
+ */
+export function upConfig(options: Readonly<Record<string, unknown>>, isTerminal: boolean): UpConfig {
+  const parsed = flags.safeParse(options);
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    const flag = String(issue?.path[0] ?? '').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+    throw new ConfigError(`--${flag}: ${issue?.message ?? 'is not valid'}`);
+  }
+  const { serviceClusterIpRange, serviceNodePortRange, controllers, writeKubeconfig, logFormat, ...rest } = parsed.data;
+  return Object.freeze({
+    ...rest,
+    serviceCidrs: serviceCidrs(serviceClusterIpRange),
+    nodePorts: nodePortRange(serviceNodePortRange),
+    controllers: controllers.split(',').map((name) => name.trim()).filter((name) => name !== ''),
+    kubeconfigPath: writeKubeconfig ?? defaultKubeconfigPath(),
+    logFormat: logFormat ?? (isTerminal ? 'pretty' : 'json'),
+  });
+}
+
+function defaultKubeconfigPath(): string {
+  return join(homedir(), '.servicenet', 'kubeconfig');
+}

@@ -1,0 +1,65 @@
+import { pino } from 'pino';
+import { type Embedded, startEmbedded } from '../apiserver/embedded.ts';
+import type { AuthorizationMode } from '../apiserver/server.ts';
+import { createTransport } from '../client/connect.ts';
+import type { Transport } from '../client/transport.ts';
+import { nodePortRange, serviceCidrs } from '../config/service-ranges.ts';
+import { createLog, type LogLevel } from '../telemetry/log.ts';
+
+/** Options of {@link startApiServer}; all have defaults. */
+export interface TestServerOptions {
+  /** One CIDR, or two of different families; default `10.96.0.0/16`. */
+  readonly serviceClusterIpRange?: string;
+  /** Default `30000-32767`. */
+  readonly serviceNodePortRange?: string;
+  /** Default `AlwaysAllow`. */
+  readonly authorizationMode?: AuthorizationMode;
+  /** Default: a random token. */
+  readonly token?: string;
+  /** 0, the default, takes any free port. */
+  readonly port?: number;
+  /** Default `silent`. */
+  readonly logLevel?: LogLevel;
+}
+
+/** An API server in this process, for tests. */
+export interface TestServer {
+  readonly url: string;
+  /** The administrator's bearer token. */
+  readonly token: string;
+  /** PEM of the server's authority. */
+  readonly ca: string;
+  /** A kubeconfig as text. */
+  readonly kubeconfig: string;
+  /** Sends requests as the administrator. */
+  readonly client: Transport;
+  /** Ends open watches, closes the client and the server. */
+  stop(): Promise<void>;
+}
+
+/** Starts an API server in this process. Any number may run at once. */
+export async function startApiServer(options: TestServerOptions = {}): Promise<TestServer> {
+  const level = options.logLevel ?? 'silent';
+  const server: Embedded = await startEmbedded({
+    bindAddress: '127.0.0.1',
+    port: options.port ?? 0,
+    serviceCidrs: serviceCidrs(options.serviceClusterIpRange ?? '10.96.0.0/16'),
+    nodePorts: nodePortRange(options.serviceNodePortRange ?? '30000-32767'),
+    authorizationMode: options.authorizationMode ?? 'AlwaysAllow',
+    log: level === 'silent' ? pino({ enabled: false }) : createLog({ level, format: 'pretty' }),
+    ...(options.token === undefined ? {} : { adminToken: options.token }),
+  });
+  const { url, token, ca } = server;
+  const client = await createTransport({ kind: 'endpoint', url, ca, token });
+  return {
+    url,
+    token,
+    ca,
+    kubeconfig: server.kubeconfig,
+    client,
+    stop: async () => {
+      await client.close();
+      await server.close();
+    },
+  };
+}
