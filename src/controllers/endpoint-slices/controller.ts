@@ -1,3 +1,4 @@
+import { isConflict } from '../../client/errors.ts';
 import { indexByLabel } from '../../client/indexes.ts';
 import type { Informer } from '../../client/informer.ts';
 import { endpointSlices, services } from '../../client/resources.ts';
@@ -150,8 +151,9 @@ class EndpointSlicesWiring {
       const counts = await this.#writer.write(plan, { key, uid: service.metadata.uid ?? '' }, signal);
       this.#context.log.info({ key, ...counts }, 'endpoint slices written');
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      this.#fail(key, service, why);
+      // A conflict is the ordinary course of things: the cache was behind.
+      if (!isConflict(error))
+        this.#fail(key, service, error instanceof Error ? error.message : String(error));
       throw error;
     }
   }

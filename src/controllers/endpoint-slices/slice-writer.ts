@@ -1,7 +1,8 @@
+import { isNotFound } from '../../client/errors.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import type { EndpointSlice } from '../../objects/endpoint-slice.ts';
 import type { ObjectKey } from '../../objects/key.ts';
-import { isNamespaceTerminating, isNotFound } from '../service-pods/api-errors.ts';
+import { isNamespaceTerminating } from '../service-pods/api-errors.ts';
 import type { SliceTracker } from './slice-tracker.ts';
 
 /** The writes that a plan asks for. */
@@ -35,9 +36,8 @@ export class SliceWriter {
   }
 
   /**
-   * Creates, updates, then deletes. Stops without an error when the namespace is being emptied.
-   *
-   * @throws {SliceWriteError} at the first write that fails; what follows is not sent.
+   * Creates, updates, then deletes. Stops without an error when the namespace is being emptied, and with the first
+   * error otherwise: what follows is not sent.
    */
   async write(writes: SliceWrites, owner: SliceOwner, signal: AbortSignal): Promise<WriteCounts> {
     const counts: WriteCounts = { created: 0, updated: 0, deleted: 0 };
@@ -47,16 +47,12 @@ export class SliceWriter {
         counts.created++;
       } catch (error) {
         if (isNamespaceTerminating(error)) return counts;
-        throw new SliceWriteError('create', slice, error);
+        throw error;
       }
     }
     for (const slice of writes.update) {
-      try {
-        this.#tracker.wrote(owner.key, owner.uid, await this.#client.replace(slice, { signal }));
-        counts.updated++;
-      } catch (error) {
-        throw new SliceWriteError('update', slice, error);
-      }
+      this.#tracker.wrote(owner.key, owner.uid, await this.#client.replace(slice, { signal }));
+      counts.updated++;
     }
     for (const slice of writes.delete) {
       await this.#delete(slice, owner, signal);
@@ -74,18 +70,7 @@ export class SliceWriter {
     } catch (error) {
       if (isNotFound(error)) return;
       this.#tracker.wrote(owner.key, owner.uid, slice);
-      throw new SliceWriteError('delete', slice, error);
+      throw error;
     }
-  }
-}
-
-/** A write that the API server refused or that did not reach it; `cause` says which. */
-export class SliceWriteError extends Error {
-  override readonly name = 'SliceWriteError';
-
-  constructor(verb: 'create' | 'update' | 'delete', slice: EndpointSlice, cause: unknown) {
-    const which = verb === 'create' ? '' : `${slice.metadata.name ?? ''} `;
-    const why = cause instanceof Error ? cause.message : String(cause);
-    super(`failed to ${verb} ${which}EndpointSlice: ${why}`, { cause });
   }
 }

@@ -1,3 +1,4 @@
+import { isConflict, isNotFound } from '../../client/errors.ts';
 import type { Informer } from '../../client/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import { endpoints as endpointsResource, services } from '../../client/resources.ts';
@@ -6,7 +7,8 @@ import { keyOf, type ObjectKey, splitKey } from '../../objects/key.ts';
 import type { Service } from '../../objects/service.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../runtime/context.ts';
 import { Controller, Priority, type ReconcileResult } from '../runtime/controller.ts';
-import { isNamespaceTerminating, isNotFound } from '../service-pods/api-errors.ts';
+import { Expectations } from '../runtime/expectations.ts';
+import { isNamespaceTerminating } from '../service-pods/api-errors.ts';
 import { Membership } from '../service-pods/membership.ts';
 import { managedSelector } from '../service-pods/pod.ts';
 import { podInformer } from '../service-pods/pod-cache.ts';
@@ -15,8 +17,8 @@ import { planEndpoints } from './plan.ts';
 
 const leaderAnnotation = 'control-plane.alpha.kubernetes.io/leader';
 
-/** How long the cache may lag behind an own write before the write counts as undone by somebody, in milliseconds. */
-const patience = 60_000;
+/** When to look again for an own write that the cache has not shown, if no event does so before, in milliseconds. */
+const lookAgain = 1000;
 
 /** Writes the Endpoints of Services with a selector (kube-controller-manager's `endpoints-controller`). */
 export const endpointsController: ControllerDefinition = {
@@ -26,15 +28,6 @@ export const endpointsController: ControllerDefinition = {
   },
 };
 
-/** An own write that the cache has not shown yet: the version that it replaced, none for a create. */
-interface PendingWrite {
-  replaced: string | undefined;
-  /** Monotonic milliseconds. */
-  at: number;
-  /** A reconcile came too early and waits for the cache. */
-  awaited: boolean;
-}
-
 class EndpointsWiring {
   readonly controller: Controller;
   readonly #context: ControllerContext;
@@ -43,13 +36,16 @@ class EndpointsWiring {
   readonly #client: ResourceClient<Endpoints>;
   readonly #membership: Membership;
   readonly #times = new TriggerTimes();
-  readonly #pending = new Map<ObjectKey, PendingWrite>();
+  readonly #expectations: Expectations<Endpoints>;
+  /** Keys that came too early for the cache. */
+  readonly #waiting = new Set<ObjectKey>();
 
   constructor(context: ControllerContext) {
     this.#context = context;
     this.#services = context.informers.informer(services);
     this.#endpoints = context.informers.informer(endpointsResource);
     this.#client = context.clients.for(endpointsResource);
+    this.#expectations = new Expectations(this.#endpoints, context.clock);
     const pods = podInformer(context);
     this.#membership = new Membership(this.#services, pods);
     this.controller = new Controller({
@@ -85,10 +81,7 @@ class EndpointsWiring {
         this.#arrived(object);
       },
       updated: (object) => this.#arrived(object),
-      deleted: (object) => {
-        this.#pending.delete(keyOf(object));
-        this.controller.enqueue(keyOf(object));
-      },
+      deleted: (object) => this.controller.enqueue(keyOf(object)),
     });
   }
 
@@ -98,18 +91,13 @@ class EndpointsWiring {
     const selector = managedSelector(service);
     if (selector === undefined) return undefined;
 
-    const existing = this.#endpoints.cache.get(key);
-    const pending = this.#pending.get(key);
-    if (pending !== undefined && existing?.metadata.resourceVersion === pending.replaced) {
-      const left = patience - (this.#context.clock.monotonic() - pending.at);
-      if (left > 0) {
-        // The arrival of the write in the cache brings the key back; the time is for writes that never arrive.
-        pending.awaited = true;
-        return { requeueAfter: left };
-      }
+    if (!this.#expectations.settled(key)) {
+      this.#waiting.add(key);
+      return { requeueAfter: lookAgain };
     }
-    this.#pending.delete(key);
+    this.#waiting.delete(key);
 
+    const existing = this.#endpoints.cache.get(key);
     const pods = this.#membership.podsOf(service, selector);
     const triggerTime = this.#times.observe(key, service, pods);
     const plan = planEndpoints({ service, pods, existing, triggerTime });
@@ -124,19 +112,18 @@ class EndpointsWiring {
     endpoints: Endpoints,
     signal: AbortSignal,
   ): Promise<void> {
-    const replaced = endpoints.metadata.resourceVersion;
     try {
       const written =
         verb === 'create'
           ? await this.#client.create(endpoints, { signal })
           : await this.#client.replace(endpoints, { signal });
-      if (written.metadata.resourceVersion !== replaced) {
-        this.#pending.set(key, { replaced, at: this.#context.clock.monotonic(), awaited: false });
-        this.#context.log.info({ key, verb, subsets: endpoints.subsets?.length ?? 0 }, 'endpoints written');
-      }
+      this.#expectations.written(key, written);
+      this.#context.log.info({ key, verb, subsets: endpoints.subsets?.length ?? 0 }, 'endpoints written');
     } catch (error) {
       // Creates go on failing until the namespace is gone, and then there is nothing left to do.
       if (isNamespaceTerminating(error)) return;
+      // A conflict is the ordinary course of things: the cache was behind.
+      if (isConflict(error)) throw error;
       const { namespace, name } = splitKey(key);
       const why = error instanceof Error ? error.message : String(error);
       if (verb === 'create') {
@@ -153,7 +140,7 @@ class EndpointsWiring {
   async #remove(key: ObjectKey, signal: AbortSignal): Promise<undefined> {
     this.#times.forget(key);
     const existing = this.#endpoints.cache.get(key);
-    if (existing !== undefined || this.#pending.has(key)) {
+    if (existing !== undefined || !this.#expectations.settled(key)) {
       const uid = existing?.metadata.uid;
       const { namespace, name } = splitKey(key);
       try {
@@ -166,16 +153,13 @@ class EndpointsWiring {
         if (!isNotFound(error)) throw error;
       }
     }
-    this.#pending.delete(key);
+    this.#waiting.delete(key);
     return undefined;
   }
 
-  /** The cache has an object: an own write that it was waiting for may be in it. */
+  /** The cache shows something new: a reconcile may have waited for it. */
   #arrived(object: Endpoints): void {
     const key = keyOf(object);
-    const pending = this.#pending.get(key);
-    if (pending === undefined || object.metadata.resourceVersion === pending.replaced) return;
-    this.#pending.delete(key);
-    if (pending.awaited) this.controller.enqueue(key);
+    if (this.#waiting.delete(key)) this.controller.enqueue(key);
   }
 }

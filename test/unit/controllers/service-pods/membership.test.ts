@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { Cache, type CacheHandler, type IndexFunction } from '../../../../src/client/cache.ts';
 import type { Informer } from '../../../../src/client/informer.ts';
 import {
+  isKubeObject,
   pods as podResource,
   type ResourceType,
   services as serviceResource,
@@ -152,12 +153,13 @@ describe('slimPod', () => {
           podIPs: value,
           podIP: other,
         };
-        const hostile = {
+        const hostile: unknown = {
           metadata: { name: 'p', labels: value },
           spec: parts,
           status: { ...parts, conditions: value },
         };
-        if (!podResource.isObject(hostile)) throw new Error('such a Pod would not reach the cache');
+        if (!isKubeObject(hostile) || !podResource.isObject(hostile))
+          throw new Error('such a Pod would not reach the cache');
         const slim = slimPod(hostile);
         expect(slim.metadata.name).toBe('p');
         expect(typeof slim.status.podIP).toMatch(/string|undefined/);
