@@ -48,7 +48,10 @@ export function discovered(
   custom = false,
 ): DiscoveredResource {
   const { strategy, ...shown } = definition;
-  const own = [...(strategy.status === undefined ? [] : ['status']), ...(strategy.subresources?.keys() ?? [])];
+  const own = [
+    ...(strategy.status === undefined ? [] : ['status']),
+    ...(strategy.subresources?.keys() ?? []),
+  ];
   const rows = own.map((name) => ({
     name,
     kind: definition.kind,

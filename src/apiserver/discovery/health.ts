@@ -1,14 +1,75 @@
-import type { Handler } from '../http/exchange.ts';
+import type { ApiRequest, Handler, Reply } from '../http/exchange.ts';
+import { replyNotFound } from '../http/router.ts';
 
-/** One named check; throws or rejects when it fails. */
+export type HealthPath = 'healthz' | 'livez' | 'readyz';
+
+/** One named check; throws when it fails. */
 export interface HealthCheck {
   readonly name: string;
   /** Which of the three paths it belongs to. */
-  readonly on: readonly ('healthz' | 'livez' | 'readyz')[];
+  readonly on: readonly HealthPath[];
   check(): void;
 }
 
-/** Serves `/healthz`, `/livez`, `/readyz`, `?verbose`, `?exclude=` and one path per check. */
-export function healthHandler(_checks: readonly HealthCheck[]): Handler {
-  throw new Error('not built yet');
+const headers = { 'X-Content-Type-Options': 'nosniff' };
+const text = 'text/plain; charset=utf-8';
+
+/**
+ * Serves `/healthz`, `/livez`, `/readyz` with `?verbose` and `?exclude=<name>`, and one path per check, whatever the
+ * method (apiserver `server/healthz/healthz.go`). Why a check failed is told on its own path only.
+ */
+export function healthHandler(checks: readonly HealthCheck[]): Handler {
+  return async (request, reply) => {
+    await Promise.resolve();
+    const [, first = '', name, ...more] = request.info.path.split('/');
+    const own = checks.filter(({ on }) => on.some((path) => path === first));
+    if (name === undefined || (name === '' && more.length === 0)) {
+      sendAll(first, own, request, reply);
+      return;
+    }
+    const check = more.length === 0 ? own.find((candidate) => candidate.name === name) : undefined;
+    if (check === undefined) {
+      replyNotFound(reply);
+      return;
+    }
+    const failure = failureOf(check);
+    if (failure === undefined) reply.send(200, text, 'ok', headers);
+    else reply.send(500, text, `internal server error: ${failure}\n`, headers);
+  };
+}
+
+function sendAll(path: string, checks: readonly HealthCheck[], { query }: ApiRequest, reply: Reply): void {
+  const excluded = new Set(query.getAll('exclude'));
+  const lines: string[] = [];
+  let failed = false;
+  for (const check of checks) {
+    if (excluded.delete(check.name)) {
+      lines.push(`[+]${check.name} excluded: ok`);
+    } else if (failureOf(check) === undefined) {
+      lines.push(`[+]${check.name} ok`);
+    } else {
+      failed = true;
+      lines.push(`[-]${check.name} failed: reason withheld`);
+    }
+  }
+  if (excluded.size > 0) {
+    const names = [...excluded].sort().map((name) => JSON.stringify(name));
+    lines.push(`warn: some health checks cannot be excluded: no matches for ${names.join(', ')}`);
+  }
+  if (failed) {
+    reply.send(500, text, `${lines.join('\n')}\n${path} check failed\n`, headers);
+  } else if (query.has('verbose')) {
+    reply.send(200, text, `${lines.join('\n')}\n${path} check passed\n`, headers);
+  } else {
+    reply.send(200, text, 'ok', headers);
+  }
+}
+
+function failureOf(check: HealthCheck): string | undefined {
+  try {
+    check.check();
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
 }

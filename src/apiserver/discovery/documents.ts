@@ -1,0 +1,224 @@
+/**
+ * The discovery documents (apimachinery `meta/v1/types.go`), members in the order in which kube-apiserver writes
+ * them. Built from the served resources, never stored.
+ */
+import type { DiscoveredResource, SubresourceRow } from './discovered-resource.ts';
+
+interface GroupVersionForDiscovery {
+  groupVersion: string;
+  version: string;
+}
+
+interface ApiGroup {
+  kind?: 'APIGroup';
+  apiVersion?: 'v1';
+  name: string;
+  versions: GroupVersionForDiscovery[];
+  preferredVersion: GroupVersionForDiscovery;
+}
+
+/** kube-apiserver's order of groups (`controlplane/apiserver/aggregator.go`, GroupPriorityMinimum); others follow by name. */
+const groupOrder = [
+  'apps',
+  'events.k8s.io',
+  'authentication.k8s.io',
+  'authorization.k8s.io',
+  'autoscaling',
+  'batch',
+  'networking.k8s.io',
+  'policy',
+  'rbac.authorization.k8s.io',
+  'storage.k8s.io',
+  'admissionregistration.k8s.io',
+  'apiextensions.k8s.io',
+  'coordination.k8s.io',
+  'discovery.k8s.io',
+];
+
+/** A group and its versions, the preferred one first. */
+export interface DiscoveredGroup {
+  readonly name: string;
+  readonly custom: boolean;
+  readonly versions: ReadonlyMap<string, readonly DiscoveredResource[]>;
+}
+
+/** The served resources by group, in the order in which `/apis` lists them; the core group is "". */
+export function groupResources(resources: readonly DiscoveredResource[]): Map<string, DiscoveredGroup> {
+  const groups = new Map<string, { custom: boolean; versions: Map<string, DiscoveredResource[]> }>();
+  for (const resource of resources) {
+    let group = groups.get(resource.group);
+    if (group === undefined) {
+      group = { custom: resource.custom, versions: new Map() };
+      groups.set(resource.group, group);
+    }
+    const rows = group.versions.get(resource.version);
+    if (rows === undefined) group.versions.set(resource.version, [resource]);
+    else rows.push(resource);
+  }
+  const position = (name: string): number => {
+    const index = groupOrder.indexOf(name);
+    return index === -1 ? groupOrder.length : index;
+  };
+  const ordered = [...groups].sort(([a], [b]) => position(a) - position(b) || (a < b ? -1 : a > b ? 1 : 0));
+  return new Map(
+    ordered.map(([name, { custom, versions }]) => {
+      const byPriority = [...versions].sort(([a], [b]) => compareVersions(a, b));
+      return [name, { name, custom, versions: new Map(byPriority) }];
+    }),
+  );
+}
+
+/**
+ * Kubernetes' order of versions: GA before beta before alpha, the newer first, anything else last by name
+ * (apimachinery `util/version/version.go`, CompareKubeAwareVersionStrings, reversed).
+ */
+export function compareVersions(a: string, b: string): number {
+  const left = versionRank(a);
+  const right = versionRank(b);
+  if (left === undefined || right === undefined) {
+    if (left !== undefined) return -1;
+    if (right !== undefined) return 1;
+    return a < b ? -1 : a > b ? 1 : 0;
+  }
+  return right.stage - left.stage || right.major - left.major || right.minor - left.minor;
+}
+
+function versionRank(version: string): { stage: number; major: number; minor: number } | undefined {
+  const match = /^v(\d{1,9})(?:(alpha|beta)(\d{1,9}))?$/.exec(version);
+  if (match === null) return undefined;
+  const [, major, stage, minor] = match;
+  return {
+    stage: stage === undefined ? 2 : stage === 'beta' ? 1 : 0,
+    major: Number(major),
+    minor: Number(minor ?? 0),
+  };
+}
+
+/** `/api`. `address` is host and port. */
+export function apiVersions(core: DiscoveredGroup | undefined, address: string): unknown {
+  return {
+    kind: 'APIVersions',
+    versions: [...(core?.versions.keys() ?? [])],
+    serverAddressByClientCIDRs: [{ clientCIDR: '0.0.0.0/0', serverAddress: address }],
+  };
+}
+
+/** `/apis/<group>`. */
+export function apiGroup(group: DiscoveredGroup): ApiGroup {
+  return { kind: 'APIGroup', apiVersion: 'v1', ...groupEntry(group) };
+}
+
+/** `/apis`. */
+export function apiGroupList(groups: readonly DiscoveredGroup[]): unknown {
+  return { kind: 'APIGroupList', apiVersion: 'v1', groups: groups.map(groupEntry) };
+}
+
+function groupEntry(group: DiscoveredGroup): ApiGroup {
+  const versions = [...group.versions.keys()].map((version) => ({
+    groupVersion: `${group.name}/${version}`,
+    version,
+  }));
+  const [preferredVersion = { groupVersion: '', version: '' }] = versions;
+  return { name: group.name, versions, preferredVersion };
+}
+
+/** `/api/v1`, which has no apiVersion, and `/apis/<group>/<version>`, which has. */
+export function apiResourceList(
+  group: string,
+  version: string,
+  resources: readonly DiscoveredResource[],
+): unknown {
+  return {
+    kind: 'APIResourceList',
+    ...(group === '' ? {} : { apiVersion: 'v1' }),
+    groupVersion: group === '' ? version : `${group}/${version}`,
+    resources: resources
+      .flatMap((resource) => [
+        ...(resource.verbs.length === 0 ? [] : [resourceRow(resource)]),
+        ...resource.subresources.map((row) => subresourceRow(resource, row)),
+      ])
+      .sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0)),
+  };
+}
+
+/** A row of an APIResourceList. */
+interface ApiResource {
+  name: string;
+  singularName: string;
+  namespaced: boolean;
+  group?: string;
+  version?: string;
+  kind: string;
+  verbs: readonly string[];
+  shortNames?: readonly string[];
+  categories?: readonly string[];
+  storageVersionHash?: string;
+}
+
+function resourceRow(resource: DiscoveredResource): ApiResource {
+  const { shortNames, categories, storageVersionHash } = resource;
+  return {
+    name: resource.plural,
+    singularName: resource.singular,
+    namespaced: resource.namespaced,
+    kind: resource.kind,
+    verbs: resource.verbs,
+    ...(shortNames.length === 0 ? {} : { shortNames }),
+    ...(categories.length === 0 ? {} : { categories }),
+    ...(storageVersionHash === undefined ? {} : { storageVersionHash }),
+  };
+}
+
+function subresourceRow(resource: DiscoveredResource, row: SubresourceRow): ApiResource {
+  return {
+    name: `${resource.plural}/${row.name}`,
+    singularName: '',
+    namespaced: resource.namespaced,
+    ...(row.kindGroup === undefined ? {} : { group: row.kindGroup, version: row.kindVersion ?? '' }),
+    kind: row.kind,
+    verbs: row.verbs,
+  };
+}
+
+/** All groups and their resources in one document (KEP-3352); `groups` is the core group alone below `/api`. */
+export function aggregatedDiscovery(groups: readonly DiscoveredGroup[], version: 'v2' | 'v2beta1'): unknown {
+  return {
+    kind: 'APIGroupDiscoveryList',
+    apiVersion: `apidiscovery.k8s.io/${version}`,
+    metadata: {},
+    items: groups.map((group) => ({
+      metadata: group.name === '' ? {} : { name: group.name },
+      versions: [...group.versions].map(([name, resources]) => ({
+        version: name,
+        resources: resources.map(aggregatedResource),
+        freshness: 'Current',
+      })),
+    })),
+  };
+}
+
+function aggregatedResource(resource: DiscoveredResource): unknown {
+  const { group, version, kind } = resource;
+  return {
+    resource: resource.plural,
+    responseKind: { group, version, kind },
+    scope: resource.namespaced ? 'Namespaced' : 'Cluster',
+    singularResource: resource.singular,
+    verbs: resource.verbs,
+    ...(resource.shortNames.length === 0 ? {} : { shortNames: resource.shortNames }),
+    ...(resource.categories.length === 0 ? {} : { categories: resource.categories }),
+    ...(resource.subresources.length === 0
+      ? {}
+      : {
+          subresources: resource.subresources.map((row) => ({
+            subresource: row.name,
+            responseKind: {
+              group: row.kindGroup ?? group,
+              version: row.kindVersion ?? version,
+              kind: row.kind,
+            },
+            verbs: row.verbs,
+          })),
+        }),
+  };
+}

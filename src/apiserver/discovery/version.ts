@@ -1,0 +1,41 @@
+import { methodNotAllowed } from '../../objects/status-errors.ts';
+import { encode } from '../http/encoding.ts';
+import type { Handler } from '../http/exchange.ts';
+import { negotiateError } from '../http/negotiation.ts';
+
+/** The version of Kubernetes whose answers this server gives. */
+export const kubernetesVersion = { major: '1', minor: '36', patch: '0' } as const;
+
+/** What `/version` tells besides the Kubernetes version. */
+export interface BuildInfo {
+  /** Of servicenet, as in package.json. */
+  readonly version: string;
+  /** As Go names it: `linux/amd64`. */
+  readonly platform: string;
+}
+
+/** Serves `/version` (apimachinery `version/types.go`). The build metadata says which program answers. */
+export function versionHandler(build: BuildInfo): Handler {
+  const { major, minor, patch } = kubernetesVersion;
+  const body = {
+    major,
+    minor,
+    emulationMajor: major,
+    emulationMinor: minor,
+    minCompatibilityMajor: major,
+    minCompatibilityMinor: String(Number(minor) - 1),
+    gitVersion: `v${major}.${minor}.${patch}+servicenet.${build.version}`,
+    gitCommit: '',
+    gitTreeState: 'clean',
+    buildDate: '1970-01-01T00:00:00Z',
+    goVersion: 'none',
+    compiler: 'gc',
+    platform: build.platform,
+  };
+  return async ({ method, headers }, reply) => {
+    await Promise.resolve();
+    if (method !== 'GET') throw methodNotAllowed(['GET']);
+    const mediaType = negotiateError(headers.accept);
+    reply.send(200, mediaType, encode(body, mediaType));
+  };
+}

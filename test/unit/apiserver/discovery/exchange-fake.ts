@@ -1,0 +1,56 @@
+import { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
+import type { ApiRequest, Handler, Reply } from '../../../../src/apiserver/http/exchange.ts';
+import { requestInfo } from '../../../../src/apiserver/http/request-info.ts';
+import { StatusError } from '../../../../src/objects/status.ts';
+
+export interface FakeAnswer {
+  status: number;
+  contentType: string;
+  body: string;
+  headers: Readonly<Record<string, string>>;
+}
+
+/** Calls a handler as the HTTP front would, and gives its one answer; a thrown Status is an answer as well. */
+export async function call(
+  handler: Handler,
+  target: string,
+  options: { method?: string; headers?: Record<string, string> } = {},
+): Promise<FakeAnswer> {
+  const { method = 'GET', headers = {} } = options;
+  const url = new URL(target, 'https://x');
+  const request: ApiRequest = {
+    method,
+    url: target,
+    info: requestInfo(method, decodeURIComponent(url.pathname), url.searchParams),
+    query: url.searchParams,
+    headers,
+    user: { name: 'admin', uid: '', groups: [], extra: {} },
+    body: () => Promise.resolve(Buffer.alloc(0)),
+    signal: new AbortController().signal,
+    incoming: new IncomingMessage(new Socket()),
+  };
+  const answers: FakeAnswer[] = [];
+  const reply: Reply = {
+    warn: () => undefined,
+    send: (status, contentType, body, more = {}) =>
+      void answers.push({ status, contentType, body: body.toString(), headers: more }),
+    stream: () => {
+      throw new Error('no stream is expected');
+    },
+  };
+  try {
+    await handler(request, reply);
+  } catch (error) {
+    if (!(error instanceof StatusError)) throw error;
+    answers.push({
+      status: error.code,
+      contentType: 'application/json',
+      body: JSON.stringify(error.toStatus()),
+      headers: error.headers,
+    });
+  }
+  const [answer, second] = answers;
+  if (answer === undefined || second !== undefined) throw new Error(`${answers.length} answers`);
+  return answer;
+}

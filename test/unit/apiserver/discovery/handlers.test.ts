@@ -1,0 +1,182 @@
+import { describe, expect, test } from 'vitest';
+import type { DiscoveredResource } from '../../../../src/apiserver/discovery/discovered-resource.ts';
+import { discoveryHandler } from '../../../../src/apiserver/discovery/handler.ts';
+import { healthHandler } from '../../../../src/apiserver/discovery/health.ts';
+import { pathsHandler } from '../../../../src/apiserver/discovery/paths.ts';
+import { versionHandler } from '../../../../src/apiserver/discovery/version.ts';
+import { call } from './exchange-fake.ts';
+
+function resource(group: string, plural: string, custom = false): DiscoveredResource {
+  return {
+    group,
+    version: 'v1',
+    plural,
+    singular: plural.slice(0, -1),
+    kind: plural.toUpperCase(),
+    namespaced: true,
+    shortNames: [],
+    categories: [],
+    verbs: ['get', 'list'],
+    schema: '',
+    subresources: [],
+    custom,
+  };
+}
+
+const builtIn = [resource('', 'services'), resource('apps', 'deployments')];
+const withCustom = [...builtIn, resource('example.com', 'widgets', true)];
+const aggregatedV2 = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
+
+describe('discovery', () => {
+  const handler = discoveryHandler(
+    () => withCustom,
+    () => '127.0.0.1:6443',
+  );
+
+  test.each([
+    ['/api', 'APIVersions'],
+    ['/api/', 'APIVersions'],
+    ['/api/v1', 'APIResourceList'],
+    ['/apis', 'APIGroupList'],
+    ['/apis/apps', 'APIGroup'],
+    ['/apis/apps/v1/', 'APIResourceList'],
+    ['/apis/example.com/v1', 'APIResourceList'],
+  ])('GET %s is an %s', async (path, kind) => {
+    const answer = await call(handler, path);
+    expect(answer.status).toBe(200);
+    expect(JSON.parse(answer.body)).toMatchObject({ kind });
+    const post = await call(handler, path, { method: 'POST' });
+    expect([post.status, post.headers['Allow']]).toEqual([405, 'GET']);
+    expect(JSON.parse(post.body)).toMatchObject({ reason: 'MethodNotAllowed', details: {} });
+  });
+
+  // what is below a compiled-in group ends in a Status, anything else in plain text
+  test.each([
+    ['/api/v2', 'Status'],
+    ['/api//v1/namespaces/a/services', 'Status'],
+    ['/api/v1/nope', 'Status'],
+    ['/apis/apps/v2', 'Status'],
+    ['/apis/apps/v1/nope', 'Status'],
+    ['/apis/nope', 'text'],
+    ['/apis/nope/v1/things', 'text'],
+    ['/apis/constructor', 'text'],
+    ['/apis/example.com/v2', 'text'],
+    ['/apis/example.com/v1/nope', 'text'],
+    ['/apis//v1', 'text'],
+  ])('%s is served by nobody: %s', async (path, form) => {
+    const answer = await call(handler, path);
+    expect(answer.status).toBe(404);
+    if (form === 'text') expect(answer.body).toBe('404 page not found\n');
+    else expect(JSON.parse(answer.body)).toMatchObject({ reason: 'NotFound', details: {} });
+  });
+
+  test('is aggregated for those who ask, and answers 304 to those who have it', async () => {
+    for (const path of ['/api', '/apis']) {
+      const answer = await call(handler, path, { headers: { accept: `${aggregatedV2},application/json` } });
+      expect(answer.contentType).toBe(aggregatedV2);
+      expect(JSON.parse(answer.body)).toMatchObject({ apiVersion: 'apidiscovery.k8s.io/v2' });
+      const etag = answer.headers['ETag'] ?? '';
+      expect(etag).toMatch(/^"[0-9A-F]{128}"$/);
+      const again = await call(handler, path, { headers: { accept: aggregatedV2, 'if-none-match': etag } });
+      expect([again.status, again.body]).toEqual([304, '']);
+    }
+  });
+
+  test('changes when the served resources do', async () => {
+    let served: readonly DiscoveredResource[] = builtIn;
+    const changing = discoveryHandler(
+      () => served,
+      () => '',
+    );
+    const read = async (): Promise<string> =>
+      (await call(changing, '/apis', { headers: { accept: aggregatedV2 } })).headers['ETag'] ?? '';
+    const before = await read();
+    expect((await call(changing, '/apis/example.com')).status).toBe(404);
+    served = withCustom;
+    expect((await call(changing, '/apis/example.com')).status).toBe(200);
+    expect(await read()).not.toBe(before);
+  });
+
+  test('can be YAML, but not HTML', async () => {
+    const yaml = await call(handler, '/api', { headers: { accept: 'application/yaml' } });
+    expect(yaml.body).toContain('kind: APIVersions\n');
+    expect((await call(handler, '/api', { headers: { accept: 'text/html' } })).status).toBe(406);
+  });
+});
+
+describe('health', () => {
+  let broken = false;
+  const handler = healthHandler([
+    { name: 'ping', on: ['healthz', 'livez', 'readyz'], check: () => undefined },
+    {
+      name: 'store',
+      on: ['readyz'],
+      check: () => {
+        if (broken) throw new Error('disk full');
+      },
+    },
+  ]);
+
+  test('is ok in one word, whatever the method', async () => {
+    for (const path of ['/healthz', '/livez', '/readyz', '/readyz/', '/readyz/store']) {
+      const answer = await call(handler, path, { method: 'POST' });
+      expect(answer).toMatchObject({ status: 200, contentType: 'text/plain; charset=utf-8', body: 'ok' });
+    }
+  });
+
+  test('tells its checks', async () => {
+    expect((await call(handler, '/readyz?verbose')).body).toBe(
+      '[+]ping ok\n[+]store ok\nreadyz check passed\n',
+    );
+    expect((await call(handler, '/livez?verbose')).body).toBe('[+]ping ok\nlivez check passed\n');
+    expect((await call(handler, '/readyz?verbose&exclude=store&exclude=x')).body).toBe(
+      '[+]ping ok\n[+]store excluded: ok\nwarn: some health checks cannot be excluded: no matches for "x"\nreadyz check passed\n',
+    );
+  });
+
+  test('knows only its own checks', async () => {
+    for (const path of ['/livez/nosuchcheck', '/livez/store', '/readyz/store/x', '/readyz/constructor']) {
+      expect(await call(handler, path)).toMatchObject({ status: 404, body: '404 page not found\n' });
+    }
+  });
+
+  test('fails as a whole when one check fails', async () => {
+    broken = true;
+    expect(await call(handler, '/readyz')).toMatchObject({
+      status: 500,
+      body: '[+]ping ok\n[-]store failed: reason withheld\nreadyz check failed\n',
+    });
+    expect(await call(handler, '/readyz/store')).toMatchObject({
+      status: 500,
+      body: 'internal server error: disk full\n',
+    });
+    expect((await call(handler, '/readyz?exclude=store')).status).toBe(200);
+    expect((await call(handler, '/livez')).status).toBe(200);
+  });
+});
+
+test('the version is 1.36 and says who answers', async () => {
+  const handler = versionHandler({ version: '0.1.0', platform: 'linux/amd64' });
+  const answer = await call(handler, '/version');
+  expect(JSON.parse(answer.body)).toMatchObject({
+    major: '1',
+    minor: '36',
+    emulationMajor: '1',
+    emulationMinor: '36',
+    minCompatibilityMajor: '1',
+    minCompatibilityMinor: '35',
+    gitVersion: 'v1.36.0+servicenet.0.1.0',
+    compiler: 'gc',
+  });
+  expect((await call(handler, '/version', { method: 'POST' })).status).toBe(405);
+});
+
+test('the root lists paths', async () => {
+  const answer = await call(
+    pathsHandler(() => builtIn, ['/healthz']),
+    '/',
+  );
+  expect(JSON.parse(answer.body)).toEqual({
+    paths: ['/api', '/api/v1', '/apis', '/apis/apps', '/apis/apps/v1', '/healthz'],
+  });
+});
