@@ -1,23 +1,148 @@
-import type { StructSchema } from './schema.ts';
+/**
+ * The schemas of the built-in types, read from `builtin.generated.json` (see hack/generate-schemas.ts for its
+ * notation). A type is parsed when it is first asked for, so that the start costs one JSON.parse.
+ */
+import generated from './builtin.generated.json' with { type: 'json' };
+import type { Field, LeafType, ListSchema, Schema, StructSchema } from './schema.ts';
 
-/** A kind that the server's scheme knows. `schema` is its OpenAPI component name. */
+/** A kind that the server's scheme knows. */
 export interface RegisteredKind {
   readonly group: string;
   readonly version: string;
   readonly kind: string;
-  readonly schema: string;
+  /** Go package of the internal type (`core`): kinds of other versions convert to it. */
+  readonly internalPackage: string;
+  /** OpenAPI component name, undefined for kinds that the server knows only by name. */
+  readonly schema: string | undefined;
 }
+
+const types: Readonly<Record<string, string>> = generated.types;
+const kinds: Readonly<Record<string, string>> = generated.kinds;
+const structs = new Map<string, StructSchema>();
 
 /**
  * The schema of a built-in type by its OpenAPI component name (`io.k8s.api.core.v1.Service`); the same object at
  * every call. @throws {Error} when there is no such type: a fault of the program.
  */
 export function builtinSchema(name: string): StructSchema {
-  throw new Error(`no schema ${name}`);
+  let schema = structs.get(name);
+  if (schema === undefined) {
+    const text = Object.hasOwn(types, name) ? types[name] : undefined;
+    if (text === undefined) throw new Error(`there is no built-in type ${name}`);
+    schema = parseStruct(text);
+    structs.set(name, schema);
+  }
+  return schema;
 }
 
-/** The registered kind, or undefined: what Go's scheme answers. */
+/** The registered kind, or undefined: what Go's scheme answers. `apiVersion` as in a body. */
 export function registeredKind(group: string, version: string, kind: string): RegisteredKind | undefined {
-  void [group, version, kind];
-  return undefined;
+  const key = `${group === '' ? version : `${group}/${version}`} ${kind}`;
+  const entry = Object.hasOwn(kinds, key) ? kinds[key] : undefined;
+  if (entry === undefined) return undefined;
+  const [internalPackage = '', component = '-'] = entry.split(' ');
+  return { group, version, kind, internalPackage, schema: component === '-' ? undefined : component };
+}
+
+function parseStruct(text: string): StructSchema {
+  const [head = '', ...lines] = text.split('\n');
+  const [name = '', goType = '', atomic] = head.split(' ');
+  const fields = lines.map(parseField);
+  const byName = new Map(fields.map((field) => [field.name, field]));
+  return { type: 'struct', name, goType, fields, byName, atomic: atomic === 'atomic', custom: undefined };
+}
+
+function parseField(line: string): Field {
+  const [name = '', flags = '', type = '', ...words] = line.split(' ');
+  const options = new Map<string, string>();
+  for (const word of words) {
+    const cut = word.indexOf('=');
+    if (cut < 0) options.set(word, '');
+    else options.set(word.slice(0, cut), word.slice(cut + 1));
+  }
+  const written = flags.startsWith('z');
+  const nullable = options.has('null') || /^(\[\]|\{\}|time|microTime|any)/.test(type);
+  const fallback = options.get('default');
+  let resolved: Schema | undefined;
+  return {
+    name,
+    get schema() {
+      resolved ??= parseType(type, options);
+      return resolved;
+    },
+    absent: written ? (nullable ? 'null' : 'zero') : 'omit',
+    dropZero: flags.startsWith('o') || (written && nullable),
+    required: flags.endsWith('r'),
+    default: fallback === undefined ? undefined : (JSON.parse(fallback) as unknown),
+    patchStrategy: options.get('strategy')?.split(',') ?? [],
+    patchMergeKey: options.get('merge'),
+  };
+}
+
+const plainGoTypes = new Map<string, string>([
+  ['string', 'string'],
+  ['boolean', 'bool'],
+  ['int32', 'int32'],
+  ['int64', 'int64'],
+  ['number', 'float64'],
+  ['bytes', '[]uint8'],
+  ['time', 'v1.Time'],
+  ['microTime', 'v1.MicroTime'],
+  ['intOrString', 'intstr.IntOrString'],
+  ['quantity', 'resource.Quantity'],
+  ['any', 'interface {}'],
+  ['fieldsV1', 'v1.FieldsV1'],
+] satisfies [LeafType, string][]);
+
+function isLeafType(type: string): type is LeafType {
+  return plainGoTypes.has(type);
+}
+
+const noOptions = new Map<string, string>();
+const schemaProps = 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps';
+
+function parseType(type: string, options: ReadonlyMap<string, string>): Schema {
+  const goType = options.get('go');
+  if (type.startsWith('#')) {
+    const struct = builtinSchema(type.slice(1));
+    return options.has('atomic') && !struct.atomic ? { ...struct, atomic: true } : struct;
+  }
+  if (type.startsWith('[]')) {
+    const items = parseType(type.slice(2), innerOptions(goType, '[]'));
+    return {
+      type: 'list',
+      goType: goType ?? `[]${items.goType}`,
+      items,
+      listType: listTypeOf(options.get('list')),
+      mapKeys: options.get('keys')?.split(',') ?? [],
+    };
+  }
+  if (type.startsWith('{}')) {
+    const values = parseType(type.slice(2), innerOptions(goType, 'map[string]'));
+    return {
+      type: 'map',
+      goType: goType ?? `map[string]${values.goType}`,
+      values,
+      atomic: options.has('atomic'),
+    };
+  }
+  if (isLeafType(type)) return { type, goType: goType ?? plainGoTypes.get(type) ?? type };
+  const other = unionAlternatives.get(type);
+  if (other === undefined) throw new Error(`there is no type ${type}`);
+  return { type: 'union', goType: `v1.${type}`, object: builtinSchema(schemaProps), other };
+}
+
+const unionAlternatives = new Map<string, 'boolean' | 'structs' | 'strings'>([
+  ['JSONSchemaPropsOrBool', 'boolean'],
+  ['JSONSchemaPropsOrArray', 'structs'],
+  ['JSONSchemaPropsOrStringArray', 'strings'],
+]);
+
+/** The Go type of a list or map carries the one of its elements. */
+function innerOptions(goType: string | undefined, prefix: string): ReadonlyMap<string, string> {
+  return goType?.startsWith(prefix) === true ? new Map([['go', goType.slice(prefix.length)]]) : noOptions;
+}
+
+function listTypeOf(word: string | undefined): ListSchema['listType'] {
+  return word === 'set' || word === 'map' ? word : 'atomic';
 }

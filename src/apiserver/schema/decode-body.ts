@@ -1,14 +1,26 @@
-import type { KubeObject } from '../../objects/meta.ts';
+/**
+ * Reads request bodies: the path from bytes to a typed object through kube-apiserver's codecs
+ * (`serializer/json`, `serializer/versioning`, `endpoints/handlers/rest.go` transformDecodeError), wording included.
+ */
+import { isRecord } from '../../objects/json.ts';
+import type { KubeObject, ObjectMeta } from '../../objects/meta.ts';
+import type { StatusError } from '../../objects/status.ts';
+import { badRequest } from '../../objects/status-errors.ts';
+import { builtinSchema, registeredKind } from './builtin.ts';
+import { pruneCustomObject } from './custom-object.ts';
+import { DecodeError, decodeStruct } from './decode.ts';
+import { JsonSyntaxError, parseJson, type ParsedJson } from './parse-json.ts';
+import { parseYaml, YamlSyntaxError } from './parse-yaml.ts';
 import type { FieldValidation, StructSchema } from './schema.ts';
+import { type GroupVersionKind, interpretKind, VersionKindError, versionText } from './version-kind.ts';
 
 /** What an endpoint expects to read. */
 export interface ExpectedKind {
   readonly group: string;
   readonly version: string;
   readonly kind: string;
+  /** A struct with `custom` set is a custom resource: read as a map, pruned, not defaulted. */
   readonly schema: StructSchema;
-  /** Custom resources are decoded as unstructured objects: kind and apiVersion are required, other texts. */
-  readonly custom?: boolean;
 }
 
 export interface BodyToDecode {
@@ -27,6 +39,124 @@ export interface DecodedBody {
 }
 
 /** Reads a request body. @throws {StatusError} 400 with kube-apiserver's wording. */
-export function decodeBody(body: BodyToDecode): DecodedBody {
-  throw new Error(`not yet: ${body.contentType}`);
+export function decodeBody({ bytes, contentType, expected, fieldValidation }: BodyToDecode): DecodedBody {
+  const unrecognized = (reason: string): StatusError =>
+    badRequest(
+      `the object provided is unrecognized (must be of type ${expected.kind}): ${reason} (${summarize(bytes)})`,
+    );
+  let body: ParsedBody;
+  let actual: GroupVersionKind;
+  try {
+    body = parseBody(bytes, contentType);
+    actual = interpretKind(body.parsed.value, expected);
+  } catch (error) {
+    if (error instanceof VersionKindError || error instanceof YamlSyntaxError)
+      throw unrecognized(error.message);
+    if (error instanceof JsonSyntaxError) throw unrecognized(`${cannotGetKind}${error.message}`);
+    throw error;
+  }
+  const refuse = (reason: string): StatusError =>
+    badRequest(
+      `${actual.kind} in version ${JSON.stringify(actual.version)} cannot be handled as a ${expected.kind}: ${reason}`,
+    );
+  let result: { object: KubeObject; strictErrors: readonly string[] };
+  if (expected.schema.custom !== undefined) {
+    const stated = isRecord(body.parsed.value) ? body.parsed.value['kind'] : undefined;
+    if (stated === undefined || stated === '' || stated === null) {
+      throw unrecognized(`Object 'Kind' is missing in '${bytes.toString('utf8')}'`);
+    }
+    result = translateErrors(refuse, () => pruneCustomObject(expected.schema, body.parsed));
+  } else {
+    result = translateErrors(refuse, () => decodeRegistered(body.parsed, actual, expected));
+  }
+  const strictErrors = [...body.strictErrors, ...result.strictErrors];
+  if (fieldValidation === 'Strict' && strictErrors.length > 0) throw refuse(strictText(strictErrors));
+  if (actual.group !== expected.group || actual.version !== expected.version) {
+    throw badRequest(
+      `the API version in the data (${versionText(actual)}) does not match the expected API version (${versionText(expected)})`,
+    );
+  }
+  return { object: result.object, warnings: fieldValidation === 'Warn' ? strictErrors : [] };
+}
+
+/** The text of errors that only Strict mode minds. */
+export function strictText(errors: readonly string[]): string {
+  return `strict decoding error: ${errors.join(', ')}`;
+}
+
+const cannotGetKind = "couldn't get version/kind; json parse error: ";
+
+interface ParsedBody {
+  readonly parsed: ParsedJson;
+  readonly strictErrors: readonly string[];
+}
+
+/** Parses by content type. @throws {JsonSyntaxError | YamlSyntaxError} */
+export function parseBody(bytes: Buffer, contentType: string): ParsedBody {
+  if (contentType !== 'application/yaml') return { parsed: parseJson(bytes), strictErrors: [] };
+  const { value, duplicates } = parseYaml(bytes);
+  return {
+    parsed: { value, repeated: undefined, hasRawNumbers: false },
+    strictErrors: duplicates === undefined ? [] : [duplicates],
+  };
+}
+
+function translateErrors<T>(refuse: (reason: string) => StatusError, decode: () => T): T {
+  try {
+    return decode();
+  } catch (error) {
+    throw error instanceof DecodeError ? refuse(error.message) : error;
+  }
+}
+
+/** The scheme that kube-apiserver names in its errors. */
+const scheme = 'pkg/api/legacyscheme/scheme.go:30';
+
+function decodeRegistered(
+  parsed: ParsedJson,
+  actual: GroupVersionKind,
+  expected: ExpectedKind,
+): { object: KubeObject; strictErrors: readonly string[] } {
+  const registered = registeredKind(actual.group, actual.version, actual.kind);
+  if (registered === undefined) {
+    throw new DecodeError(notRegistered(actual, scheme));
+  }
+  const same =
+    actual.kind === expected.kind && actual.version === expected.version && actual.group === expected.group;
+  const schema = same
+    ? expected.schema
+    : registered.schema === undefined
+      ? undefined
+      : builtinSchema(registered.schema);
+  const decoded = schema === undefined ? undefined : decodeStruct(schema, parsed);
+  const internal = registeredKind(expected.group, expected.version, expected.kind)?.internalPackage ?? '';
+  if (actual.kind !== expected.kind || registered.internalPackage !== internal) {
+    throw new DecodeError(
+      `converting (${actual.version}.${actual.kind}) to (${internal}.${expected.kind}): unknown conversion`,
+    );
+  }
+  if (decoded === undefined) return { object: { metadata: {} }, strictErrors: [] };
+  const { metadata, ...rest } = decoded.object;
+  return {
+    object: {
+      ...rest,
+      apiVersion: versionText(actual),
+      kind: actual.kind,
+      metadata: isRecord(metadata) ? metadata : ({} satisfies ObjectMeta),
+    },
+    strictErrors: decoded.strictErrors,
+  };
+}
+
+/** Go's notRegisteredErr. */
+export function notRegistered(actual: GroupVersionKind, schemeName: string): string {
+  return `no kind ${JSON.stringify(actual.kind)} is registered for version ${JSON.stringify(versionText(actual))} in scheme ${JSON.stringify(schemeName)}`;
+}
+
+/** The beginning of a body for an error text: as it is when it looks like JSON, else in hex. */
+function summarize(bytes: Buffer): string {
+  if (bytes.length === 0) return '<empty>';
+  const encoding = bytes[0] === 0x7b ? 'utf8' : 'hex';
+  const shown = bytes.subarray(0, 30).toString(encoding);
+  return bytes.length > 30 ? `${shown} ...` : shown;
 }

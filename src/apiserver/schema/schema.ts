@@ -7,7 +7,7 @@
 export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
 
 /** A value's type. `goType` is how Go's error texts name it (`[]v1.ServicePort`, `int32`). */
-export type Schema = StructSchema | MapSchema | ListSchema | LeafSchema;
+export type Schema = StructSchema | MapSchema | ListSchema | UnionSchema | LeafSchema;
 
 /** An object with declared fields. */
 export interface StructSchema {
@@ -20,11 +20,18 @@ export interface StructSchema {
   readonly byName: ReadonlyMap<string, Field>;
   /** Owned as a whole by one manager (`x-kubernetes-map-type: atomic`). */
   readonly atomic: boolean;
-  /** Custom resources: undeclared fields are kept (`x-kubernetes-preserve-unknown-fields`). */
+  /** What custom resources add; undefined for a Go type. */
+  readonly custom: CustomStruct | undefined;
+}
+
+/** What a structural schema says of an object beyond its fields. */
+export interface CustomStruct {
+  /** Undeclared fields are kept (`x-kubernetes-preserve-unknown-fields`). */
   readonly keepUnknown: boolean;
-  /** Custom resources: holds a whole object, whose apiVersion, kind and metadata are implied. */
+  /** The type of undeclared fields (`additionalProperties` beside `properties` is not structural; kept fields). */
+  readonly unknownFields: Schema;
+  /** Holds a whole object (`x-kubernetes-embedded-resource`, and the root): apiVersion, kind and metadata are implied. */
   readonly embedded: boolean;
-  /** Go's `omitzero`/custom encodings that print nothing for the zero value do not exist for structs: see Field. */
   readonly nullable: boolean;
 }
 
@@ -33,22 +40,17 @@ export interface Field {
   readonly name: string;
   /** Resolved on first use: types may be recursive. */
   readonly schema: Schema;
-  /**
-   * What the encoding does with a missing value. `omit`: left out (omitempty, pointers). `zero`: written as the
-   * type's zero value (`""`, 0, false, null for lists and maps, `{}` for structs).
-   */
-  readonly missing: 'omit' | 'zero';
-  /** True where the zero value is dropped on decode, as omitempty on a non-pointer does. */
+  /** A missing value is left out, or written as null, or as the type's zero value (`""`, 0, false, `{}`). */
+  readonly absent: 'omit' | 'null' | 'zero';
+  /** The zero value counts as missing, as omitempty on a Go field that is no pointer does. */
   readonly dropZero: boolean;
   readonly required: boolean;
   /** The default of the schema, undefined if none. Built-in kinds default in registry/ instead. */
   readonly default: unknown;
   /** Strategic merge patch. */
-  readonly patchStrategy: readonly PatchStrategy[];
+  readonly patchStrategy: readonly string[];
   readonly patchMergeKey: string | undefined;
 }
-
-export type PatchStrategy = 'merge' | 'replace' | 'retainKeys';
 
 /** An object with arbitrary keys. */
 export interface MapSchema {
@@ -56,7 +58,6 @@ export interface MapSchema {
   readonly goType: string;
   readonly values: Schema;
   readonly atomic: boolean;
-  readonly nullable: boolean;
 }
 
 export interface ListSchema {
@@ -67,7 +68,14 @@ export interface ListSchema {
   readonly listType: 'atomic' | 'set' | 'map';
   /** The keys of `listType: map`, in declared order. */
   readonly mapKeys: readonly string[];
-  readonly nullable: boolean;
+}
+
+/** apiextensions' JSONSchemaPropsOrBool and its like: a struct, or a boolean, or a list. */
+export interface UnionSchema {
+  readonly type: 'union';
+  readonly goType: string;
+  readonly object: StructSchema;
+  readonly other: 'boolean' | 'structs' | 'strings';
 }
 
 export type LeafType =
@@ -87,5 +95,47 @@ export type LeafType =
 export interface LeafSchema {
   readonly type: LeafType;
   readonly goType: string;
-  readonly nullable: boolean;
+}
+
+/** Anything at all, kept as it is. */
+export const anySchema: LeafSchema = { type: 'any', goType: 'interface {}' };
+
+/** A fresh zero value of a type, as Go encodes it. */
+export function zeroValue(schema: Schema): unknown {
+  switch (schema.type) {
+    case 'struct':
+      return zeroStruct(schema);
+    case 'string':
+    case 'bytes':
+      return '';
+    case 'boolean':
+      return false;
+    case 'int32':
+    case 'int64':
+    case 'number':
+    case 'intOrString':
+      return 0;
+    case 'quantity':
+      return '0';
+    default:
+      return null;
+  }
+}
+
+function zeroStruct(schema: StructSchema): Record<string, unknown> {
+  const value: Record<string, unknown> = {};
+  for (const field of schema.fields) {
+    if (field.absent === 'null') value[field.name] = null;
+    else if (field.absent === 'zero') value[field.name] = zeroValue(field.schema);
+  }
+  return value;
+}
+
+/** Sets a member whose name a client chose: `__proto__` becomes a member like any other. */
+export function setMember(object: Record<string, unknown>, key: string, value: unknown): void {
+  if (key === '__proto__') {
+    Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
+  } else {
+    object[key] = value;
+  }
 }

@@ -1,0 +1,113 @@
+/**
+ * Reads custom resources: pruning of undeclared fields, and metadata read as the typed ObjectMeta
+ * (apiextensions-apiserver `apiserver/customresource_handler.go` unstructuredSchemaCoercer, `schema/pruning`).
+ * Values of a wrong type stay: they are for validation to refuse.
+ */
+import { isRecord, type JsonRecord } from '../../objects/json.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import { builtinSchema } from './builtin.ts';
+import { decodeStruct, withoutRawNumbers } from './decode.ts';
+import type { ParsedJson } from './parse-json.ts';
+import { type Schema, setMember, type StructSchema } from './schema.ts';
+
+/** Nesting below which nothing is declared any more: nobody's schema, only an attacker's value. */
+const maxDepth = 1_000;
+
+/**
+ * The object without undeclared fields, and what Strict mode says of them, in path order.
+ *
+ * @throws {DecodeError} when metadata is not an ObjectMeta.
+ */
+export function pruneCustomObject(
+  schema: StructSchema,
+  parsed: ParsedJson,
+): { object: KubeObject; strictErrors: readonly string[] } {
+  const duplicates: string[] = [];
+  const value = isRecord(parsed.value) ? parsed.value : {};
+  if (parsed.repeated !== undefined) findDuplicates(parsed, value, '', duplicates, 0);
+  const { object: metadata, strictErrors } = decodeStruct(objectMeta(), {
+    ...parsed,
+    value: value['metadata'] ?? {},
+  });
+  const unknown: string[] = [];
+  const pruned = prune(schema, withoutRawNumbers(value), '', unknown, 0);
+  const object: JsonRecord = isRecord(pruned) ? pruned : {};
+  unknown.sort();
+  return {
+    object: { ...object, metadata },
+    strictErrors: [
+      ...duplicates,
+      ...strictErrors.map((text) => text.replace('field "', 'field "metadata.')),
+      ...unknown.map((path) => `unknown field ${JSON.stringify(path)}`),
+    ],
+  };
+}
+
+/** A copy of a value without the fields that its schema does not declare; `unknown` gets their paths. */
+export function prune(
+  schema: Schema,
+  value: unknown,
+  path: string,
+  unknown: string[],
+  depth: number,
+): unknown {
+  if (depth > maxDepth) return value;
+  if (Array.isArray(value)) {
+    if (schema.type !== 'list') return value;
+    return value.map((item, i) => prune(schema.items, item, `${path}[${i}]`, unknown, depth + 1));
+  }
+  if (!isRecord(value)) return value;
+  if (schema.type === 'map') {
+    const kept: JsonRecord = {};
+    for (const [key, member] of Object.entries(value)) {
+      setMember(kept, key, prune(schema.values, member, join(path, key), unknown, depth + 1));
+    }
+    return kept;
+  }
+  if (schema.type !== 'struct') return value;
+  const kept: JsonRecord = {};
+  for (const [key, member] of Object.entries(value)) {
+    const field = schema.byName.get(key);
+    if (field !== undefined) {
+      setMember(kept, key, prune(field.schema, member, join(path, key), unknown, depth + 1));
+    } else if (schema.custom?.embedded === true && impliedFields.has(key)) {
+      setMember(kept, key, member);
+    } else if (schema.custom?.keepUnknown === true) {
+      setMember(kept, key, prune(schema.custom.unknownFields, member, join(path, key), unknown, depth + 1));
+    } else {
+      unknown.push(join(path, key));
+    }
+  }
+  return kept;
+}
+
+const impliedFields = new Set(['apiVersion', 'kind', 'metadata']);
+
+function objectMeta(): StructSchema {
+  return builtinSchema('io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta');
+}
+
+function join(path: string, key: string): string {
+  return path === '' ? key : `${path}.${key}`;
+}
+
+function findDuplicates(
+  parsed: ParsedJson,
+  value: unknown,
+  path: string,
+  found: string[],
+  depth: number,
+): void {
+  if (depth > maxDepth) return;
+  if (Array.isArray(value)) {
+    for (const [i, item] of value.entries()) findDuplicates(parsed, item, `${path}[${i}]`, found, depth + 1);
+  } else if (isRecord(value)) {
+    const seen = new Set<string>();
+    for (const [key, member] of parsed.repeated?.get(value) ?? Object.entries(value)) {
+      const text = `duplicate field ${JSON.stringify(join(path, key))}`;
+      if (seen.has(key) && !found.includes(text)) found.push(text);
+      seen.add(key);
+      findDuplicates(parsed, member, join(path, key), found, depth + 1);
+    }
+  }
+}

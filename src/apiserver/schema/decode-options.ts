@@ -1,0 +1,39 @@
+/** Reads the DeleteOptions that a DELETE may carry (apiserver `endpoints/handlers/delete.go`). */
+import type { JsonRecord } from '../../objects/json.ts';
+import { badRequest } from '../../objects/status-errors.ts';
+import { builtinSchema } from './builtin.ts';
+import { notRegistered, parseBody } from './decode-body.ts';
+import { DecodeError, decodeStruct } from './decode.ts';
+import { JsonSyntaxError } from './parse-json.ts';
+import { YamlSyntaxError } from './parse-yaml.ts';
+import { interpretKind, VersionKindError } from './version-kind.ts';
+
+const scheme = 'k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27';
+const expected = { group: '', version: 'v1', kind: 'DeleteOptions' };
+
+/**
+ * The fields of the DeleteOptions in a body, unknown ones dropped.
+ *
+ * @throws {StatusError} 400 when the body is no DeleteOptions.
+ */
+export function decodeDeleteOptions(bytes: Buffer, contentType: string): JsonRecord {
+  try {
+    const { parsed } = parseBody(bytes, contentType);
+    const actual = interpretKind(parsed.value, expected);
+    const known = actual.kind === expected.kind && ['', 'meta.k8s.io'].includes(actual.group);
+    if (!known || actual.version !== 'v1') throw badRequest(notRegistered(actual, scheme));
+    return decodeStruct(builtinSchema('io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions'), parsed).object;
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) {
+      throw badRequest(`couldn't get version/kind; json parse error: ${error.message}`);
+    }
+    if (
+      error instanceof DecodeError ||
+      error instanceof VersionKindError ||
+      error instanceof YamlSyntaxError
+    ) {
+      throw badRequest(error.message);
+    }
+    throw error;
+  }
+}

@@ -1,0 +1,104 @@
+/**
+ * JSON with the error texts of Go's encoding/json, which reach clients inside 400 answers. The value itself comes
+ * from the native parser; a linear scan beside it finds what that parser hides (repeated keys, the spelling of
+ * numbers). Only a text that has such things, or an error, is read again by the slow parser.
+ */
+import { parseJsonSlowly } from './parse-json-slowly.ts';
+
+/** A number whose spelling matters: `80.0`, `8e1`, an integer that a double cannot hold. */
+export class RawNumber {
+  readonly literal: string;
+  constructor(literal: string) {
+    this.literal = literal;
+  }
+}
+
+export interface ParsedJson {
+  /** Plain JSON, but for {@link RawNumber}. */
+  readonly value: unknown;
+  /** Objects that repeat a key, with all their members as sent; undefined when no object does. */
+  readonly repeated: ReadonlyMap<object, readonly (readonly [key: string, value: unknown])[]> | undefined;
+  /** False: the value holds no RawNumber. */
+  readonly hasRawNumbers: boolean;
+}
+
+/** A text that is no JSON; the message is Go's. */
+export class JsonSyntaxError extends Error {
+  override readonly name = 'JsonSyntaxError';
+}
+
+/** Nesting up to which the fast path may recurse; Go's limit (10,000) is enforced by the slow parser. */
+const fastDepth = 200;
+
+/**
+ * Parses UTF-8 text; invalid bytes count as U+FFFD. @throws {JsonSyntaxError} with the message of Go's
+ * encoding/json, `exceeded max depth` beyond 10,000 levels included.
+ */
+export function parseJson(bytes: Buffer): ParsedJson {
+  const text = bytes.toString('utf8');
+  const members = countMembers(text);
+  if (members >= 0) {
+    let value: unknown;
+    try {
+      value = JSON.parse(text);
+    } catch {
+      return parseJsonSlowly(text);
+    }
+    if (countKeys(value) === members) return { value, repeated: undefined, hasRawNumbers: false };
+  }
+  return parseJsonSlowly(text);
+}
+
+/**
+ * The number of `key: value` pairs of a JSON text, or -1 when the text needs the slow parser: numbers that are not
+ * spelt as JavaScript would, escaped surrogates, deep nesting. Says nothing about validity.
+ */
+function countMembers(text: string): number {
+  let members = 0;
+  let depth = 0;
+  let digits = 0;
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i);
+    if (c >= 0x30 && c <= 0x39) {
+      if (++digits > 15) return -1;
+      continue;
+    }
+    if (c === 0x22) {
+      for (;;) {
+        const c2 = text.charCodeAt(++i);
+        if (c2 === 0x22 || c2 !== c2) break;
+        if (c2 === 0x5c) {
+          const escaped = text.charCodeAt(++i);
+          // \uD800 to \uDFFF: Go replaces a surrogate without its other half.
+          if (escaped === 0x75 && (text.charCodeAt(i + 1) | 0x20) === 0x64) return -1;
+        }
+      }
+    } else if (c === 0x3a) {
+      members++;
+    } else if (c === 0x7b || c === 0x5b) {
+      if (++depth > fastDepth) return -1;
+    } else if (c === 0x7d || c === 0x5d) {
+      depth--;
+    } else if (c === 0x2e || c === 0x2b || c === 0x45 || (c === 0x65 && digits > 0)) {
+      return -1;
+    } else if (c === 0x2d && text.charCodeAt(i + 1) === 0x30) {
+      return -1;
+    }
+    digits = 0;
+  }
+  return members;
+}
+
+function countKeys(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  let count = 0;
+  if (Array.isArray(value)) {
+    for (const item of value) if (typeof item === 'object') count += countKeys(item);
+    return count;
+  }
+  for (const member of Object.values(value)) {
+    count++;
+    if (typeof member === 'object') count += countKeys(member);
+  }
+  return count;
+}
