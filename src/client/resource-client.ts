@@ -42,6 +42,12 @@ export interface ListOptions extends CallOptions {
   readonly resourceVersionMatch?: 'Exact' | 'NotOlderThan';
 }
 
+/** One page of a list. */
+export interface Page<T extends KubeObject> extends KubeList<T> {
+  /** Items of a shape that no schema allows, which are left out. */
+  readonly dropped: number;
+}
+
 /** meta/v1 DeleteOptions. */
 export interface DeleteOptions extends CallOptions {
   readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };
@@ -69,7 +75,7 @@ export class ResourceClient<T extends KubeObject> {
   }
 
   /** One page (or all, without a limit). Items carry apiVersion and kind. */
-  async list(options: ListOptions = {}): Promise<KubeList<T>> {
+  async list(options: ListOptions = {}): Promise<Page<T>> {
     const { namespace = '', signal, timeout, ...query } = options;
     const response = await this.#transport.request('GET', this.path(namespace), {
       query,
@@ -79,12 +85,13 @@ export class ResourceClient<T extends KubeObject> {
     if (!isRecord(list) || !isRecord(list['metadata']) || !Array.isArray(list['items'] ?? [])) {
       throw new UnexpectedAnswer(`${resourceName(this.resource)}: the answer to a list is no list`);
     }
-    const items: unknown[] = Array.isArray(list['items']) ? list['items'] : [];
-    return { metadata: list['metadata'], items: items.flatMap((item) => this.#stamp(item) ?? []) };
+    const sent: unknown[] = Array.isArray(list['items']) ? list['items'] : [];
+    const items = sent.flatMap((item) => this.#stamp(item) ?? []);
+    return { metadata: list['metadata'], items, dropped: sent.length - items.length };
   }
 
   /** All pages, one after another, of at most `limit` (500) objects each. Throws 410 when a page's token expires. */
-  async *pages(options: ListOptions = {}): AsyncGenerator<KubeList<T>> {
+  async *pages(options: ListOptions = {}): AsyncGenerator<Page<T>> {
     let token: string | undefined = options.continue;
     do {
       const page = await this.list({

@@ -24,7 +24,9 @@ export class RestMapping {
     const { apiVersion = '', kind = '', metadata } = object;
     const mapping = (await this.#kindsOf(apiVersion)).get(kind);
     if (mapping === undefined) throw new Error(`the server does not serve ${kind} of ${apiVersion}`);
-    const scope = mapping.namespaced ? `/namespaces/${encodeURIComponent(metadata.namespace ?? 'default')}` : '';
+    const scope = mapping.namespaced
+      ? `/namespaces/${encodeURIComponent(metadata.namespace ?? 'default')}`
+      : '';
     return `${root(apiVersion)}${scope}/${mapping.plural}/${encodeURIComponent(metadata.name ?? '')}`;
   }
 

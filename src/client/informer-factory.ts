@@ -1,0 +1,120 @@
+import type { Logger } from 'pino';
+import type { KubeObject } from '../objects/meta.ts';
+import type { HealthCheck } from '../telemetry/health.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import type { Clock, Random } from './clock.ts';
+import type { Informer, InformerOptions, Informers } from './informer.ts';
+import { Reflector } from './reflector.ts';
+import { resourceName, type ResourceType } from './resources.ts';
+import { SharedInformer } from './shared-informer.ts';
+import type { Transport } from './transport.ts';
+
+export interface InformerFactoryOptions {
+  readonly transport: Transport;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly metrics?: Metrics;
+  /** Only this namespace of namespaced resources; absent: all. */
+  readonly namespace?: string;
+  /** Objects per page of a list; default 500. */
+  readonly pageSize?: number;
+}
+
+/** One informer as the factory holds it: objects of any type. */
+interface Running {
+  readonly informer: Informer<KubeObject>;
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/** Milliseconds of silence after which a cache counts as stale: two lost bookmarks and a failed attempt or two. */
+const staleAfter = 300_000;
+
+/** Makes informers, one per resource, and keeps them following the server. */
+export class InformerFactory implements Informers {
+  readonly #options: InformerFactoryOptions;
+  readonly #informers = new Map<string, Running>();
+  readonly #finished: Promise<void>[] = [];
+  #signal: AbortSignal | undefined;
+
+  constructor(options: InformerFactoryOptions) {
+    this.#options = options;
+  }
+
+  informer<T extends KubeObject>(resource: ResourceType<T>, options: InformerOptions<T> = {}): Informer<T> {
+    const name = resourceName(resource);
+    const present = this.#informers.get(name)?.informer;
+    if (present === undefined) return this.#make(name, resource, options);
+    if (!isInformerOf(present, resource)) throw new Error(`${name} is defined twice, in different ways`);
+    return present;
+  }
+
+  /** Starts every informer, those that are asked for later too. Call once. */
+  start(signal: AbortSignal): void {
+    this.#signal = signal;
+    for (const running of this.#informers.values()) this.#finished.push(running.run(signal));
+  }
+
+  /** Resolves when all informers have ended, after the signal of {@link start} aborted. */
+  async finished(): Promise<void> {
+    await Promise.all(this.#finished);
+  }
+
+  /** Not ready before every cache is filled, nor while one has not heard of the server for five minutes. */
+  healthChecks(): readonly HealthCheck[] {
+    const { clock } = this.#options;
+    const name = (bad: (informer: Informer<KubeObject>) => boolean): string =>
+      [...this.#informers]
+        .flatMap(([resource, { informer }]) => (bad(informer) ? [resource] : []))
+        .join(', ');
+    return [
+      {
+        name: 'informer-sync',
+        check: () => {
+          const unsynced = name((informer) => !informer.hasSynced);
+          return unsynced === '' ? undefined : `not synced yet: ${unsynced}`;
+        },
+      },
+      {
+        name: 'informer-age',
+        check: () => {
+          const oldest = clock.monotonic() - staleAfter;
+          const stale = name(({ lastEventAt = oldest }) => lastEventAt < oldest);
+          return stale === '' ? undefined : `no sign of life from the API server: ${stale}`;
+        },
+      },
+    ];
+  }
+
+  #make<T extends KubeObject>(
+    name: string,
+    resource: ResourceType<T>,
+    options: InformerOptions<T>,
+  ): Informer<T> {
+    const { transport, clock, random, log, metrics, namespace, pageSize } = this.#options;
+    const measured = metrics === undefined ? {} : { metrics };
+    const informer = new SharedInformer({ resource, clock, log, ...measured, ...options });
+    const reflector = new Reflector({
+      transport,
+      resource,
+      sink: informer,
+      clock,
+      random,
+      log,
+      ...measured,
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(pageSize === undefined ? {} : { pageSize }),
+    });
+    const running: Running = { informer, run: (signal) => reflector.run(signal) };
+    this.#informers.set(name, running);
+    if (this.#signal !== undefined) this.#finished.push(running.run(this.#signal));
+    return informer;
+  }
+}
+
+function isInformerOf<T extends KubeObject>(
+  informer: Informer<KubeObject>,
+  resource: ResourceType<T>,
+): informer is Informer<T> {
+  return informer.resource === resource;
+}

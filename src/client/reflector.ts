@@ -1,0 +1,302 @@
+import type { Logger } from 'pino';
+import { isRecord } from '../objects/json.ts';
+import type { KubeObject } from '../objects/meta.ts';
+import { StatusError } from '../objects/status.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { LoopBackoff } from './backoff.ts';
+import type { Clock, Random } from './clock.ts';
+import { errorFromStatus, errorWord, isExpired, retryAfterOf } from './errors.ts';
+import { ResourceClient } from './resource-client.ts';
+import { apiVersionOf, isKubeObject, resourceName, type ResourceType } from './resources.ts';
+import { TimeSlices } from './slices.ts';
+import { type ApiStream, ConnectionError, type Query, type Transport } from './transport.ts';
+import { WatchDecoder, type WatchEvent } from './watch-decoder.ts';
+import { Watchdog } from './watchdog.ts';
+
+/** Where a reflector brings what it reads. Calls come one at a time, in the server's order. Must not throw. */
+export interface ReflectorSink<T extends KubeObject> {
+  /** A whole list begins: what is not upserted until {@link listed} is gone. */
+  listing(): void;
+  /** The present version of an object, from a list, or from an event (`fromList` false). */
+  upsert(object: T, fromList: boolean): void;
+  remove(object: KubeObject): void;
+  /** The list is whole. */
+  listed(slices: TimeSlices): Promise<void>;
+  /** A sign of life. */
+  alive(): void;
+}
+
+export interface ReflectorOptions<T extends KubeObject> {
+  readonly transport: Transport;
+  readonly resource: ResourceType<T>;
+  readonly sink: ReflectorSink<T>;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly metrics?: Metrics;
+  /** Absent: all namespaces. */
+  readonly namespace?: string;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+  /** Objects per page of a list; default 500: a page is parsed in some 20 ms. */
+  readonly pageSize?: number;
+  /** Ask for the initial objects as a watch (KEP-3157); falls back to lists where the server refuses. Default true. */
+  readonly watchList?: boolean;
+}
+
+/** The server ends a watch after a random time between these, so that not all of them end at once; seconds. */
+const watchSeconds = { min: 300, max: 600 };
+/**
+ * Milliseconds without any byte after which a watch is opened again from where it was. Servers send a bookmark a
+ * minute; two may get lost. A half-open connection would otherwise stay silent for ever.
+ */
+const inactivityLimit = 150_000;
+/** Milliseconds without any byte after which a streamed initial list is given up for paged lists. */
+const watchListSilence = 10_000;
+/** A watch that ends sooner than this, in milliseconds, counts as a failure: opening it again at once would spin. */
+const shortWatch = 1000;
+/** Milliseconds between tries that authentication or RBAC refuses: a person has to act first. */
+const refusedDelay = 30_000;
+
+const initialEventsEnd = 'k8s.io/initial-events-end';
+
+/**
+ * Keeps a sink equal to a resource of the server: list, then watch from the list's revision, for ever. It ends only
+ * when told to stop. The counterpart of client-go's `tools/cache/reflector.go`.
+ *
+ * No gaps and no repeats: the revision from which a watch resumes is that of the last event given to the sink. When
+ * the server no longer has it (410, as an answer or as an ERROR event), everything is listed again.
+ */
+export class Reflector<T extends KubeObject> {
+  readonly #options: ReflectorOptions<T>;
+  readonly #client: ResourceClient<T>;
+  readonly #backoff: LoopBackoff;
+  readonly #name: string;
+  readonly #slices = new TimeSlices();
+  /** The revision that the sink shows; undefined when it must be listed (again). */
+  #revision: string | undefined;
+  #watchList: boolean;
+  /** The continue token of a page expired: the next list is read in one piece. */
+  #unpaged = false;
+  #dropped = 0;
+
+  constructor(options: ReflectorOptions<T>) {
+    this.#options = options;
+    this.#client = new ResourceClient(options.transport, options.resource);
+    this.#backoff = new LoopBackoff(options.clock, options.random);
+    this.#name = resourceName(options.resource);
+    this.#watchList = options.watchList ?? true;
+  }
+
+  /** Resolves after the signal aborted; never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        if (this.#revision === undefined) await this.#fill(signal);
+        else await this.#watch(this.#revision, signal);
+      } catch (error) {
+        // Another thread of control, the aborting one, changes it: TypeScript's narrowing is wrong here.
+        if (isAborted(signal)) return;
+        await this.#recover(error, signal);
+      }
+    }
+  }
+
+  async #recover(error: unknown, signal: AbortSignal): Promise<void> {
+    const { log, metrics, clock } = this.#options;
+    metrics?.watchFailures.inc({ resource: this.#name, reason: errorWord(error) });
+    if (isExpired(error)) this.#revision = undefined;
+    const refused = error instanceof StatusError && (error.code === 401 || error.code === 403);
+    const delay = Math.max(this.#backoff.next(), retryAfterOf(error) ?? 0, refused ? refusedDelay : 0);
+    const level = isExpired(error) ? 'info' : 'warn';
+    log[level](
+      { resource: this.#name, err: error, retryIn: Math.round(delay) },
+      'list or watch ended, will retry',
+    );
+    await clock.sleep(delay, signal);
+  }
+
+  async #fill(signal: AbortSignal): Promise<void> {
+    if (this.#watchList) {
+      try {
+        await this.#watch(undefined, signal);
+        return;
+      } catch (error) {
+        if (!isWatchListRefusal(error)) throw error;
+        this.#watchList = false;
+        this.#options.log.debug(
+          { resource: this.#name, err: error },
+          'the server streams no lists, using pages',
+        );
+      }
+    }
+    await this.#list(signal);
+  }
+
+  async #list(signal: AbortSignal): Promise<void> {
+    const { sink, metrics, pageSize = 500 } = this.#options;
+    metrics?.lists.inc({ resource: this.#name });
+    sink.listing();
+    let revision = '';
+    let pages = 0;
+    try {
+      const limit = this.#unpaged ? 0 : pageSize;
+      for await (const page of this.#client.pages({ ...this.#selection(), limit, signal })) {
+        pages++;
+        revision = page.metadata.resourceVersion ?? '';
+        sink.alive();
+        if (page.dropped > 0) this.#drop(page.dropped);
+        for (const object of page.items) {
+          if (this.#slices.due) await this.#slices.pause();
+          sink.upsert(object, true);
+        }
+        if (signal.aborted) return;
+      }
+    } catch (error) {
+      this.#unpaged = isExpired(error) && pages > 0;
+      throw error;
+    }
+    this.#unpaged = false;
+    if (revision === '') throw new Error(`a list of ${this.#name} carries no resourceVersion`);
+    await sink.listed(this.#slices);
+    this.#revision = revision;
+  }
+
+  /** Reads one watch to its end. Without a revision it begins with the initial objects (WatchList). */
+  async #watch(revision: string | undefined, signal: AbortSignal): Promise<void> {
+    const { clock, sink, metrics } = this.#options;
+    const opened = clock.monotonic();
+    const watchdog = new Watchdog(clock, signal);
+    try {
+      const seconds = this.#watchDuration();
+      metrics?.watches.inc({ resource: this.#name });
+      const stream = await this.#open(revision, seconds, watchdog.signal);
+      sink.alive();
+      if (revision === undefined) sink.listing();
+      const decoder = new WatchDecoder();
+      watchdog.feed(revision === undefined ? watchListSilence : inactivityLimit);
+      for await (const chunk of stream.chunks) {
+        sink.alive();
+        for (const event of decoder.decode(chunk)) {
+          if (this.#slices.due) await this.#slices.pause();
+          if (signal.aborted) return;
+          await this.#apply(event);
+        }
+        watchdog.feed(this.#revision === undefined ? watchListSilence : inactivityLimit);
+      }
+    } catch (error) {
+      if (!watchdog.starved) throw error;
+      if (this.#revision === undefined) throw new SilentWatchList();
+      metrics?.watchFailures.inc({ resource: this.#name, reason: 'Inactive' });
+      this.#options.log.info({ resource: this.#name }, 'the watch was silent for too long, opening it again');
+      return;
+    } finally {
+      watchdog.end();
+    }
+    if (signal.aborted) return;
+    if (this.#revision === undefined) {
+      throw new ConnectionError('RESET', `the streamed list of ${this.#name} ended before it was whole`);
+    }
+    if (clock.monotonic() - opened < shortWatch) {
+      throw new ConnectionError('SHORT_WATCH', `the watch of ${this.#name} ended at once`);
+    }
+  }
+
+  #open(revision: string | undefined, timeoutSeconds: number, signal: AbortSignal): Promise<ApiStream> {
+    const { transport, namespace = '' } = this.#options;
+    const { labelSelector, fieldSelector } = this.#selection();
+    const start: Query =
+      revision === undefined
+        ? { sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' }
+        : { resourceVersion: revision };
+    return transport.stream(this.#client.path(namespace), {
+      query: {
+        watch: true,
+        allowWatchBookmarks: true,
+        timeoutSeconds,
+        ...start,
+        labelSelector,
+        fieldSelector,
+      },
+      signal,
+    });
+  }
+
+  async #apply({ type, object }: WatchEvent): Promise<void> {
+    if (type === 'ERROR') throw errorFromStatus(object);
+    const version = revisionOf(object);
+    if (type === 'BOOKMARK') {
+      if (version === undefined) return;
+      if (this.#revision !== undefined) this.#revision = version;
+      else if (endsInitialEvents(object)) {
+        await this.#options.sink.listed(this.#slices);
+        this.#revision = version;
+      }
+      return;
+    }
+    if (type === 'DELETED' && isKubeObject(object)) this.#options.sink.remove(object);
+    else {
+      const known = type === 'ADDED' || type === 'MODIFIED' ? this.#recognise(object) : undefined;
+      if (known === undefined) this.#drop(1);
+      else this.#options.sink.upsert(known, this.#revision === undefined);
+    }
+    if (version !== undefined && this.#revision !== undefined) this.#revision = version;
+  }
+
+  #recognise(object: unknown): T | undefined {
+    const { resource } = this.#options;
+    if (!isKubeObject(object) || !resource.isObject(object)) return undefined;
+    object.apiVersion ??= apiVersionOf(resource);
+    object.kind ??= resource.kind;
+    return object;
+  }
+
+  #drop(count: number): void {
+    const { log, metrics } = this.#options;
+    metrics?.dropped.inc({ resource: this.#name }, count);
+    // The first one tells; a server that sends many would drown the log.
+    if (this.#dropped === 0) log.warn({ resource: this.#name }, 'dropped an object that no schema allows');
+    this.#dropped += count;
+  }
+
+  #selection(): { namespace?: string; labelSelector?: string; fieldSelector?: string } {
+    const { namespace, labelSelector, fieldSelector } = this.#options;
+    return {
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(labelSelector === undefined ? {} : { labelSelector }),
+      ...(fieldSelector === undefined ? {} : { fieldSelector }),
+    };
+  }
+
+  #watchDuration(): number {
+    const { min, max } = watchSeconds;
+    return Math.floor(min + (max - min) * this.#options.random());
+  }
+}
+
+/** Nothing came of a streamed list: an old server that ignores the parameters behaves so when a resource is quiet. */
+class SilentWatchList extends Error {
+  override readonly name = 'SilentWatchList';
+}
+
+/** The server does not know, or does not want, `sendInitialEvents`. */
+function isWatchListRefusal(error: unknown): boolean {
+  if (error instanceof SilentWatchList) return true;
+  return error instanceof StatusError && (error.code === 400 || error.code === 422 || error.code === 405);
+}
+
+function isAborted(signal: AbortSignal): boolean {
+  return signal.aborted;
+}
+
+function revisionOf(object: unknown): string | undefined {
+  const metadata = isRecord(object) ? object['metadata'] : undefined;
+  const version = isRecord(metadata) ? metadata['resourceVersion'] : undefined;
+  return typeof version === 'string' && version !== '' ? version : undefined;
+}
+
+function endsInitialEvents(object: unknown): boolean {
+  const metadata = isRecord(object) ? object['metadata'] : undefined;
+  const annotations = isRecord(metadata) ? metadata['annotations'] : undefined;
+  return isRecord(annotations) && annotations[initialEventsEnd] === 'true';
+}

@@ -1,0 +1,150 @@
+import type { Logger } from 'pino';
+import { keyOf, type ObjectKey } from '../objects/key.ts';
+import type { KubeObject } from '../objects/meta.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { Cache, type CacheHandler, type CacheReader, deepFreeze, type IndexFunction } from './cache.ts';
+import type { Clock } from './clock.ts';
+import type { Informer } from './informer.ts';
+import type { ReflectorSink } from './reflector.ts';
+import { resourceName, type ResourceType } from './resources.ts';
+import type { TimeSlices } from './slices.ts';
+
+export interface SharedInformerOptions<T extends KubeObject> {
+  readonly resource: ResourceType<T>;
+  readonly transform?: (object: T) => T;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics?: Metrics;
+}
+
+/** A cache, the sink that fills it, and those who want to hear of it. */
+export class SharedInformer<T extends KubeObject> implements Informer<T>, ReflectorSink<T> {
+  readonly resource: ResourceType<T>;
+  readonly #options: SharedInformerOptions<T>;
+  readonly #cache = new Cache<T>();
+  readonly #handlers = new Set<CacheHandler<T>>();
+  readonly #waiting = new Set<() => void>();
+  readonly #name: string;
+  #synced = false;
+  #lastEventAt: number | undefined;
+  /** While a list is read: what the cache holds and the list has not shown. */
+  #unseen: Set<ObjectKey> | undefined;
+
+  constructor(options: SharedInformerOptions<T>) {
+    this.resource = options.resource;
+    this.#options = options;
+    this.#name = resourceName(options.resource);
+    const { metrics, clock } = options;
+    metrics?.beforeScrape(() => {
+      metrics.cacheObjects.set({ resource: this.#name }, this.#cache.size);
+      if (this.#lastEventAt === undefined) return;
+      metrics.cacheAge.set({ resource: this.#name }, (clock.monotonic() - this.#lastEventAt) / 1000);
+    });
+  }
+
+  get cache(): CacheReader<T> {
+    return this.#cache;
+  }
+
+  get hasSynced(): boolean {
+    return this.#synced;
+  }
+
+  get lastEventAt(): number | undefined {
+    return this.#lastEventAt;
+  }
+
+  synced(signal: AbortSignal): Promise<boolean> {
+    if (this.#synced || signal.aborted) return Promise.resolve(this.#synced);
+    return new Promise((resolve) => {
+      const finish = (): void => {
+        signal.removeEventListener('abort', finish);
+        this.#waiting.delete(finish);
+        resolve(this.#synced);
+      };
+      signal.addEventListener('abort', finish, { once: true });
+      this.#waiting.add(finish);
+    });
+  }
+
+  addHandler(handler: CacheHandler<T>): () => void {
+    this.#handlers.add(handler);
+    for (const object of this.#cache.values()) this.#tell(() => handler.added?.(object, true), object);
+    return () => this.#handlers.delete(handler);
+  }
+
+  addIndex(name: string, indexFunction: IndexFunction<T>): void {
+    this.#cache.addIndex(name, indexFunction);
+  }
+
+  listing(): void {
+    this.#unseen = new Set(this.#cache.keys());
+  }
+
+  upsert(object: T, fromList: boolean): void {
+    const key = keyOf(object);
+    this.#unseen?.delete(key);
+    const version = object.metadata.resourceVersion;
+    if (version !== undefined && this.#cache.get(key)?.metadata.resourceVersion === version) return;
+    const kept = this.#keep(object, key);
+    if (kept === undefined) return;
+    const old = this.#cache.set(kept);
+    const initial = fromList && !this.#synced;
+    for (const handler of this.#handlers) {
+      this.#tell(() => {
+        if (old === undefined) handler.added?.(kept, initial);
+        else handler.updated?.(kept, old);
+      }, kept);
+    }
+  }
+
+  remove(object: KubeObject): void {
+    this.#forget(keyOf(object));
+  }
+
+  async listed(slices: TimeSlices): Promise<void> {
+    const gone = this.#unseen ?? new Set<ObjectKey>();
+    this.#unseen = undefined;
+    for (const key of gone) {
+      if (slices.due) await slices.pause();
+      this.#forget(key);
+    }
+    this.#synced = true;
+    for (const finish of [...this.#waiting]) finish();
+  }
+
+  alive(): void {
+    this.#lastEventAt = this.#options.clock.monotonic();
+  }
+
+  #forget(key: ObjectKey): void {
+    const old = this.#cache.delete(key);
+    if (old === undefined) return;
+    for (const handler of this.#handlers) this.#tell(() => handler.deleted?.(old), old);
+  }
+
+  /** What the cache stores of an object: transformed, without managedFields, frozen. */
+  #keep(object: T, key: ObjectKey): T | undefined {
+    delete object.metadata.managedFields;
+    try {
+      const kept = this.#options.transform?.(object) ?? object;
+      deepFreeze(kept);
+      return kept;
+    } catch (error) {
+      this.#options.log.error({ resource: this.#name, key, err: error }, 'left an object out of the cache');
+      return undefined;
+    }
+  }
+
+  /** A handler's failure is its own: the cache and the other handlers go on. */
+  #tell(call: () => void, object: T): void {
+    try {
+      call();
+    } catch (error) {
+      this.#options.log.error(
+        { resource: this.#name, key: keyOf(object), err: error },
+        'a cache handler failed',
+      );
+    }
+  }
+}
