@@ -30,7 +30,7 @@ export function registerBuiltIns(core: ServerCore, ranges: ServiceRanges): void 
   });
   const resources = builtInResources({ service: createServiceStrategy(allocators), addresses: allocators });
   for (const definition of resources) {
-    const table = tableConverter(definition.group, definition.kind);
+    const table = () => tableConverter(definition.group, definition.kind);
     core.resources.add(serveResource(definition, builtinSchema(definition.schema), table));
   }
   seed(core, allocators);

@@ -55,11 +55,6 @@ const withStatus = genericStrategy({
   generationChanges: specChanges,
 });
 const clusterWide = genericStrategy({ namespaced: false, nameRule: nameIsDNSSubdomain });
-const clusterWideStatus = genericStrategy({
-  namespaced: false,
-  nameRule: nameIsDNSSubdomain,
-  hasStatus: true,
-});
 const role = genericStrategy({ namespaced: true, nameRule: nameIsPathSegment });
 const clusterRole = genericStrategy({ namespaced: false, nameRule: nameIsPathSegment });
 
@@ -125,14 +120,6 @@ function coreRows({ service }: CatalogOptions): Row[] {
       shortNames: ['pvc'],
       hash: 'QWTyNDq0dC4=',
       strategy: withStatus,
-    },
-    {
-      kind: 'PersistentVolume',
-      plural: 'persistentvolumes',
-      shortNames: ['pv'],
-      clusterScoped: true,
-      hash: 'HN/zwEC+JgM=',
-      strategy: clusterWideStatus,
     },
     {
       kind: 'Pod',

@@ -1,8 +1,9 @@
-import { isRecord } from '../../objects/json.ts';
-import { badRequest } from '../../objects/status-errors.ts';
+import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
 import type { FieldError } from '../../registry/field-errors.ts';
 import { invalid, invalidObject, notSupported } from '../../registry/field-errors.ts';
-import { isStringList } from '../../objects/json.ts';
+import type { ApiRequest } from '../http/exchange.ts';
+import { bodyMediaType } from '../http/media-types.ts';
+import { decodeDeleteOptions } from '../schema/decode-options.ts';
 import { booleanParameter, integerParameter } from './query.ts';
 import { dryRunErrors } from './write-options.ts';
 
@@ -24,13 +25,17 @@ interface RawDeleteOptions {
 }
 
 /**
- * Reads the options of a delete from its body (already parsed as JSON or YAML), or from the query when there is no
- * body.
+ * Reads the options of a delete from its body, or from the query when there is none.
  *
- * @throws {StatusError} 400 for a body of another kind or with wrong types, 422 for options that do not hold.
+ * @throws {StatusError} 400 for a body of another kind or with wrong types, 415 for one of another media type, 422
+ * for options that do not hold.
  */
-export function deleteOptions(body: unknown, query: URLSearchParams): DeleteOptions {
-  const raw = body === undefined ? optionsOfQuery(query) : optionsOfBody(body);
+export async function deleteOptions(request: ApiRequest): Promise<DeleteOptions> {
+  const bytes = await request.body();
+  const raw =
+    bytes.length === 0
+      ? optionsOfQuery(request.query)
+      : optionsOfBody(decodeDeleteOptions(bytes, bodyMediaType(request.headers['content-type'])));
   const errors: FieldError[] = [];
   const { propagationPolicy, orphanDependents } = raw;
   if (propagationPolicy !== undefined && orphanDependents !== undefined) {
@@ -56,66 +61,19 @@ function optionsOfQuery(query: URLSearchParams): RawDeleteOptions {
   };
 }
 
-const scheme = 'k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27';
-
-function optionsOfBody(body: unknown): RawDeleteOptions {
-  if (!isRecord(body)) throw badRequest(`json: cannot unmarshal ${goKind(body)} into Go value of type v1.DeleteOptions`);
-  const kind = body['kind'] ?? 'DeleteOptions';
-  const version = body['apiVersion'] ?? 'v1';
-  if (typeof kind !== 'string' || typeof version !== 'string' || kind !== 'DeleteOptions') {
-    throw badRequest(
-      `no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(version)} in scheme ${JSON.stringify(scheme)}`,
-    );
-  }
-  const preconditions = typed(body, 'preconditions', isRecord, 'v1.Preconditions') ?? {};
-  const uid = typed(preconditions, 'uid', isText, 'types.UID', 'Preconditions.preconditions.uid');
-  const resourceVersion = typed(
-    preconditions,
-    'resourceVersion',
-    isText,
-    'string',
-    'Preconditions.preconditions.resourceVersion',
-  );
+/** The fields arrive typed: the decoder has refused everything else. */
+function optionsOfBody(body: JsonRecord): RawDeleteOptions {
+  const { gracePeriodSeconds, orphanDependents, propagationPolicy, dryRun } = body;
+  const preconditions = isRecord(body['preconditions']) ? body['preconditions'] : {};
+  const { uid, resourceVersion } = preconditions;
   return {
-    gracePeriodSeconds: typed(body, 'gracePeriodSeconds', isInteger, 'int64'),
+    gracePeriodSeconds: typeof gracePeriodSeconds === 'number' ? gracePeriodSeconds : undefined,
     preconditions: {
-      ...(uid === undefined ? {} : { uid }),
-      ...(resourceVersion === undefined ? {} : { resourceVersion }),
+      ...(typeof uid === 'string' ? { uid } : {}),
+      ...(typeof resourceVersion === 'string' ? { resourceVersion } : {}),
     },
-    orphanDependents: typed(body, 'orphanDependents', isBoolean, 'bool'),
-    propagationPolicy: typed(body, 'propagationPolicy', isText, 'v1.DeletionPropagation'),
-    dryRun: typed(body, 'dryRun', isStringList, '[]string') ?? [],
+    orphanDependents: typeof orphanDependents === 'boolean' ? orphanDependents : undefined,
+    propagationPolicy: typeof propagationPolicy === 'string' ? propagationPolicy : undefined,
+    dryRun: isStringList(dryRun) ? dryRun : [],
   };
-}
-
-function typed<T>(
-  object: Record<string, unknown>,
-  name: string,
-  is: (value: unknown) => value is T,
-  goType: string,
-  field = `DeleteOptions.${name}`,
-): T | undefined {
-  const value = Object.hasOwn(object, name) ? object[name] : undefined;
-  if (value === undefined || value === null) return undefined;
-  if (is(value)) return value;
-  throw badRequest(`json: cannot unmarshal ${goKind(value)} into Go struct field ${field} of type ${goType}`);
-}
-
-function goKind(value: unknown): string {
-  if (Array.isArray(value)) return 'array';
-  if (typeof value === 'boolean') return 'bool';
-  if (typeof value === 'number') return Number.isInteger(value) ? 'number' : `number ${value}`;
-  return typeof value;
-}
-
-function isText(value: unknown): value is string {
-  return typeof value === 'string';
-}
-
-function isBoolean(value: unknown): value is boolean {
-  return typeof value === 'boolean';
-}
-
-function isInteger(value: unknown): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value);
 }

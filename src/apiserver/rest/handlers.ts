@@ -1,5 +1,4 @@
 /** One function per verb: reads options and body, calls the verb, writes the answer. */
-import { selectableBody } from './request-body.ts';
 import { notFound } from '../../objects/status-errors.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { applyObject } from '../apply/apply.ts';
@@ -177,7 +176,7 @@ export const handlePatch: ResourceHandler = async (core, resource, request, repl
 
 export const handleDelete: ResourceHandler = async (core, resource, request, reply) => {
   const output = outputOf(request, resource, 'object');
-  const options = deleteOptions(await selectableBody(request), request.query);
+  const options = await deleteOptions(request);
   const { namespace, name } = request.info;
   const { definition } = resource;
   const { object, removed } = await deleteObject(core, resource, {
@@ -210,7 +209,7 @@ export const handleDeleteCollection: ResourceHandler = async (core, resource, re
   const output = outputOf(request, resource, 'object');
   const options = listOptions(request.query, false);
   const selection = selectionOf(resource, options, request.info.name);
-  const deletion = deleteOptions(await selectableBody(request), request.query);
+  const deletion = await deleteOptions(request);
   const { items, metadata } = await deleteCollection(core, resource, request, reply, options, selection, deletion);
   sendList(reply, output, resource, items, metadata, core.now());
 };

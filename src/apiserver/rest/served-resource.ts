@@ -31,11 +31,14 @@ export interface ServedForm {
   fromStored(object: KubeObject): KubeObject;
 }
 
-/** @param schema of the kind, with apiVersion, kind and metadata among its fields. */
+/**
+ * @param schema of the kind, with apiVersion, kind and metadata among its fields.
+ * @param table is asked for when the first table is wanted.
+ */
 export function serveResource(
   definition: ResourceDefinition,
   schema: StructSchema,
-  table: TableConverter,
+  table: () => TableConverter,
   custom = false,
 ): ServedResource {
   const { group, version, kind, plural } = definition;
@@ -47,7 +50,9 @@ export function serveResource(
     groupResource: { group, resource: plural },
     groupKind: { group, kind },
     custom,
-    table,
+    get table() {
+      return table();
+    },
     shared: definition.storedAs,
     head: custom
       ? `{"apiVersion":${JSON.stringify(apiVersion)},"kind":${JSON.stringify(kind)},`
