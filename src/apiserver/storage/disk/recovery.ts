@@ -131,7 +131,9 @@ async function openLastLog(
   if (stopped !== undefined) {
     log.warn(
       { file, offset: length, reason: stopped.reason, revision: store.revision },
-      'cut an incomplete write off the end of the log; it was never acknowledged',
+      salt === undefined
+        ? 'the last log was begun but nothing was written to it'
+        : 'cut an incomplete write off the end of the log; it was never acknowledged',
     );
   }
   if (salt === undefined) {
