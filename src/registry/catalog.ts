@@ -10,6 +10,7 @@ import { leaseStrategy } from './lease/strategy.ts';
 import { nameIsDNSSubdomain, nameIsPathSegment } from './names.ts';
 import { namespaceStrategy } from './namespace/strategy.ts';
 import { nodeStrategy } from './node/strategy.ts';
+import { podStrategy } from './pod/strategy.ts';
 import { secretStrategy } from './secret/strategy.ts';
 import { serviceAccountStrategy } from './serviceaccount/strategy.ts';
 import { serviceCidrStrategy } from './servicecidr/strategy.ts';
@@ -127,7 +128,8 @@ function coreRows({ service }: CatalogOptions): Row[] {
       shortNames: ['po'],
       categories: all,
       hash: 'xPOwRZ+Yhw8=',
-      strategy: withStatus,
+      strategy: podStrategy,
+      more: { fieldAliases: new Map([['spec.host', 'spec.nodeName']]) },
     },
     { kind: 'PodTemplate', plural: 'podtemplates', hash: 'LIXB2x4IFpk=', strategy: namespaced },
     {

@@ -1,0 +1,249 @@
+import { compareQuantities } from '../../objects/quantity.ts';
+import {
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  notSupported,
+  required,
+} from '../field-errors.ts';
+import { isQualifiedName, isValidPortName } from '../names.ts';
+import { isValidPortNumber } from '../network.ts';
+import { isExtended, validateResourceQuantity } from '../quantities.ts';
+import { pushChoiceErrors, pushLabelErrors } from './field-checks.ts';
+import type { Container, ContainerPort, EnvVar, Probe, Resources, Volume, VolumeMount } from './types.ts';
+
+const protocols = ['SCTP', 'TCP', 'UDP'];
+const pullPolicies = ['Always', 'IfNotPresent', 'Never'];
+const messagePolicies = ['File', 'FallbackToLogsOnError'];
+const computeResources = new Set(['cpu', 'memory', 'ephemeral-storage']);
+
+/** The containers proper (`validateContainers`). */
+export function validateContainers(
+  containers: readonly Container[],
+  volumes: readonly Volume[],
+  path: string,
+): FieldError[] {
+  if (containers.length === 0) return [required(path)];
+  const errors: FieldError[] = [];
+  const names = new Set<string>();
+  containers.forEach((container, i) => {
+    const at = `${path}[${i}]`;
+    errors.push(...validateContainer(container, volumes, at));
+    if (names.has(container.name)) errors.push(duplicate(`${at}.name`, container.name));
+    names.add(container.name);
+    errors.push(...validateProbes(container, at));
+    if (container.restartPolicy !== undefined) {
+      errors.push(forbiddenField(`${at}.restartPolicy`, 'may not be set for non-init containers'));
+    }
+  });
+  errors.push(...validateHostPorts(containers, path));
+  return errors;
+}
+
+/** Containers that run before; with restartPolicy Always they run beside (`validateInitContainers`). */
+export function validateInitContainers(
+  containers: readonly Container[],
+  others: readonly Container[],
+  volumes: readonly Volume[],
+  path: string,
+): FieldError[] {
+  const errors: FieldError[] = [];
+  const names = new Set(others.map(({ name }) => name));
+  containers.forEach((container, i) => {
+    const at = `${path}[${i}]`;
+    errors.push(...validateContainer(container, volumes, at));
+    const { restartPolicy } = container;
+    if (restartPolicy !== undefined && restartPolicy !== 'Always') {
+      errors.push(notSupported(`${at}.restartPolicy`, restartPolicy, ['Always']));
+    }
+    if (names.has(container.name)) errors.push(duplicate(`${at}.name`, container.name));
+    else if (container.name !== '') names.add(container.name);
+    errors.push(...validateHostPorts([container], path));
+    if (restartPolicy === 'Always') {
+      errors.push(...validateProbes(container, at));
+      return;
+    }
+    for (const member of ['lifecycle', 'livenessProbe', 'readinessProbe', 'startupProbe'] as const) {
+      if (container[member] === undefined) continue;
+      const detail = 'may not be set for init containers without restartPolicy=Always';
+      errors.push(forbiddenField(`${at}.${member}`, detail));
+    }
+  });
+  return errors;
+}
+
+/** What holds for containers of every sort (`validateContainerCommon`). */
+export function validateContainer(
+  container: Partial<Container>,
+  volumes: readonly Volume[],
+  path: string,
+): FieldError[] {
+  const { name = '', image = '', resources = {} } = container;
+  const errors: FieldError[] = [];
+  if (name === '') errors.push(required(`${path}.name`));
+  else pushLabelErrors(errors, `${path}.name`, name);
+  if (image === '') errors.push(required(`${path}.image`));
+  const policyPath = `${path}.terminationMessagePolicy`;
+  pushChoiceErrors(errors, policyPath, container.terminationMessagePolicy, messagePolicies);
+  errors.push(...validatePorts(container.ports ?? [], `${path}.ports`));
+  errors.push(...validateEnv(container.env ?? [], `${path}.env`));
+  errors.push(...validateMounts(container.volumeMounts ?? [], volumes, `${path}.volumeMounts`));
+  pushChoiceErrors(errors, `${path}.imagePullPolicy`, container.imagePullPolicy, pullPolicies);
+  errors.push(...validateResources(resources, `${path}.resources`));
+  return errors;
+}
+
+function validatePorts(ports: readonly Partial<ContainerPort>[], path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const names = new Set<string>();
+  ports.forEach(({ name = '', containerPort = 0, hostPort = 0, protocol }, i) => {
+    const at = `${path}[${i}]`;
+    if (name !== '') {
+      const faults = isValidPortName(name);
+      for (const message of faults) errors.push(invalid(`${at}.name`, name, message));
+      if (faults.length === 0 && names.has(name)) errors.push(duplicate(`${at}.name`, name));
+      names.add(name);
+    }
+    if (containerPort === 0) errors.push(required(`${at}.containerPort`));
+    else pushPortErrors(errors, `${at}.containerPort`, containerPort);
+    if (hostPort !== 0) pushPortErrors(errors, `${at}.hostPort`, hostPort);
+    pushChoiceErrors(errors, `${at}.protocol`, protocol, protocols);
+  });
+  return errors;
+}
+
+function pushPortErrors(errors: FieldError[], path: string, port: number): void {
+  for (const message of isValidPortNumber(port)) errors.push(invalid(path, port, message));
+}
+
+/** No two containers take the same port of the host (`checkHostPortConflicts`). */
+function validateHostPorts(containers: readonly Container[], path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const taken = new Set<string>();
+  containers.forEach(({ ports = [] }, i) =>
+    ports.forEach(({ hostPort = 0, hostIP = '', protocol = '' }, j) => {
+      if (hostPort === 0) return;
+      const port = `${protocol}/${hostIP}/${hostPort}`;
+      if (taken.has(port)) errors.push(duplicate(`${path}[${i}].ports[${j}].hostPort`, port));
+      taken.add(port);
+    }),
+  );
+  return errors;
+}
+
+/** Names are printable ASCII without "=" (`RelaxedEnvironmentVariableValidation`). */
+function validateEnv(env: readonly EnvVar[], path: string): FieldError[] {
+  return env.flatMap(({ name = '' }, i) => {
+    const at = `${path}[${i}].name`;
+    if (name === '') return [required(at)];
+    if (/^[ -<>-~]+$/.test(name)) return [];
+    const detail =
+      "a valid environment variable name must consist only of printable ASCII characters other than '=' (e.g. 'my.env-name', regex used for validation is '[ -<>-~]+')";
+    return [invalid(at, name, detail)];
+  });
+}
+
+function validateMounts(
+  mounts: readonly VolumeMount[],
+  volumes: readonly Volume[],
+  path: string,
+): FieldError[] {
+  const errors: FieldError[] = [];
+  const names = new Set(volumes.map(({ name }) => name));
+  const places = new Set<string>();
+  mounts.forEach(({ name = '', mountPath = '' }, i) => {
+    const at = `${path}[${i}]`;
+    if (name === '') errors.push(required(`${at}.name`));
+    if (!names.has(name)) {
+      const body = `Not found: ${JSON.stringify(name)}`;
+      errors.push({ field: `${at}.name`, reason: 'FieldValueNotFound', body });
+    }
+    if (mountPath === '') errors.push(required(`${at}.mountPath`));
+    if (places.has(mountPath)) errors.push(invalid(`${at}.mountPath`, mountPath, 'must be unique'));
+    places.add(mountPath);
+  });
+  return errors;
+}
+
+/** Quantities are sound and no request exceeds its limit (`validateResourceRequirements`). */
+export function validateResources({ limits = {}, requests = {} }: Resources, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  for (const [resource, value] of Object.entries(limits)) {
+    errors.push(...validateResource(resource, value, `${path}.limits[${resource}]`));
+  }
+  for (const [resource, value] of Object.entries(requests)) {
+    errors.push(...validateResource(resource, value, `${path}.requests[${resource}]`));
+    const limit = Object.hasOwn(limits, resource) ? limits[resource] : undefined;
+    const overcommitted = !isExtended(resource) && !isHugePage(resource);
+    if (limit === undefined) {
+      if (!overcommitted) {
+        errors.push(required(`${path}.limits`, 'Limit must be set for non overcommitable resources'));
+      }
+      continue;
+    }
+    const order = compareQuantities(value, limit);
+    if (order !== 0 && !overcommitted) {
+      errors.push(invalid(`${path}.requests`, value, `must be equal to ${resource} limit of ${limit}`));
+    } else if (order > 0) {
+      const detail = `must be less than or equal to ${resource} limit of ${limit}`;
+      errors.push(invalid(`${path}.requests`, value, detail));
+    }
+  }
+  return errors;
+}
+
+function validateResource(resource: string, value: string, path: string): FieldError[] {
+  const errors = isQualifiedName(resource).map((message) => invalid(path, resource, message));
+  if (errors.length === 0 && !resource.includes('/') && !isContainerResource(resource)) {
+    errors.push(
+      invalid(path, resource, 'must be a standard resource type or fully qualified'),
+      invalid(path, resource, 'must be a standard resource for containers'),
+    );
+  }
+  return [...errors, ...validateResourceQuantity(resource, value, path)];
+}
+
+function isContainerResource(resource: string): boolean {
+  return computeResources.has(resource) || isHugePage(resource);
+}
+
+function isHugePage(resource: string): boolean {
+  return resource.startsWith('hugepages-');
+}
+
+function validateProbes(container: Container, path: string): FieldError[] {
+  return [
+    ...validateProbe(container.livenessProbe, `${path}.livenessProbe`, true),
+    ...validateProbe(container.readinessProbe, `${path}.readinessProbe`, false),
+    ...validateProbe(container.startupProbe, `${path}.startupProbe`, true),
+  ];
+}
+
+/** One handler, and numbers that are not negative (`validateProbe`). */
+function validateProbe(probe: Probe | undefined, path: string, successOnce: boolean): FieldError[] {
+  if (probe === undefined) return [];
+  const errors: FieldError[] = [];
+  const handlers = (['exec', 'httpGet', 'tcpSocket', 'grpc'] as const).filter(
+    (member) => probe[member] !== undefined,
+  );
+  for (const member of handlers.slice(1)) {
+    errors.push(forbiddenField(`${path}.${member}`, 'may not specify more than 1 handler type'));
+  }
+  if (handlers.length === 0) errors.push(required(path, 'must specify a handler type'));
+  const numbers = [
+    'initialDelaySeconds',
+    'timeoutSeconds',
+    'periodSeconds',
+    'successThreshold',
+    'failureThreshold',
+  ] as const;
+  for (const member of numbers) {
+    const value = probe[member] ?? 0;
+    if (value < 0) errors.push(invalid(`${path}.${member}`, value, 'must be greater than or equal to 0'));
+  }
+  if (successOnce && probe.successThreshold !== 1) {
+    errors.push(invalid(`${path}.successThreshold`, probe.successThreshold ?? 0, 'must be 1'));
+  }
+  return errors;
+}

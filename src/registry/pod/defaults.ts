@@ -1,0 +1,105 @@
+import { defaultPullPolicy } from './image.ts';
+import type { Container, Handler, Pod, PodSpec, PodStatus, PodTemplateSpec, Probe } from './types.ts';
+import { setFieldDefaults, setVolumeDefaults } from './volumes.ts';
+
+const terminationMessagePath = '/dev/termination-log';
+const terminationGracePeriod = 30;
+
+/** Versioned defaults of a Pod (`core/v1/defaults.go` SetDefaults_Pod and all below it). */
+export function setPodDefaults(pod: Partial<Pick<Pod, 'spec' | 'status'>>): void {
+  const spec = (pod.spec ??= {});
+  for (const container of [...(spec.containers ?? []), ...(spec.initContainers ?? [])]) {
+    requestLimits(container);
+    if (spec.hostNetwork !== true) continue;
+    // On the host's network every container port is a port of the host.
+    for (const port of container.ports ?? []) {
+      if ((port.hostPort ?? 0) === 0) port.hostPort = port.containerPort;
+    }
+  }
+  spec.enableServiceLinks ??= true;
+  setPodSpecDefaults(spec);
+  alignPodIPs((pod.status ??= {}));
+}
+
+/** Versioned defaults of a template: fewer than those of a Pod, so that templates keep looking as they were written. */
+export function setTemplateDefaults(template: PodTemplateSpec): void {
+  template.metadata ??= {};
+  setPodSpecDefaults((template.spec ??= {}));
+}
+
+function setPodSpecDefaults(spec: PodSpec): void {
+  if ((spec.dnsPolicy ?? '') === '') spec.dnsPolicy = 'ClusterFirst';
+  if ((spec.restartPolicy ?? '') === '') spec.restartPolicy = 'Always';
+  if ((spec.schedulerName ?? '') === '') spec.schedulerName = 'default-scheduler';
+  spec.securityContext ??= {};
+  spec.terminationGracePeriodSeconds ??= terminationGracePeriod;
+  alignServiceAccount(spec);
+  for (const volume of spec.volumes ?? []) setVolumeDefaults(volume);
+  for (const list of [spec.containers, spec.initContainers, spec.ephemeralContainers]) {
+    for (const container of list ?? []) setContainerDefaults(container);
+  }
+}
+
+/** Both names of the account are shown; the new one wins (`core/v1/conversion.go`). */
+function alignServiceAccount(spec: PodSpec): void {
+  const account =
+    (spec.serviceAccountName ?? '') === '' ? (spec.serviceAccount ?? '') : spec.serviceAccountName;
+  if (account === undefined || account === '') {
+    delete spec.serviceAccount;
+    delete spec.serviceAccountName;
+  } else {
+    spec.serviceAccountName = account;
+    spec.serviceAccount = account;
+  }
+}
+
+function setContainerDefaults(container: Container): void {
+  container.resources ??= {};
+  if ((container.terminationMessagePath ?? '') === '')
+    container.terminationMessagePath = terminationMessagePath;
+  if ((container.terminationMessagePolicy ?? '') === '') container.terminationMessagePolicy = 'File';
+  if ((container.imagePullPolicy ?? '') === '')
+    container.imagePullPolicy = defaultPullPolicy(container.image ?? '');
+  for (const port of container.ports ?? []) {
+    if ((port.protocol ?? '') === '') port.protocol = 'TCP';
+  }
+  for (const { valueFrom } of container.env ?? []) setFieldDefaults(valueFrom?.fieldRef);
+  for (const probe of [container.livenessProbe, container.readinessProbe, container.startupProbe]) {
+    if (probe !== undefined) setProbeDefaults(probe);
+  }
+  setHandlerDefaults(container.lifecycle?.postStart);
+  setHandlerDefaults(container.lifecycle?.preStop);
+}
+
+function setProbeDefaults(probe: Probe): void {
+  probe.timeoutSeconds = orDefault(probe.timeoutSeconds, 1);
+  probe.periodSeconds = orDefault(probe.periodSeconds, 10);
+  probe.successThreshold = orDefault(probe.successThreshold, 1);
+  probe.failureThreshold = orDefault(probe.failureThreshold, 3);
+  setHandlerDefaults(probe);
+  if (probe.grpc !== undefined) probe.grpc.service ??= '';
+}
+
+function setHandlerDefaults(handler: Handler | undefined): void {
+  if (handler?.httpGet === undefined) return;
+  if ((handler.httpGet.path ?? '') === '') handler.httpGet.path = '/';
+  if ((handler.httpGet.scheme ?? '') === '') handler.httpGet.scheme = 'HTTP';
+}
+
+function orDefault(value: number | undefined, standard: number): number {
+  return value === undefined || value === 0 ? standard : value;
+}
+
+/** A limit without a request is a request too; in Pods only, not in templates. */
+function requestLimits({ resources }: Container): void {
+  if (resources?.limits === undefined) return;
+  resources.requests = { ...resources.limits, ...resources.requests };
+}
+
+/** `podIP` is the first of `podIPs`; where they differ, the single one wins (`core/v1/conversion.go`). */
+function alignPodIPs(status: PodStatus): void {
+  const { podIP = '', podIPs = [] } = status;
+  const first = podIPs[0]?.ip ?? '';
+  if (podIP !== '' && podIP !== first) status.podIPs = [{ ip: podIP }];
+  else if (first !== '') status.podIP = first;
+}

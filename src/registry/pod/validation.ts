@@ -1,0 +1,139 @@
+import { type FieldError, forbiddenField, invalid, required } from '../field-errors.ts';
+import { validateAnnotations, validateLabels } from '../metadata.ts';
+import { isQualifiedName } from '../names.ts';
+import { isCanonicalAddress } from '../network.ts';
+import { validateContainers, validateInitContainers, validateResources } from './containers.ts';
+import { pushChoiceErrors, pushLabelErrors, pushSubdomainErrors } from './field-checks.ts';
+import { validateTolerations } from './tolerations.ts';
+import type { DnsConfig, PodSpec, PodTemplateSpec } from './types.ts';
+import { validateVolumes } from './volumes.ts';
+
+const restartPolicies = ['Always', 'OnFailure', 'Never'];
+const dnsPolicies = ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None'];
+const preemptionPolicies = ['PreemptLowerPriority', 'Never'];
+const maxNameservers = 3;
+const maxSearches = 32;
+const maxSearchCharacters = 2048;
+const maxInt32 = 2 ** 31 - 1;
+
+/**
+ * The rules of a PodSpec, in kube-apiserver's order (`ValidatePodSpec`). Affinity, security contexts and the
+ * sources of volumes, which say nothing about networking, are stored unchecked.
+ *
+ * @param isPod true for a Pod itself, false for the template of a workload.
+ */
+export function validatePodSpec(spec: PodSpec, path: string, isPod: boolean): FieldError[] {
+  const { volumes = [], containers = [], initContainers = [] } = spec;
+  const errors = validateVolumes(volumes, `${path}.volumes`);
+  errors.push(...validateContainers(containers, volumes, `${path}.containers`));
+  errors.push(...validateInitContainers(initContainers, containers, volumes, `${path}.initContainers`));
+  if (spec.resources !== undefined) errors.push(...validateResources(spec.resources, `${path}.resources`));
+  if (spec.hostNetwork === true) errors.push(...validateHostNetwork(spec, path, isPod));
+  pushChoiceErrors(errors, `${path}.restartPolicy`, spec.restartPolicy, restartPolicies);
+  pushChoiceErrors(errors, `${path}.dnsPolicy`, spec.dnsPolicy, dnsPolicies);
+  errors.push(...validateLabels(spec.nodeSelector, `${path}.nodeSelector`));
+  errors.push(...validateDnsConfig(spec.dnsConfig, spec.dnsPolicy, `${path}.dnsConfig`));
+  (spec.readinessGates ?? []).forEach(({ conditionType = '' }, i) => {
+    const at = `${path}.readinessGates[${i}].conditionType`;
+    for (const message of isQualifiedName(conditionType)) errors.push(invalid(at, conditionType, message));
+  });
+  (spec.schedulingGates ?? []).forEach(({ name = '' }, i) => {
+    for (const message of isQualifiedName(name)) {
+      errors.push(invalid(`${path}.schedulingGates[${i}]`, name, message));
+    }
+  });
+  pushNames(errors, spec, path);
+  return errors;
+}
+
+/** The rules of a Pod template (`ValidatePodTemplateSpec`). */
+export function validatePodTemplate(template: PodTemplateSpec, path: string): FieldError[] {
+  const { metadata = {}, spec = {} } = template;
+  const errors = validateLabels(metadata.labels, `${path}.labels`);
+  if (metadata.annotations !== undefined) {
+    errors.push(...validateAnnotations(metadata.annotations, `${path}.annotations`));
+  }
+  errors.push(...validatePodSpec(spec, `${path}.spec`, false));
+  if ((spec.ephemeralContainers ?? []).length > 0) {
+    const detail = 'ephemeral containers not allowed in pod template';
+    errors.push(forbiddenField(`${path}.spec.ephemeralContainers`, detail));
+  }
+  return errors;
+}
+
+/** The names behind the containers, which are strings of many sorts. */
+function pushNames(errors: FieldError[], spec: PodSpec, path: string): void {
+  const subdomain = (member: string, value = '') => {
+    if (value !== '') pushSubdomainErrors(errors, `${path}.${member}`, value);
+  };
+  const label = (member: string, value = '') => {
+    if (value !== '') pushLabelErrors(errors, `${path}.${member}`, value);
+  };
+  subdomain('serviceAccountName', spec.serviceAccountName);
+  subdomain('nodeName', spec.nodeName);
+  const deadline = spec.activeDeadlineSeconds;
+  if (deadline !== undefined && (deadline < 1 || deadline > maxInt32)) {
+    const detail = `must be between 1 and ${maxInt32}, inclusive`;
+    errors.push(invalid(`${path}.activeDeadlineSeconds`, deadline, detail));
+  }
+  label('hostname', spec.hostname);
+  label('subdomain', spec.subdomain);
+  errors.push(...validateTolerations(spec.tolerations ?? [], `${path}.tolerations`));
+  (spec.hostAliases ?? []).forEach(({ ip = '', hostnames = [] }, i) => {
+    const at = `${path}.hostAliases[${i}]`;
+    for (const message of isCanonicalAddress(ip)) errors.push(invalid(`${at}.ip`, ip, message));
+    hostnames.forEach((hostname, j) => pushSubdomainErrors(errors, `${at}.hostnames[${j}]`, hostname));
+  });
+  subdomain('priorityClassName', spec.priorityClassName);
+  subdomain('runtimeClassName', spec.runtimeClassName);
+  if (spec.preemptionPolicy !== undefined) {
+    pushChoiceErrors(errors, `${path}.preemptionPolicy`, spec.preemptionPolicy, preemptionPolicies);
+  }
+}
+
+/** In a template the host port may be left open: it is filled in when the Pod is made. */
+function validateHostNetwork({ containers = [] }: PodSpec, path: string, isPod: boolean): FieldError[] {
+  return containers.flatMap(({ ports = [] }, i) =>
+    ports.flatMap(({ hostPort = 0, containerPort }, j) => {
+      if (hostPort === containerPort || (hostPort === 0 && !isPod)) return [];
+      const detail = 'must match `containerPort` when `hostNetwork` is true';
+      return [invalid(`${path}.containers[${i}].ports[${j}].hostPort`, hostPort, detail)];
+    }),
+  );
+}
+
+function validateDnsConfig(
+  config: DnsConfig | undefined,
+  policy: string | undefined,
+  path: string,
+): FieldError[] {
+  if (policy === 'None') {
+    if (config === undefined) return [required(path, 'must provide `dnsConfig` when `dnsPolicy` is None')];
+    if ((config.nameservers ?? []).length === 0) {
+      const detail = 'must provide at least one DNS nameserver when `dnsPolicy` is None';
+      return [required(`${path}.nameservers`, detail)];
+    }
+  }
+  const { nameservers = [], searches = [], options = [] } = config ?? {};
+  const errors: FieldError[] = [];
+  if (nameservers.length > maxNameservers) {
+    const detail = `must not have more than ${maxNameservers} nameservers`;
+    errors.push(invalid(`${path}.nameservers`, nameservers, detail));
+  }
+  nameservers.forEach((server, i) => {
+    for (const message of isCanonicalAddress(server)) {
+      errors.push(invalid(`${path}.nameservers[${i}]`, server, message));
+    }
+  });
+  if (searches.length > maxSearches) {
+    errors.push(invalid(`${path}.searches`, searches, `must not have more than ${maxSearches} search paths`));
+  }
+  if (searches.join(' ').length > maxSearchCharacters) {
+    const detail = `must not have more than ${maxSearchCharacters} characters (including spaces) in the search list`;
+    errors.push(invalid(`${path}.searches`, searches, detail));
+  }
+  options.forEach(({ name = '' }, i) => {
+    if (name === '') errors.push(required(`${path}.options[${i}]`, 'must not be empty'));
+  });
+  return errors;
+}
