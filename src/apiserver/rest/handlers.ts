@@ -114,7 +114,7 @@ export const handleUpdate: ResourceHandler = async (core, resource, request, rep
     subresource,
     user: request.user,
     dryRun: options.dryRun,
-    forceAllowCreate: false,
+    create: 'if-allowed',
     uid,
     warn: (text) => reply.warn(text),
     produce: () => {
@@ -165,7 +165,7 @@ export const handlePatch: ResourceHandler = async (core, resource, request, repl
     subresource,
     user: request.user,
     dryRun: options.dryRun,
-    forceAllowCreate: type === 'apply',
+    create: type === 'apply' ? 'always' : 'never',
     uid: '',
     warn: (text) => reply.warn(text),
     produce,

@@ -21,8 +21,8 @@ export interface Update {
   readonly subresource: string;
   readonly user: UserInfo;
   readonly dryRun: boolean;
-  /** The write may create the object whatever the kind's strategy says (server-side apply). */
-  readonly forceAllowCreate: boolean;
+  /** Whether a missing object is created: a PUT if the kind's strategy allows it, an apply always, a patch never. */
+  readonly create: 'if-allowed' | 'always' | 'never';
   /** The uid that the object must have, as named by the body; "" for none. */
   readonly uid: string;
   warn(text: string): void;
@@ -137,10 +137,11 @@ function subresourceStrategy(resource: ServedResource, subresource: string): Sub
 
 async function createByUpdate(core: ServerCore, resource: ServedResource, update: Update): Promise<Updated> {
   const { name, namespace, user, dryRun } = update;
-  const mayCreate =
-    update.forceAllowCreate || (update.subresource === '' && resource.definition.strategy.allowCreateOnUpdate);
+  const allowed = update.subresource === '' && resource.definition.strategy.allowCreateOnUpdate;
+  const mayCreate = update.create === 'always' || (update.create === 'if-allowed' && allowed);
   if (!mayCreate) throw notFound(resource.groupResource, name);
   const object = update.produce(undefined);
+  delete object.metadata.resourceVersion;
   if (update.uid !== '') {
     throw conflict(resource.groupResource, name, uidMismatch(resource, namespace, name, update.uid, ''));
   }

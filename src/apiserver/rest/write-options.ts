@@ -1,5 +1,6 @@
 import type { FieldError } from '../../registry/field-errors.ts';
-import { forbiddenField, invalid, invalidObject, notSupported, required } from '../../registry/field-errors.ts';
+import { forbiddenField, invalidObject, notSupported, required } from '../../registry/field-errors.ts';
+import { validateFieldManager } from '../../registry/metadata.ts';
 import type { ApiRequest } from '../http/exchange.ts';
 import { booleanParameter } from './query.ts';
 
@@ -30,12 +31,12 @@ export function writeOptions(request: ApiRequest, kind: OptionsKind, isApply = f
     if (!isApply && force !== undefined) errors.push(forbiddenField('force', 'may not be specified for non-apply patch'));
     if (isApply && fieldManager === '') errors.push(required('fieldManager', 'is required for apply patch'));
   }
-  errors.push(...fieldManagerErrors(fieldManager));
+  errors.push(...validateFieldManager(fieldManager, 'fieldManager'));
   const dryRun = query.getAll('dryRun');
   errors.push(...dryRunErrors(dryRun));
   const validation = query.get('fieldValidation') ?? '';
   if (!isFieldValidation(validation) && validation !== '') {
-    errors.push(notSupported('fieldValidation', validation, ['Ignore', 'Strict', 'Warn', '']));
+    errors.push(notSupported('fieldValidation', validation, ['', 'Ignore', 'Strict', 'Warn']));
   }
   if (errors.length > 0) throw invalidObject({ group: 'meta.k8s.io', kind, name: '' }, errors);
   return {
@@ -53,21 +54,4 @@ function isFieldValidation(text: string): text is FieldValidation {
 /** `dryRun` may be absent or hold "All" only (`validation.ValidateDryRun`). */
 export function dryRunErrors(values: readonly string[]): FieldError[] {
   return values.some((value) => value !== 'All') ? [notSupported('dryRun', values, ['All'])] : [];
-}
-
-/** At most 128 characters, all printable (`validation.ValidateFieldManager`). */
-function fieldManagerErrors(manager: string): FieldError[] {
-  const errors: FieldError[] = [];
-  if (Buffer.byteLength(manager) > 128) {
-    errors.push({
-      field: 'fieldManager',
-      reason: 'FieldValueTooLong',
-      body: 'Too long: may not be more than 128 bytes',
-    });
-  }
-  const at = [...manager].findIndex((char) => !/^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u.test(char));
-  if (at >= 0) {
-    errors.push(invalid('fieldManager', manager, `invalid character ${JSON.stringify([...manager][at])} (at position ${at})`));
-  }
-  return errors;
 }
