@@ -4,7 +4,7 @@ import { effectiveUser } from './authorization/impersonation.ts';
 import { discoveryHandler } from './discovery/handler.ts';
 import { healthHandler } from './discovery/health.ts';
 import type { ApiRequest, Handler, UpgradeHandler } from './http/exchange.ts';
-import { createRouter, replyNotFound } from './http/router.ts';
+import { createRouter } from './http/router.ts';
 import { restHandler } from './rest/dispatch.ts';
 import type { ServerCore } from './rest/server-core.ts';
 import { servedForDiscovery, subresourceHandlers } from './subresources.ts';
@@ -25,9 +25,8 @@ export function createServing(core: ServerCore, authorizer: Authorizer): Serving
   const discovery = discoveryHandler(served, () => '');
   const api: Handler = async (request, reply) => {
     const { info } = request;
-    if (!info.isResource) return discovery(request, reply);
-    if (!core.resources.hasGroupVersion(info.group, info.version)) return replyNotFound(reply);
-    return rest(request, reply);
+    const known = info.isResource && core.resources.hasGroupVersion(info.group, info.version);
+    return known ? rest(request, reply) : discovery(request, reply);
   };
   const health = healthHandler([
     { name: 'ping', on: ['healthz', 'livez', 'readyz'], check: () => undefined },

@@ -27,6 +27,7 @@ export async function startCluster(cluster: ClusterName): Promise<RunningServer>
   if (!hasStart(testing)) throw new Error('src/testing/index.ts has no startApiServer');
   return testing.startApiServer({
     serviceClusterIpRange: SERVICE_RANGES[cluster].join(','),
+    authorizationMode: 'RBAC',
     controllers: cluster === 'dual64' ? [] : CONTROLLERS,
   });
 }

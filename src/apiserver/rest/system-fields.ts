@@ -21,10 +21,11 @@ export function keepSystemFields(object: KubeObject, old: KubeObject): void {
   if ((metadata.uid ?? '') === '' && before.uid !== undefined) metadata.uid = before.uid;
   if (before.creationTimestamp === undefined) delete metadata.creationTimestamp;
   else metadata.creationTimestamp = before.creationTimestamp;
-  if (before.deletionTimestamp === undefined) delete metadata.deletionTimestamp;
-  else metadata.deletionTimestamp = before.deletionTimestamp;
-  if (before.deletionGracePeriodSeconds === undefined) delete metadata.deletionGracePeriodSeconds;
-  else metadata.deletionGracePeriodSeconds ??= before.deletionGracePeriodSeconds;
+  // Validation refuses a deletionTimestamp that a client brings along.
+  if (before.deletionTimestamp !== undefined) metadata.deletionTimestamp = before.deletionTimestamp;
+  if (before.deletionGracePeriodSeconds !== undefined) {
+    metadata.deletionGracePeriodSeconds ??= before.deletionGracePeriodSeconds;
+  }
   delete metadata.selfLink;
 }
 

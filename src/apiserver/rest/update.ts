@@ -2,7 +2,7 @@ import type { KubeObject } from '../../objects/meta.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import { conflict, modified, notFound, plainError } from '../../objects/status-errors.ts';
 import { invalid, invalidObject } from '../../registry/field-errors.ts';
-import { validateObjectMetaUpdate } from '../../registry/metadata.ts';
+import { validateCommonFields } from '../../registry/metadata.ts';
 import type { Reservation, StrategyContext, SubresourceStrategy } from '../../registry/strategy.ts';
 import type { UserInfo } from '../http/exchange.ts';
 import { PreconditionError, type StoredObject, type Write } from '../storage/storage.ts';
@@ -211,7 +211,7 @@ function finishObject(
   rules.prepareForUpdate(object, old, context);
   keepSystemFields(object, old);
   const errors = [
-    ...validateObjectMetaUpdate(object.metadata, old.metadata),
+    ...validateCommonFields(object.metadata, old.metadata, resource.definition.namespaced),
     ...rules.validateUpdate(object, old, context),
   ];
   if (errors.length > 0) {
