@@ -5,6 +5,7 @@ import type { Service } from '../objects/service.ts';
 import { builtInResources } from '../registry/catalog.ts';
 import { ServiceAllocators } from '../registry/service/allocators.ts';
 import { createServiceStrategy } from '../registry/service/strategy.ts';
+import { reviewKinds } from './reviews/reviews.ts';
 import { serveResource } from './rest/served-resource.ts';
 import type { ServerCore } from './rest/server-core.ts';
 import { builtinSchema } from './schema/builtin.ts';
@@ -30,6 +31,10 @@ export function registerBuiltIns(core: ServerCore, ranges: ServiceRanges): void 
   });
   const resources = builtInResources({ service: createServiceStrategy(allocators), addresses: allocators });
   for (const definition of resources) {
+    const table = () => tableConverter(definition.group, definition.kind);
+    core.resources.add(serveResource(definition, builtinSchema(definition.schema), table));
+  }
+  for (const { definition } of reviewKinds.values()) {
     const table = () => tableConverter(definition.group, definition.kind);
     core.resources.add(serveResource(definition, builtinSchema(definition.schema), table));
   }

@@ -80,12 +80,18 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   };
   const ranges: ServiceRanges = { cidrs: options.serviceCidrs, nodePorts: options.nodePorts };
   registerBuiltIns(core, ranges);
-  const authorizer: Authorizer = options.authorizationMode === 'RBAC' ? new RbacAuthorizer(storage) : alwaysAllow;
-  const serving: Serving = createServing(core, authorizer);
+  const rbac = options.authorizationMode === 'RBAC' ? new RbacAuthorizer(storage) : undefined;
+  const authorizer: Authorizer = rbac ?? alwaysAllow;
+  const tokens = [staticTokens(options.tokens)];
+  const serving: Serving = createServing(core, authorizer, {
+    authorizer,
+    tokens,
+    rulesOf: (user, namespace) => rbac?.rulesOf(user, namespace),
+  });
   const http = createHttpServer({
     tls: options.tls,
     authenticator: createAuthenticator({
-      tokens: [staticTokens(options.tokens)],
+      tokens,
       anonymous: options.authorizationMode === 'RBAC',
     }),
     handler: serving.handler,

@@ -7,7 +7,8 @@ import type { ApiRequest, Handler, UpgradeHandler } from './http/exchange.ts';
 import { createRouter } from './http/router.ts';
 import { restHandler } from './rest/dispatch.ts';
 import type { ServerCore } from './rest/server-core.ts';
-import { servedForDiscovery, subresourceHandlers } from './subresources.ts';
+import type { ReviewSources } from './reviews/reviews.ts';
+import { servedForDiscovery, specialHandlers } from './subresources.ts';
 
 /** Everything behind authentication. */
 export interface Serving {
@@ -18,10 +19,10 @@ export interface Serving {
 }
 
 /** Wires paths to handlers; every request is authorized first. */
-export function createServing(core: ServerCore, authorizer: Authorizer): Serving {
+export function createServing(core: ServerCore, authorizer: Authorizer, reviews: ReviewSources): Serving {
   let isReady = false;
   const served = servedForDiscovery(core);
-  const rest = restHandler(core, subresourceHandlers());
+  const rest = restHandler(core, specialHandlers(reviews));
   const discovery = discoveryHandler(served, () => '');
   const api: Handler = async (request, reply) => {
     const { info } = request;

@@ -15,11 +15,15 @@ import { checkRequestTimeout } from './list-options.ts';
 import type { ServedResource } from './served-resource.ts';
 import type { ServerCore } from './server-core.ts';
 
-/** What serves a subresource that is no part of the object (`services/proxy`, `pods/binding`, `deployments/scale`). */
-export type SubresourceHandlers = ReadonlyMap<string, ResourceHandler>;
+/**
+ * What serves requests that are no reads or writes of stored objects: `services/proxy`, `pods/binding`,
+ * `deployments/scale`, and whole resources such as access reviews. Keyed `<group>/<plural>/<subresource>`, the
+ * subresource "" for the resource itself.
+ */
+export type SpecialHandlers = ReadonlyMap<string, ResourceHandler>;
 
-/** Serves every request below a known group version. `subresources` are keyed `<group>/<plural>/<subresource>`. */
-export function restHandler(core: ServerCore, subresources: SubresourceHandlers): Handler {
+/** Serves every request below a known group version. */
+export function restHandler(core: ServerCore, specials: SpecialHandlers): Handler {
   return async (request, reply) => {
     const { info } = request;
     const resource = core.resources.find(info.group, info.version, info.resource);
@@ -27,22 +31,16 @@ export function restHandler(core: ServerCore, subresources: SubresourceHandlers)
     checkRequestTimeout(request.query);
     const { deprecationWarning } = resource.definition;
     if (deprecationWarning !== undefined) reply.warn(deprecationWarning);
-    const handler = handlerOf(resource, request.method, info, subresources);
+    const special = specials.get(`${info.group}/${resource.definition.plural}/${info.subresource}`);
+    const handler = special ?? handlerOf(resource, request.method, info);
     await handler(core, resource, request, reply);
   };
 }
 
 /** @throws {StatusError} 404 for an unknown subresource, 405 for a verb that the resource lacks. */
-function handlerOf(
-  resource: ServedResource,
-  method: string,
-  info: RequestInfo,
-  subresources: SubresourceHandlers,
-): ResourceHandler {
+function handlerOf(resource: ServedResource, method: string, info: RequestInfo): ResourceHandler {
   const { definition } = resource;
   if (info.subresource !== '') {
-    const special = subresources.get(`${definition.group}/${definition.plural}/${info.subresource}`);
-    if (special !== undefined) return special;
     if (info.rest.length > 0 || !hasPart(resource, info.subresource)) throw resourceNotFound();
     return choose(partHandlers(info.subresource), method);
   }

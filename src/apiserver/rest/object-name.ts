@@ -13,12 +13,17 @@ export function generateName(base: string, random: () => number): string {
 }
 
 /**
- * The namespace of the body must be the one of the path; an empty one is filled in
+ * The namespace of the body must be the one of the path; an empty one is filled in, one of a cluster-scoped kind is
+ * dropped
  * (`rest.EnsureObjectNamespaceMatchesRequestNamespace`). @throws {StatusError} 400
  */
 export function matchNamespace(object: KubeObject, namespace: string): void {
   const own = object.metadata.namespace ?? '';
   if (own === namespace) return;
+  if (namespace === '') {
+    delete object.metadata.namespace;
+    return;
+  }
   if (own !== '') {
     throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
   }

@@ -184,7 +184,9 @@ function checkResourceVersion(resource: ServedResource, object: KubeObject, live
   const version = metadata.resourceVersion ?? '';
   if (version === '' || version === '0') {
     if (!resource.definition.strategy.allowUnconditionalUpdate) {
-      throw invalidObject({ ...resource.groupKind, name: metadata.name ?? '' }, [
+      // Kubernetes names the plural here, where a Kind belongs.
+      const { group, plural } = resource.definition;
+      throw invalidObject({ group, kind: plural, name: metadata.name ?? '' }, [
         invalid('metadata.resourceVersion', 0, 'must be specified for an update'),
       ]);
     }
