@@ -3,6 +3,7 @@ import { isRecord } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import { StatusError } from '../objects/status.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import { isAborted } from './abort.ts';
 import { LoopBackoff } from './backoff.ts';
 import type { Clock, Random } from './clock.ts';
 import { errorFromStatus, errorWord, isExpired, retryAfterOf } from './errors.ts';
@@ -95,7 +96,6 @@ export class Reflector<T extends KubeObject> {
         if (this.#revision === undefined) await this.#fill(signal);
         else await this.#watch(this.#revision, signal);
       } catch (error) {
-        // Another thread of control, the aborting one, changes it: TypeScript's narrowing is wrong here.
         if (isAborted(signal)) return;
         await this.#recover(error, signal);
       }
@@ -283,10 +283,6 @@ class SilentWatchList extends Error {
 function isWatchListRefusal(error: unknown): boolean {
   if (error instanceof SilentWatchList) return true;
   return error instanceof StatusError && (error.code === 400 || error.code === 422 || error.code === 405);
-}
-
-function isAborted(signal: AbortSignal): boolean {
-  return signal.aborted;
 }
 
 function revisionOf(object: unknown): string | undefined {

@@ -1,6 +1,8 @@
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
+import { whenAborted } from '../../client/abort.ts';
 import { isConflict, retryAfterOf } from '../../client/errors.ts';
+import { LeaseLost } from '../../client/leases.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import { StatusError } from '../../objects/status.ts';
 import type { BackoffLimits } from './backoff.ts';
@@ -119,16 +121,19 @@ export class Controller implements Runnable {
       this.#queue.onReady = pump;
       this.#log.debug({ workers }, 'controller started');
       pump();
-      await aborted(signal);
+      await whenAborted(signal);
       this.#queue.close();
-      await this.#drain(running);
+      await this.#drain(running, signal.reason instanceof LeaseLost);
       this.#log.debug('controller stopped');
     }
     this.#queue.close();
   }
 
-  /** Lets running keys finish; after a while their signal aborts, and at last they are left behind. */
-  async #drain(running: PQueue): Promise<void> {
+  /**
+   * Lets running keys finish; after a while, or at once where another may lead already, their signal aborts, and at
+   * last they are left behind.
+   */
+  async #drain(running: PQueue, atOnce: boolean): Promise<void> {
     const { context, drainTimeout = 20_000 } = this.#options;
     const idle = running.onIdle().then(() => true);
     const patience = new AbortController();
@@ -137,7 +142,7 @@ export class Controller implements Runnable {
       return false;
     };
     try {
-      if (await Promise.race([idle, late(drainTimeout)])) return;
+      if (!atOnce && (await Promise.race([idle, late(drainTimeout)]))) return;
       this.#giveUp.abort();
       if (await Promise.race([idle, late(abortGrace)])) return;
       this.#log.error({ running: this.#queue.running }, 'stopped before every key was finished');
@@ -190,9 +195,4 @@ export class Controller implements Runnable {
     const level = isConflict(error) ? 'debug' : 'warn';
     this.#log[level]({ key, err: error, retries, retryIn: delay }, 'reconcile failed, will retry');
   }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }

@@ -1,0 +1,176 @@
+import type { Logger } from 'pino';
+import type { KubeObject, ObjectReference } from '../objects/meta.ts';
+import { formatTime } from '../objects/time.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { isAborted } from './abort.ts';
+import type { Clock, Random } from './clock.ts';
+import { isNotFound, retryAfterOf } from './errors.ts';
+import { type Correlation, EventCorrelator } from './event-correlator.ts';
+import type { EventRecorder } from './events.ts';
+import { ResourceClient } from './resource-client.ts';
+import { ConnectionError, type Transport } from './transport.ts';
+
+/** Core/v1 Event, as kube-controller-manager writes it. */
+interface Event extends KubeObject {
+  involvedObject: ObjectReference;
+  reason: string;
+  message: string;
+  source: { component: string };
+  firstTimestamp: string;
+  lastTimestamp: string;
+  count: number;
+  type: string;
+  reportingComponent: string;
+}
+
+const events = {
+  group: '',
+  version: 'v1',
+  plural: 'events',
+  kind: 'Event',
+  namespaced: true,
+  isObject: (object: KubeObject): object is Event => 'involvedObject' in object,
+};
+
+export interface EventSenderOptions {
+  readonly transport: Transport;
+  /** Who speaks: `source.component`, e.g. `servicenet`. */
+  readonly component: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly metrics?: Metrics;
+}
+
+type Sendable = Exclude<Correlation, { action: 'drop' }>;
+
+interface Waiting {
+  readonly event: Event;
+  readonly correlation: Sendable;
+}
+
+/** More would mean that the server does not keep up; Events are the first thing to leave out. */
+const longestQueue = 1000;
+/** Tries of one Event, and milliseconds between them, half at random (client-go: 12 tries, 10 s). */
+const tries = 12;
+const pause = 10_000;
+
+/** Sends Events one after another, in the order in which they happened. */
+export class EventSender implements EventRecorder {
+  readonly #options: EventSenderOptions;
+  readonly #client: ResourceClient<Event>;
+  readonly #correlator: EventCorrelator;
+  readonly #waiting: Waiting[] = [];
+  #sending = false;
+  readonly #stop = new AbortController();
+  #idle: Promise<void> = Promise.resolve();
+  #sequence = 0;
+
+  constructor(options: EventSenderOptions) {
+    this.#options = options;
+    this.#client = new ResourceClient(options.transport, events);
+    this.#correlator = new EventCorrelator(options.clock);
+  }
+
+  event(regarding: KubeObject, type: 'Normal' | 'Warning', reason: string, message: string): void {
+    const { clock, metrics, log } = this.#options;
+    const { apiVersion = '', kind = '' } = regarding;
+    const { namespace = '', name = '', uid = '', resourceVersion = '' } = regarding.metadata;
+    const object = [apiVersion, kind, namespace, name, uid].join('\0');
+    const timestamp = formatTime(clock.now());
+    const correlation = this.#correlator.correlate({
+      kind: [object, type, reason].join('\0'),
+      object,
+      message,
+      timestamp,
+    });
+    if (correlation.action === 'drop' || this.#waiting.length >= longestQueue || this.#stop.signal.aborted) {
+      metrics?.events.inc({ result: 'limited' });
+      log.debug({ key: `${namespace}/${name}`, reason, eventMessage: message }, 'left out an event');
+      return;
+    }
+    const { record } = correlation;
+    const event: Event = {
+      metadata: { name: this.#eventName(name), namespace: namespace === '' ? 'default' : namespace },
+      involvedObject: { kind, namespace, name, uid, apiVersion, resourceVersion },
+      reason,
+      message: correlation.message,
+      source: { component: this.#options.component },
+      firstTimestamp: record.firstTimestamp,
+      lastTimestamp: timestamp,
+      count: record.count,
+      type,
+      reportingComponent: this.#options.component,
+    };
+    this.#waiting.push({ event, correlation });
+    if (!this.#sending) {
+      this.#sending = true;
+      this.#idle = this.#sendAll();
+    }
+  }
+
+  /** Sends what waits, for at most so many milliseconds, and takes no more. */
+  async close(patience = 2000): Promise<void> {
+    const enough = new AbortController();
+    const late = this.#options.clock.sleep(patience, enough.signal);
+    await Promise.race([this.#idle, late]);
+    this.#stop.abort();
+    enough.abort();
+    await this.#idle;
+  }
+
+  /** Distinct within this process and, by the time in it, between processes (client-go: name and nanoseconds). */
+  #eventName(name: string): string {
+    this.#sequence = (this.#sequence + 1) % 1_000_000;
+    const nanoseconds = BigInt(Math.floor(this.#options.clock.now())) * 1_000_000n + BigInt(this.#sequence);
+    return `${name}.${nanoseconds.toString(16)}`;
+  }
+
+  async #sendAll(): Promise<void> {
+    const { log, metrics } = this.#options;
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      if (isAborted(this.#stop.signal)) break;
+      try {
+        await this.#deliver(next);
+        metrics?.events.inc({ result: next.correlation.action === 'repeat' ? 'aggregated' : 'sent' });
+      } catch (error) {
+        metrics?.events.inc({ result: 'failed' });
+        log.warn({ err: error, reason: next.event.reason }, 'could not write an event');
+      }
+    }
+    this.#sending = false;
+  }
+
+  /** Retries what never reached the server; what the server refused stays refused. */
+  async #deliver(waiting: Waiting): Promise<void> {
+    const { clock, random } = this.#options;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await this.#send(waiting);
+        return;
+      } catch (error) {
+        const busy = retryAfterOf(error);
+        const lost = error instanceof ConnectionError || busy !== undefined;
+        if (!lost || attempt === tries || isAborted(this.#stop.signal)) throw error;
+        await clock.sleep(busy ?? pause * (0.5 + 0.5 * random()), this.#stop.signal);
+      }
+    }
+  }
+
+  async #send({ event, correlation: { action, record } }: Waiting): Promise<void> {
+    const options = { signal: this.#stop.signal };
+    if (action === 'repeat' && record.name !== undefined) {
+      const { count, lastTimestamp, message } = event;
+      const namespace = event.metadata.namespace ?? '';
+      try {
+        await this.#client.mergePatch(namespace, record.name, { count, lastTimestamp, message }, options);
+        return;
+      } catch (error) {
+        // Events live for an hour: then the series goes on in a new one.
+        if (!isNotFound(error)) throw error;
+      }
+    }
+    const created = await this.#client.create(event, options);
+    record.name = created.metadata.name;
+  }
+}

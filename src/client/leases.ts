@@ -1,0 +1,264 @@
+import type { Logger } from 'pino';
+import { jsonEqual } from '../objects/json.ts';
+import type { Lease } from '../objects/lease.ts';
+import { formatMicroTime } from '../objects/time.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { isAborted } from './abort.ts';
+import type { Clock, Random } from './clock.ts';
+import { isAlreadyExists, isConflict, isNotFound } from './errors.ts';
+import type { ResourceClient } from './resource-client.ts';
+
+export interface LeaderElectionOptions {
+  readonly client: ResourceClient<Lease>;
+  readonly namespace: string;
+  /** The Lease's name. */
+  readonly name: string;
+  /** Unique to this process, over restarts too: `<host name>_<uuid>`. */
+  readonly identity: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly metrics?: Metrics;
+  /** Milliseconds that others wait for a silent leader; default 15,000 (`--leader-elect-lease-duration`). */
+  readonly leaseDuration?: number;
+  /** Milliseconds that the leader goes on without a renewal; default 10,000 (`--leader-elect-renew-deadline`). */
+  readonly renewDeadline?: number;
+  /** Milliseconds between tries; default 2,000 (`--leader-elect-retry-period`). */
+  readonly retryPeriod?: number;
+}
+
+/** What others see in the Lease. */
+type LeaseSpec = Lease['spec'];
+
+/** The spread of the retry period (client-go's JitterFactor). */
+const jitter = 1.2;
+
+/** Why {@link LeaderElector.run} ended: told to stop, or another may lead by now. */
+export type ElectionEnd = 'stopped' | 'lost';
+
+/** The reason with which the signal of the work aborts when it must end at once: another may lead already. */
+export class LeaseLost extends Error {
+  override readonly name = 'LeaseLost';
+}
+
+/**
+ * Leader election by a Lease, after client-go's `tools/leaderelection`. Only times observed here count: a foreign
+ * lease is over when it has not changed for its duration by our own monotonic clock, however wrong the clocks of
+ * others are, and whatever times it carries.
+ *
+ * It cannot rule out two leaders for a moment (a process that hangs longer than the lease lasts): writes must carry a
+ * resourceVersion all the same.
+ */
+export class LeaderElector {
+  readonly #options: LeaderElectionOptions;
+  readonly #leaseDuration: number;
+  readonly #renewDeadline: number;
+  readonly #retryPeriod: number;
+  /** The Lease as last seen, and when it last looked different. */
+  #lease: Lease | undefined;
+  #observedAt = 0;
+  /** Monotonic time at which the last successful renewal was sent. */
+  #renewedAt = Number.NEGATIVE_INFINITY;
+  #reportedHolder: string | undefined;
+
+  /** @throws {RangeError} for durations that cannot work together. */
+  constructor(options: LeaderElectionOptions) {
+    const { leaseDuration = 15_000, renewDeadline = 10_000, retryPeriod = 2000 } = options;
+    if (!(retryPeriod > 0) || renewDeadline <= retryPeriod * jitter || leaseDuration <= renewDeadline) {
+      throw new RangeError(
+        'leader election needs: lease duration > renew deadline > retry period times 1.2, and all above 0',
+      );
+    }
+    this.#options = options;
+    this.#leaseDuration = leaseDuration;
+    this.#renewDeadline = renewDeadline;
+    this.#retryPeriod = retryPeriod;
+  }
+
+  /** True while nobody else can have taken the lease. Ask again right before what only a leader may do. */
+  get isLeader(): boolean {
+    return this.#options.clock.monotonic() - this.#renewedAt < this.#renewDeadline;
+  }
+
+  /** The present holder's identity as last seen; "" for none. */
+  get holder(): string {
+    return this.#lease?.spec.holderIdentity ?? '';
+  }
+
+  /**
+   * Waits for the lease, then calls `lead` with a signal that aborts when the lease is lost or `signal` aborts, and
+   * renews while it runs. When `lead` has ended after a stop, the lease is released so that another need not wait.
+   * Resolves after `lead` has ended; rejects only with what `lead` throws.
+   */
+  async run(signal: AbortSignal, lead: (signal: AbortSignal) => Promise<void>): Promise<ElectionEnd> {
+    const { clock, random, log, metrics, identity, name } = this.#options;
+    while (!(await this.#tryAcquireOrRenew(signal))) {
+      if (isAborted(signal)) return 'stopped';
+      await clock.sleep(this.#retryPeriod * (1 + jitter * random()), signal);
+      if (isAborted(signal)) return 'stopped';
+    }
+    log.info({ lease: name, identity }, 'leading');
+    metrics?.leader.set({ name }, 1);
+    const work = new AbortController();
+    const ended = new AbortController();
+    // The loop of renewals and the work end each other: whichever is first.
+    const working = lead(work.signal).finally(() => ended.abort());
+    const renewing = this.#renewUntilLost(AbortSignal.any([signal, ended.signal]));
+    try {
+      const lost = await Promise.race([renewing, working.then(() => false)]);
+      if (lost) log.error({ lease: name, identity }, 'lost the lease, stopping work');
+      work.abort(lost ? new LeaseLost() : undefined);
+      metrics?.leader.set({ name }, 0);
+      // While the work winds down, nobody else may begin: renew until it has ended.
+      const winding = lost ? undefined : this.#renewUntilLost(ended.signal);
+      await working;
+      await winding;
+      if (lost) return 'lost';
+      await this.#release();
+      return 'stopped';
+    } finally {
+      work.abort();
+      ended.abort();
+      metrics?.leader.set({ name }, 0);
+    }
+  }
+
+  /** Resolves true when the lease could not be renewed in time, false when the signal aborted. */
+  async #renewUntilLost(signal: AbortSignal): Promise<boolean> {
+    const { clock } = this.#options;
+    while (!signal.aborted) {
+      const deadline = this.#renewedAt + this.#renewDeadline;
+      await clock.sleep(Math.max(0, Math.min(this.#retryPeriod, deadline - clock.monotonic())), signal);
+      if (isAborted(signal)) break;
+      if (clock.monotonic() >= deadline) return true;
+      // A renewal that hangs must not outlive the deadline.
+      const attempt = new AbortController();
+      const limit = clock.after(deadline - clock.monotonic(), () => attempt.abort());
+      await this.#tryAcquireOrRenew(AbortSignal.any([signal, attempt.signal]));
+      limit.cancel();
+      if (this.holder !== this.#options.identity && this.#lease !== undefined) return true;
+    }
+    return false;
+  }
+
+  /** One try. True when the lease is ours and was renewed just now. */
+  async #tryAcquireOrRenew(signal: AbortSignal): Promise<boolean> {
+    const { client, clock, identity, namespace, name, log } = this.#options;
+    const started = clock.monotonic();
+    try {
+      // While it is ours, one request does: nobody else writes it.
+      const known = this.#lease;
+      if (
+        known !== undefined &&
+        this.holder === identity &&
+        started - this.#renewedAt < this.#leaseDuration
+      ) {
+        try {
+          this.#renewed(await this.#write(known, signal), started);
+          return true;
+        } catch (error) {
+          if (!isConflict(error) && !isNotFound(error)) throw error;
+        }
+      }
+      const present = await this.#read(signal);
+      if (present === undefined) {
+        const spec = this.#spec(undefined);
+        const created = await client.create({ metadata: { namespace, name }, spec }, this.#call(signal));
+        this.#renewed(created, started);
+        return true;
+      }
+      this.#observe(present);
+      if (this.#heldByAnother(present.spec)) return false;
+      this.#renewed(await this.#write(present, signal), started);
+      return true;
+    } catch (error) {
+      if (signal.aborted) return false;
+      const someoneElse = isConflict(error) || isAlreadyExists(error);
+      log[someoneElse ? 'debug' : 'warn']({ lease: name, err: error }, 'could not take or renew the lease');
+      return false;
+    }
+  }
+
+  async #read(signal: AbortSignal): Promise<Lease | undefined> {
+    const { client, namespace, name } = this.#options;
+    try {
+      return await client.get(namespace, name, this.#call(signal));
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+
+  #write(lease: Lease, signal?: AbortSignal): Promise<Lease> {
+    return this.#options.client.replace({ ...lease, spec: this.#spec(lease.spec) }, this.#call(signal));
+  }
+
+  /** Half of the deadline: a hanging connection leaves time for a second try (as kube-controller-manager's client). */
+  #call(signal?: AbortSignal): { timeout: number; signal?: AbortSignal } {
+    return { timeout: this.#renewDeadline / 2, ...(signal === undefined ? {} : { signal }) };
+  }
+
+  #spec(old: LeaseSpec | undefined): LeaseSpec {
+    const { clock, identity } = this.#options;
+    const now = formatMicroTime(clock.now());
+    const ours = old?.holderIdentity === identity;
+    const transitions = typeof old?.leaseTransitions === 'number' ? old.leaseTransitions : 0;
+    return {
+      ...old,
+      holderIdentity: identity,
+      leaseDurationSeconds: Math.max(1, Math.ceil(this.#leaseDuration / 1000)),
+      acquireTime: ours && old.acquireTime !== undefined ? old.acquireTime : now,
+      renewTime: now,
+      leaseTransitions: old === undefined || ours ? transitions : transitions + 1,
+    };
+  }
+
+  #heldByAnother({ holderIdentity = '', leaseDurationSeconds }: LeaseSpec): boolean {
+    if (holderIdentity === '' || holderIdentity === this.#options.identity) return false;
+    const seconds =
+      typeof leaseDurationSeconds === 'number' && leaseDurationSeconds > 0 ? leaseDurationSeconds : 0;
+    const lasts = Math.min(seconds * 1000, longestForeignLease);
+    return this.#options.clock.monotonic() < this.#observedAt + lasts;
+  }
+
+  #renewed(lease: Lease, sentAt: number): void {
+    this.#observe(lease);
+    this.#renewedAt = sentAt;
+  }
+
+  #observe(lease: Lease): void {
+    const { clock, log, name } = this.#options;
+    if (this.#lease === undefined || !jsonEqual(this.#lease.spec, lease.spec)) {
+      this.#observedAt = clock.monotonic();
+    }
+    this.#lease = lease;
+    if (this.holder === this.#reportedHolder) return;
+    this.#reportedHolder = this.holder;
+    log.info({ lease: name, holder: this.holder }, 'the leader changed');
+  }
+
+  /** Gives the lease back; when that fails, others wait until it is over. */
+  async #release(): Promise<void> {
+    const { client, clock, identity, log, name } = this.#options;
+    const lease = this.#lease;
+    this.#renewedAt = Number.NEGATIVE_INFINITY;
+    if (lease === undefined || lease.spec.holderIdentity !== identity) return;
+    const now = formatMicroTime(clock.now());
+    const spec = {
+      ...lease.spec,
+      holderIdentity: '',
+      leaseDurationSeconds: 1,
+      renewTime: now,
+      acquireTime: now,
+    };
+    try {
+      await client.replace({ ...lease, spec }, this.#call());
+      log.info({ lease: name }, 'released the lease');
+    } catch (error) {
+      log.warn({ lease: name, err: error }, 'could not release the lease');
+    }
+  }
+}
+
+/** Milliseconds: a lease that says more is waited for no longer than an hour. */
+const longestForeignLease = 3_600_000;
