@@ -1,0 +1,95 @@
+import type { ResourceType } from '../../client/resources.ts';
+import type { Transport } from '../../client/transport.ts';
+import { isRecord, isStringList } from '../../objects/json.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+
+/** A resource as discovery describes it, in the version that the server prefers. */
+export interface ServedResource extends ResourceType {
+  readonly verbs: readonly string[];
+}
+
+/** What a server serves. */
+export interface Discovery {
+  readonly resources: readonly ServedResource[];
+  /** Group versions that could not be read, each with its reason. Their resources are missing above. */
+  readonly failures: readonly string[];
+}
+
+/**
+ * Reads what a server serves: every resource once, subresources left out.
+ *
+ * @throws what {@link Transport.request} throws, when not even the list of groups can be read.
+ */
+export async function discover(transport: Transport, signal: AbortSignal): Promise<Discovery> {
+  const [core, groups] = await Promise.all([
+    transport.request('GET', '/api', { signal }),
+    transport.request('GET', '/apis', { signal }),
+  ]);
+  const versions = [
+    ...coreVersions(core.json()).map((version) => ({ group: '', version, path: `/api/${version}` })),
+    ...groupVersions(groups.json()).map(({ group, version }) => ({
+      group,
+      version,
+      path: `/apis/${group}/${version}`,
+    })),
+  ];
+  const failures: string[] = [];
+  const lists = await Promise.all(
+    versions.map(async ({ group, version, path }) => {
+      try {
+        const list = (await transport.request('GET', path, { signal })).json();
+        return readResources(list, group, version);
+      } catch (error) {
+        const why = error instanceof Error ? error.message : String(error);
+        failures.push(`${group === '' ? version : `${group}/${version}`}: ${why}`);
+        return [];
+      }
+    }),
+  );
+  // Versions come in the server's order of preference: the first that has a resource counts.
+  const resources = new Map<string, ServedResource>();
+  for (const resource of lists.flat()) {
+    const name = `${resource.plural}.${resource.group}`;
+    if (!resources.has(name)) resources.set(name, resource);
+  }
+  return { resources: [...resources.values()], failures: failures.sort() };
+}
+
+function coreVersions(value: unknown): string[] {
+  return isRecord(value) && isStringList(value['versions']) ? value['versions'] : [];
+}
+
+function groupVersions(value: unknown): { group: string; version: string }[] {
+  const groups: unknown[] = isRecord(value) && Array.isArray(value['groups']) ? value['groups'] : [];
+  return groups.flatMap((entry) => {
+    if (!isRecord(entry) || typeof entry['name'] !== 'string' || !Array.isArray(entry['versions'])) return [];
+    const group = entry['name'];
+    const preferred: unknown = isRecord(entry['preferredVersion'])
+      ? entry['preferredVersion']['version']
+      : '';
+    const versions: unknown[] = entry['versions'];
+    return versions
+      .flatMap((each) => (isRecord(each) && typeof each['version'] === 'string' ? [each['version']] : []))
+      .sort((a, b) => Number(b === preferred) - Number(a === preferred))
+      .map((version) => ({ group, version }));
+  });
+}
+
+function readResources(value: unknown, group: string, version: string): ServedResource[] {
+  const rows: unknown[] = isRecord(value) && Array.isArray(value['resources']) ? value['resources'] : [];
+  return rows.flatMap((row) => {
+    if (!isRecord(row) || typeof row['name'] !== 'string' || typeof row['kind'] !== 'string') return [];
+    if (row['name'].includes('/')) return [];
+    return [
+      {
+        group,
+        version,
+        plural: row['name'],
+        kind: row['kind'],
+        namespaced: row['namespaced'] === true,
+        verbs: isStringList(row['verbs']) ? row['verbs'] : [],
+        isObject: (_object: KubeObject): _object is KubeObject => true,
+      },
+    ];
+  });
+}

@@ -1,0 +1,144 @@
+/** Who owns whom, over all objects of a server (pkg/controller/garbagecollector, `graph_builder.go`). Pure. */
+import { isRecord, isStringList } from '../../objects/json.ts';
+import type { KubeObject, OwnerReference } from '../../objects/meta.ts';
+
+/** The finalizer of an owner that goes after its dependents. */
+export const foregroundFinalizer = 'foregroundDeletion';
+/** The finalizer of an owner that leaves its dependents behind. */
+export const orphanFinalizer = 'orphan';
+
+/** One object. */
+export interface GraphNode {
+  readonly uid: string;
+  /** `plural.group` */
+  readonly resource: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly owners: readonly OwnerReference[];
+  readonly deleting: boolean;
+  /** It waits for its dependents to go. */
+  readonly foreground: boolean;
+  /** It waits until its dependents forgot it. */
+  readonly orphaning: boolean;
+}
+
+/** All objects by uid, and the dependents of each. */
+export class OwnerGraph {
+  readonly #nodes = new Map<string, GraphNode>();
+  /** Owner uid → dependent uids; also for owners that are not in the graph. */
+  readonly #dependents = new Map<string, Set<string>>();
+
+  get size(): number {
+    return this.#nodes.size;
+  }
+
+  get(uid: string): GraphNode | undefined {
+    return this.#nodes.get(uid);
+  }
+
+  values(): IterableIterator<GraphNode> {
+    return this.#nodes.values();
+  }
+
+  dependentsOf(uid: string): GraphNode[] {
+    return [...(this.#dependents.get(uid) ?? [])].flatMap((each) => this.#nodes.get(each) ?? []);
+  }
+
+  hasDependents(uid: string): boolean {
+    return this.#dependents.has(uid);
+  }
+
+  /** Adds an object or its new version. Answers the uids whose fate may have changed. */
+  upsert(object: KubeObject, resource: string): string[] {
+    const node = toNode(object, resource);
+    if (node === undefined) return [];
+    const old = this.#nodes.get(node.uid);
+    this.#nodes.set(node.uid, node);
+    const before = new Set(old?.owners.map(({ uid }) => uid));
+    const now = new Set(node.owners.map(({ uid }) => uid));
+    for (const uid of before) if (!now.has(uid)) this.#unlink(uid, node.uid);
+    for (const uid of now) if (!before.has(uid)) this.#link(uid, node.uid);
+
+    const concerned: string[] = [];
+    if (this.#mayHaveToGo(node)) concerned.push(node.uid);
+    if (old === undefined) return concerned;
+    // An owner that waits for its dependents waits no longer for one that forgot it or no longer blocks it.
+    for (const { uid, blockOwnerDeletion } of old.owners) {
+      const still = node.owners.find((owner) => owner.uid === uid);
+      const freed = still === undefined || (blockOwnerDeletion === true && still.blockOwnerDeletion !== true);
+      if (freed && this.#nodes.get(uid)?.foreground === true) concerned.push(uid);
+    }
+    return concerned;
+  }
+
+  /** Removes an object. Answers the uids whose fate may have changed. */
+  remove(uid: string): string[] {
+    const node = this.#nodes.get(uid);
+    if (node === undefined) return [];
+    this.#nodes.delete(uid);
+    const concerned = [...(this.#dependents.get(uid) ?? [])];
+    for (const owner of node.owners) {
+      this.#unlink(owner.uid, uid);
+      if (this.#nodes.get(owner.uid)?.foreground === true) concerned.push(owner.uid);
+    }
+    return concerned;
+  }
+
+  /** The uids to look at once the graph is whole. */
+  suspects(): string[] {
+    return [...this.#nodes.values()].filter((node) => this.#mayHaveToGo(node)).map(({ uid }) => uid);
+  }
+
+  /** True when a node waits for the collector, or has an owner that is not there or is waiting. */
+  #mayHaveToGo(node: GraphNode): boolean {
+    if (node.deleting) return node.foreground || node.orphaning;
+    return node.owners.some(({ uid }) => {
+      const owner = this.#nodes.get(uid);
+      return owner === undefined || owner.foreground;
+    });
+  }
+
+  #link(owner: string, dependent: string): void {
+    const dependents = this.#dependents.get(owner);
+    if (dependents === undefined) this.#dependents.set(owner, new Set([dependent]));
+    else dependents.add(dependent);
+  }
+
+  #unlink(owner: string, dependent: string): void {
+    const dependents = this.#dependents.get(owner);
+    dependents?.delete(dependent);
+    if (dependents?.size === 0) this.#dependents.delete(owner);
+  }
+}
+
+/** The node of an object; undefined for one without uid. */
+export function toNode({ metadata }: KubeObject, resource: string): GraphNode | undefined {
+  const { uid, namespace = '', name = '', deletionTimestamp } = metadata;
+  if (uid === undefined || uid === '') return undefined;
+  const finalizers = isStringList(metadata.finalizers) ? metadata.finalizers : [];
+  const deleting = deletionTimestamp !== undefined;
+  return {
+    uid,
+    resource,
+    namespace,
+    name,
+    owners: ownersOf(metadata.ownerReferences),
+    deleting,
+    foreground: deleting && finalizers.includes(foregroundFinalizer),
+    orphaning: deleting && finalizers.includes(orphanFinalizer),
+  };
+}
+
+const noOwners: readonly OwnerReference[] = [];
+
+/** The owners that an object names, in well-formed shape. */
+function ownersOf(value: unknown): readonly OwnerReference[] {
+  if (!Array.isArray(value) || value.length === 0) return noOwners;
+  return value.flatMap((owner: unknown) => {
+    if (!isRecord(owner)) return [];
+    const { apiVersion, kind, name, uid, blockOwnerDeletion } = owner;
+    if (typeof apiVersion !== 'string' || typeof kind !== 'string') return [];
+    if (typeof name !== 'string' || typeof uid !== 'string') return [];
+    return [{ apiVersion, kind, name, uid, ...(blockOwnerDeletion === true ? { blockOwnerDeletion } : {}) }];
+  });
+}

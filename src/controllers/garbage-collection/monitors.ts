@@ -1,0 +1,249 @@
+import type { CacheHandler } from '../../client/cache.ts';
+import { Reflector, type ReflectorSink } from '../../client/reflector.ts';
+import { endpoints, endpointSlices, namespaces, resourceName, services } from '../../client/resources.ts';
+import type { Transport } from '../../client/transport.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import { discover, type ServedResource } from '../api-resources/discovery.ts';
+import type { ControllerContext } from '../runtime/context.ts';
+import { podInformer } from '../service-pods/pod-cache.ts';
+import { nodeInformer } from '../service-pods/node-cache.ts';
+
+/** Hears of every object of a server. */
+export interface ObjectListener {
+  upsert(object: KubeObject, resource: string): void;
+  remove(object: KubeObject): void;
+  /** A resource is no longer served: its objects are gone. */
+  dropped(resource: string): void;
+}
+
+/** Resources whose objects own nothing, are owned by nobody and come in great numbers. */
+const ignored = new Set(['events', 'events.events.k8s.io', 'leases.coordination.k8s.io']);
+const customResources = 'customresourcedefinitions.apiextensions.k8s.io';
+/** Milliseconds from a change of custom resources to the next look at what is served. */
+const discoveryDelay = 500;
+
+/**
+ * Follows all objects that can be deleted, of built-in and custom resources. Resources that other controllers follow
+ * already come from their caches; for each of the others there is one watch.
+ */
+export class Monitors {
+  readonly #context: ControllerContext;
+  readonly #transport: Transport;
+  readonly #listener: ObjectListener;
+  readonly #shared: ReadonlyMap<string, (handler: CacheHandler<KubeObject>) => SharedSource>;
+  readonly #running = new Map<string, AbortController>();
+  readonly #ended = new Set<Promise<void>>();
+  readonly #ready = Promise.withResolvers<boolean>();
+  #served: ReadonlyMap<string, ServedResource> = new Map();
+  #stale = Promise.withResolvers<undefined>();
+
+  constructor(context: ControllerContext, transport: Transport, listener: ObjectListener) {
+    this.#context = context;
+    this.#transport = transport;
+    this.#listener = listener;
+    const { informers } = context;
+    const sources = [
+      podInformer(context),
+      nodeInformer(context),
+      informers.informer(services),
+      informers.informer(endpoints),
+      informers.informer(endpointSlices),
+      informers.informer(namespaces),
+    ] as const;
+    this.#shared = new Map(
+      sources.map((source) => [
+        resourceName(source.resource),
+        (handler: CacheHandler<KubeObject>) => ({
+          remove: source.addHandler(handler),
+          synced: (signal: AbortSignal) => source.synced(signal),
+        }),
+      ]),
+    );
+  }
+
+  /** The resource of a kind in a group, in whatever version; undefined when it is not served. */
+  resourceOf(group: string, kind: string): ServedResource | undefined {
+    for (const resource of this.#served.values()) {
+      if (resource.group === group && resource.kind === kind) return resource;
+    }
+    return undefined;
+  }
+
+  /** A resource by its `plural.group`. */
+  resourceNamed(name: string): ServedResource | undefined {
+    return this.#served.get(name);
+  }
+
+  /** Resolves true when all objects that were there at the start are known. */
+  synced(signal: AbortSignal): Promise<boolean> {
+    const aborted = new Promise<boolean>((resolve) => {
+      if (signal.aborted) resolve(false);
+      else signal.addEventListener('abort', () => resolve(false), { once: true });
+    });
+    return Promise.race([this.#ready.promise, aborted]);
+  }
+
+  /** Looks again at what is served: a kind was asked for that is not known. */
+  refresh(): void {
+    this.#stale.resolve(undefined);
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, log } = this.#context;
+    let failures = 0;
+    signal.addEventListener('abort', () => this.refresh(), { once: true });
+    while (!signal.aborted) {
+      try {
+        const { resources, failures: unread } = await discover(this.#transport, signal);
+        for (const why of unread) log.warn({ why }, 'a group of resources is not collected');
+        await this.#follow(resources, unread.length === 0, signal);
+        failures = 0;
+      } catch (error) {
+        if (isAborted(signal)) break;
+        failures++;
+        log.warn({ err: error }, 'discovery failed, will retry');
+        await clock.sleep(Math.min(500 * 2 ** failures, 30_000), signal);
+        continue;
+      }
+      await this.#stale.promise;
+      this.#stale = Promise.withResolvers();
+      await clock.sleep(discoveryDelay, signal);
+    }
+    for (const monitor of this.#running.values()) monitor.abort();
+    await Promise.all(this.#ended);
+  }
+
+  async #follow(
+    resources: readonly ServedResource[],
+    isComplete: boolean,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const wanted = new Map<string, ServedResource>();
+    for (const resource of resources) {
+      const name = resourceName(resource);
+      const { verbs } = resource;
+      if (ignored.has(name) || !verbs.includes('delete')) continue;
+      if (verbs.includes('list') && verbs.includes('watch')) wanted.set(name, resource);
+    }
+    this.#served = new Map(resources.map((resource) => [resourceName(resource), resource]));
+    if (isComplete) {
+      for (const [name, monitor] of this.#running) {
+        if (wanted.has(name)) continue;
+        monitor.abort();
+        this.#running.delete(name);
+        this.#listener.dropped(name);
+      }
+    }
+    const started: Promise<unknown>[] = [];
+    for (const [name, resource] of wanted) {
+      if (!this.#running.has(name)) started.push(this.#start(name, resource, signal));
+    }
+    await Promise.all(started);
+    if (!signal.aborted) this.#ready.resolve(true);
+  }
+
+  /** Starts to follow a resource; resolves when its objects are known, or when it is no longer followed. */
+  async #start(name: string, resource: ServedResource, signal: AbortSignal): Promise<void> {
+    const monitor = new AbortController();
+    const either = AbortSignal.any([signal, monitor.signal]);
+    this.#running.set(name, monitor);
+    const handler: CacheHandler<KubeObject> = {
+      added: (object) => this.#upsert(object, name),
+      updated: (object, old) => {
+        if (old.metadata.uid !== object.metadata.uid) this.#listener.remove(old);
+        this.#upsert(object, name);
+      },
+      deleted: (object) => this.#listener.remove(object),
+    };
+    const shared = this.#shared.get(name)?.(handler);
+    if (shared !== undefined) {
+      either.addEventListener('abort', () => shared.remove(), { once: true });
+      await shared.synced(either);
+      return;
+    }
+    const sink = new GraphSink(handler);
+    const { clock, random, log, metrics } = this.#context;
+    const reflector = new Reflector({
+      transport: this.#transport,
+      resource,
+      sink,
+      clock,
+      random,
+      log,
+      metrics,
+    });
+    const ended = reflector.run(either).finally(() => {
+      sink.ended();
+      this.#ended.delete(ended);
+    });
+    this.#ended.add(ended);
+    await sink.filled;
+  }
+
+  #upsert(object: KubeObject, resource: string): void {
+    if (resource === customResources) this.refresh();
+    this.#listener.upsert(object, resource);
+  }
+}
+
+function isAborted(signal: AbortSignal): boolean {
+  return signal.aborted;
+}
+
+interface SharedSource {
+  remove(): void;
+  synced(signal: AbortSignal): Promise<boolean>;
+}
+
+/** Brings a reflector's objects to a handler, and remembers only which there are. */
+class GraphSink implements ReflectorSink<KubeObject> {
+  readonly #handler: CacheHandler<KubeObject>;
+  readonly #filled = Promise.withResolvers<undefined>();
+  readonly #known = new Map<string, KubeObject>();
+  #unseen: Set<string> | undefined;
+
+  constructor(handler: CacheHandler<KubeObject>) {
+    this.#handler = handler;
+  }
+
+  /** Resolves when the first list is whole. */
+  get filled(): Promise<undefined> {
+    return this.#filled.promise;
+  }
+
+  ended(): void {
+    this.#filled.resolve(undefined);
+  }
+
+  listing(): void {
+    this.#unseen = new Set(this.#known.keys());
+  }
+
+  upsert(object: KubeObject): void {
+    const uid = object.metadata.uid ?? '';
+    this.#unseen?.delete(uid);
+    const { namespace = '', name = '' } = object.metadata;
+    const identity = { metadata: { uid, namespace, name } };
+    this.#known.set(uid, identity);
+    this.#handler.added?.(object, false);
+  }
+
+  remove(object: KubeObject): void {
+    this.#known.delete(object.metadata.uid ?? '');
+    this.#handler.deleted?.(object);
+  }
+
+  listed(): Promise<void> {
+    for (const uid of this.#unseen ?? []) {
+      const gone = this.#known.get(uid);
+      if (gone !== undefined) this.remove(gone);
+    }
+    this.#unseen = undefined;
+    this.#filled.resolve(undefined);
+    return Promise.resolve();
+  }
+
+  alive(): void {
+    // The metrics of the reflector say enough.
+  }
+}

@@ -1,0 +1,65 @@
+/** What the garbage collector does with one object (pkg/controller/garbagecollector, `garbagecollector.go`). Pure. */
+import type { OwnerReference } from '../../objects/meta.ts';
+import type { GraphNode } from './graph.ts';
+
+/** What is known of an owner: there; not there; or waiting for its dependents to go. */
+export type OwnerState = 'present' | 'absent' | 'waiting';
+
+/** What to do with an object. */
+export type Verdict =
+  | { do: 'nothing' }
+  /** Take these owners out of its list: it lives on for the others. */
+  | { do: 'forget owners'; uids: readonly string[] }
+  /** No owner is left that it could live for. */
+  | { do: 'delete'; policy: 'Background' | 'Foreground' | 'Orphan' }
+  /** The same, but its own dependents wait already: they must not block it. */
+  | { do: 'unblock and delete' }
+  /** It waits for its dependents: look at these. */
+  | { do: 'visit dependents'; uids: readonly string[] }
+  | { do: 'finish foreground' }
+  /** Let all dependents forget it, then let it go. */
+  | { do: 'orphan dependents'; uids: readonly string[] };
+
+/** What a verdict is made from. */
+export interface Case {
+  /** The object as the server has it now. */
+  node: GraphNode;
+  dependents: readonly GraphNode[];
+  /** The state of each owner by uid; asked for only where it matters. */
+  owners: ReadonlyMap<string, OwnerState>;
+}
+
+/** True when the verdict depends on the states of the owners. */
+export function needsOwners({ deleting, owners }: GraphNode): boolean {
+  return !deleting && owners.length > 0;
+}
+
+/** Judges one object. */
+export function judge({ node, dependents, owners }: Case): Verdict {
+  if (node.orphaning) return { do: 'orphan dependents', uids: dependents.map(({ uid }) => uid) };
+  if (node.foreground) {
+    const blocking = dependents.filter((dependent) => blocks(dependent.owners, node.uid));
+    if (blocking.length === 0) return { do: 'finish foreground' };
+    return {
+      do: 'visit dependents',
+      uids: blocking.filter(({ foreground }) => !foreground).map(({ uid }) => uid),
+    };
+  }
+  if (!needsOwners(node)) return { do: 'nothing' };
+
+  const going = node.owners.filter(({ uid }) => owners.get(uid) !== 'present');
+  if (going.length === 0) return { do: 'nothing' };
+  if (going.length < node.owners.length) {
+    return { do: 'forget owners', uids: going.map(({ uid }) => uid) };
+  }
+  const awaited = going.some(({ uid }) => owners.get(uid) === 'waiting');
+  if (!awaited || dependents.length === 0) return { do: 'delete', policy: 'Background' };
+  // Owner and dependent may wait for each other in a circle.
+  return dependents.some(({ foreground }) => foreground)
+    ? { do: 'unblock and delete' }
+    : { do: 'delete', policy: 'Foreground' };
+}
+
+function blocks(owners: readonly OwnerReference[], uid: string): boolean {
+  return owners.some((owner) => owner.uid === uid && owner.blockOwnerDeletion === true);
+}

@@ -1,0 +1,102 @@
+import { isNotFound } from '../../client/errors.ts';
+import { ipAddresses, serviceCIDRs } from '../../client/resources.ts';
+import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import type { IPAddress, ServiceCIDR } from '../../objects/networking.ts';
+import { formatTime } from '../../objects/time.ts';
+import type { ControllerContext, ControllerDefinition, Runnable } from '../runtime/context.ts';
+import { Controller, type ReconcileResult } from '../runtime/controller.ts';
+import { type CidrStep, planCidr, serviceCidrFinalizer } from './plan.ts';
+
+const managedByLabel = 'ipaddress.kubernetes.io/managed-by';
+const ipAllocator = 'ipallocator.k8s.io';
+
+/** Guards ServiceCIDRs with a finalizer while addresses need them (kube-controller-manager's `service-cidr-controller`). */
+export const serviceCidrController: ControllerDefinition = {
+  name: 'service-cidr-controller',
+  start,
+};
+
+function start(context: ControllerContext): readonly Runnable[] {
+  const cidrs = context.informers.informer(serviceCIDRs);
+  const addresses = context.informers.informer(ipAddresses);
+  const client = context.clients.for(serviceCIDRs);
+
+  const carryOut = async (cidr: ServiceCIDR, step: CidrStep, signal: AbortSignal): Promise<void> => {
+    const { name = '', resourceVersion = '', finalizers = [] } = cidr.metadata;
+    switch (step.do) {
+      case 'add finalizer':
+        await client.mergePatch(
+          '',
+          name,
+          { metadata: { resourceVersion, finalizers: [...finalizers, serviceCidrFinalizer] } },
+          { signal },
+        );
+        break;
+      case 'remove finalizer': {
+        const left = finalizers.filter((each) => each !== serviceCidrFinalizer);
+        await client.mergePatch('', name, { metadata: { resourceVersion, finalizers: left } }, { signal });
+        break;
+      }
+      case 'set condition': {
+        const others = (cidr.status.conditions ?? []).filter(({ type }) => type !== step.condition.type);
+        await client.replaceStatus(
+          { ...cidr, status: { ...cidr.status, conditions: [...others, step.condition] } },
+          { signal },
+        );
+        break;
+      }
+      case 'nothing':
+      case 'wait':
+        return;
+    }
+    context.log.info({ key: name, step: step.do }, 'service CIDR written');
+  };
+
+  const reconcile = async (key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> => {
+    const cidr = cidrs.cache.get(key);
+    if (cidr === undefined) return undefined;
+    const now = context.clock.now();
+    const step = planCidr({
+      cidr,
+      cidrs: cidrs.cache.values(),
+      addresses: managed(addresses.cache.values()),
+      now,
+      time: formatTime(now),
+    });
+    try {
+      await carryOut(cidr, step, signal);
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+    return step.do === 'wait' ? { requeueAfter: step.milliseconds } : undefined;
+  };
+
+  const controller = new Controller({
+    name: 'service_cidr',
+    context,
+    reconcile,
+    waitFor: [cidrs, addresses],
+  });
+  /** What one range or address decides, it decides for ranges that are being deleted only. */
+  const wakeDeleted = (): void => {
+    for (const cidr of cidrs.cache.values()) {
+      if (cidr.metadata.deletionTimestamp !== undefined) controller.enqueue(keyOf(cidr));
+    }
+  };
+  cidrs.addHandler({
+    added: (cidr) => {
+      controller.enqueue(keyOf(cidr));
+      wakeDeleted();
+    },
+    updated: (cidr) => {
+      controller.enqueue(keyOf(cidr));
+    },
+    deleted: wakeDeleted,
+  });
+  addresses.addHandler({ added: wakeDeleted, deleted: wakeDeleted });
+  return [controller];
+}
+
+function* managed(all: Iterable<IPAddress>): Generator<IPAddress> {
+  for (const address of all) if (address.metadata.labels?.[managedByLabel] === ipAllocator) yield address;
+}
