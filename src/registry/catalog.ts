@@ -5,10 +5,13 @@ import { endpointSliceStrategy } from './endpointslice/strategy.ts';
 import { eventFieldAliases, sharedWithCoreEvents } from './event/event.ts';
 import { coreEventStrategy, newEventStrategy } from './event/strategy.ts';
 import { genericStrategy, specChanges } from './generic.ts';
+import { ingressStrategy } from './ingress/strategy.ts';
+import { ingressClassStrategy } from './ingressclass/strategy.ts';
 import { type AddressBook, ipAddressStrategy } from './ipaddress/strategy.ts';
 import { leaseStrategy } from './lease/strategy.ts';
 import { nameIsDNSSubdomain, nameIsPathSegment } from './names.ts';
 import { namespaceStrategy } from './namespace/strategy.ts';
+import { networkPolicyStrategy } from './networkpolicy/strategy.ts';
 import { nodeStrategy } from './node/strategy.ts';
 import { podStrategy } from './pod/strategy.ts';
 import { secretStrategy } from './secret/strategy.ts';
@@ -241,7 +244,7 @@ function groupRows({ addresses }: CatalogOptions): Row[] {
       plural: 'ingressclasses',
       clusterScoped: true,
       hash: 'l/iqIbDgFyQ=',
-      strategy: clusterWide,
+      strategy: ingressClassStrategy,
     },
     {
       group: networking,
@@ -249,7 +252,7 @@ function groupRows({ addresses }: CatalogOptions): Row[] {
       plural: 'ingresses',
       shortNames: ['ing'],
       hash: '39NQlfNR+bo=',
-      strategy: withStatus,
+      strategy: ingressStrategy,
     },
     {
       group: networking,
@@ -266,7 +269,7 @@ function groupRows({ addresses }: CatalogOptions): Row[] {
       plural: 'networkpolicies',
       shortNames: ['netpol'],
       hash: 'YpfwF18m1G8=',
-      strategy: namespaced,
+      strategy: networkPolicyStrategy,
     },
     {
       group: networking,

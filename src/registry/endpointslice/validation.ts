@@ -52,7 +52,9 @@ function validateEndpoint(
   addressType: string,
   exempt: readonly string[],
 ): FieldError[] {
-  const { addresses = [], nodeName, hostname, deprecatedTopology, hints } = endpoint;
+  const { nodeName, hostname, deprecatedTopology, hints } = endpoint;
+  // Decoded from nothing, the list is null: it has no omitempty.
+  const addresses = endpoint.addresses ?? [];
   const addressPath = `${path}.addresses`;
   const errors: FieldError[] = [];
   if (addresses.length === 0) errors.push(required(addressPath, 'must contain at least 1 address'));

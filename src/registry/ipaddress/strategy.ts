@@ -46,9 +46,9 @@ function onCommit(commit: () => void): Reservation {
   return { creates: [], deletes: [], commit, rollback: () => undefined };
 }
 
-function validateParent(parent: ParentReference | undefined): FieldError[] {
+function validateParent(parent: ParentReference | null | undefined): FieldError[] {
   const path = 'spec.parentRef';
-  if (parent === undefined) return [required(path)];
+  if (!parent) return [required(path)];
   const { group = '', resource = '', name = '', namespace = '' } = parent;
   const segment = (value: string, member: string) =>
     nameIsPathSegment(value, false).map((message) => invalid(`${path}.${member}`, value, message));
@@ -63,8 +63,8 @@ function validateParent(parent: ParentReference | undefined): FieldError[] {
 }
 
 /** As Go prints the internal type. */
-function shown(parent: ParentReference | undefined): Record<string, string> | undefined {
-  if (parent === undefined) return undefined;
+function shown(parent: ParentReference | null | undefined): Record<string, string> | undefined {
+  if (!parent) return undefined;
   const { group = '', resource = '', namespace = '', name = '' } = parent;
   return { Group: group, Resource: resource, Namespace: namespace, Name: name };
 }

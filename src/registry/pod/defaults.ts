@@ -32,6 +32,8 @@ function setPodSpecDefaults(spec: PodSpec): void {
   if ((spec.restartPolicy ?? '') === '') spec.restartPolicy = 'Always';
   if ((spec.schedulerName ?? '') === '') spec.schedulerName = 'default-scheduler';
   spec.securityContext ??= {};
+  // Decoded from nothing, the list is null: it has no omitempty.
+  spec.containers ??= [];
   spec.terminationGracePeriodSeconds ??= terminationGracePeriod;
   alignServiceAccount(spec);
   for (const volume of spec.volumes ?? []) setVolumeDefaults(volume);

@@ -1,0 +1,104 @@
+import type { KubeObject } from '../../objects/meta.ts';
+import {
+  type FieldError,
+  forbiddenField,
+  invalid,
+  notSupported,
+  required,
+  tooLong,
+} from '../field-errors.ts';
+import { genericStrategy, specChanges } from '../generic.ts';
+import { validateImmutableField } from '../metadata.ts';
+import { isDNS1123Subdomain, nameIsDNSLabel, nameIsDNSSubdomain, nameIsPathSegment } from '../names.ts';
+
+/** Networking.k8s.io/v1 IngressClass. */
+export interface IngressClass extends KubeObject {
+  spec: { controller?: string; parameters?: Parameters };
+}
+
+interface Parameters {
+  apiGroup?: string;
+  kind?: string;
+  name?: string;
+  scope?: string;
+  namespace?: string;
+}
+
+const maxController = 250;
+const controllerPath = /^[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$/;
+const scopes = ['Cluster', 'Namespace'];
+
+/** The rules of IngressClasses (`apis/networking/validation` ValidateIngressClass). */
+export const ingressClassStrategy = genericStrategy<IngressClass>({
+  namespaced: false,
+  nameRule: nameIsDNSSubdomain,
+  generationChanges: specChanges,
+  repeatsCreate: 'after',
+  setDefaults(ingressClass: Partial<Pick<IngressClass, 'spec'>>) {
+    const { parameters } = (ingressClass.spec ??= {});
+    if (parameters !== undefined) parameters.scope ??= 'Cluster';
+  },
+  validateCreate: ({ spec }) => [
+    ...validateController(spec.controller ?? ''),
+    ...(spec.parameters === undefined ? [] : validateParameters(spec.parameters)),
+  ],
+  validateUpdate: ({ spec }, old) =>
+    validateImmutableField(spec.controller ?? '', old.spec.controller ?? '', 'spec.controller'),
+});
+
+/** A domain and a path, such as `example.com/controller` (`IsDomainPrefixedPath`). */
+function validateController(controller: string): FieldError[] {
+  const at = 'spec.controller';
+  if (controller === '') return [required(at)];
+  const errors: FieldError[] = [];
+  if (Buffer.byteLength(controller) > maxController) errors.push(tooLong(at, maxController));
+  const slash = controller.indexOf('/');
+  const domain = controller.slice(0, slash);
+  const path = controller.slice(slash + 1);
+  if (slash < 1 || path === '') {
+    errors.push(invalid(at, controller, 'must be a domain-prefixed path (such as "acme.io/foo")'));
+    return errors;
+  }
+  for (const message of isDNS1123Subdomain(domain)) errors.push(invalid(at, domain, message));
+  if (!controllerPath.test(path)) {
+    const form = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+";
+    errors.push(invalid(at, path, `Invalid path (regex used for validation is '${form}')`));
+  }
+  return errors;
+}
+
+function validateParameters({
+  apiGroup,
+  kind = '',
+  name = '',
+  scope = '',
+  namespace,
+}: Parameters): FieldError[] {
+  const path = 'spec.parameters';
+  const errors: FieldError[] = [];
+  if (apiGroup !== undefined) {
+    for (const message of isDNS1123Subdomain(apiGroup))
+      errors.push(invalid(`${path}.apiGroup`, apiGroup, message));
+  }
+  const segment = (member: string, value: string) => {
+    if (value === '') errors.push(required(`${path}.${member}`));
+    for (const message of nameIsPathSegment(value, false))
+      errors.push(invalid(`${path}.${member}`, value, message));
+  };
+  segment('kind', kind);
+  segment('name', name);
+  if (!scopes.includes(scope)) {
+    errors.push(notSupported(`${path}.scope`, scope, scopes));
+  } else if (scope === 'Cluster') {
+    if (namespace !== undefined) {
+      errors.push(forbiddenField(`${path}.namespace`, "`parameters.scope` is set to 'Cluster'"));
+    }
+  } else if (namespace === undefined) {
+    errors.push(required(`${path}.namespace`, "`parameters.scope` is set to 'Namespace'"));
+  } else {
+    for (const message of nameIsDNSLabel(namespace, false)) {
+      errors.push(invalid(`${path}.namespace`, namespace, message));
+    }
+  }
+  return errors;
+}
