@@ -6,14 +6,7 @@ import type { KubeObject, OwnerReference } from '../../objects/meta.ts';
 import type { ServedResource } from '../api-resources/discovery.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../runtime/context.ts';
 import { Controller, TerminalError } from '../runtime/controller.ts';
-import {
-  foregroundFinalizer,
-  type GraphNode,
-  orphanFinalizer,
-  OwnerGraph,
-  ownersOf,
-  toNode,
-} from './graph.ts';
+import { foregroundFinalizer, type GraphNode, orphanFinalizer, OwnerGraph, toNode } from './graph.ts';
 import { Monitors } from './monitors.ts';
 import { judge, needsOwners, type OwnerState } from './plan.ts';
 
