@@ -92,7 +92,7 @@ export function invalidObject(subject: InvalidSubject, errors: readonly FieldErr
     details: {
       ...(subject.name === '' ? {} : { name: subject.name }),
       ...(subject.group === '' ? {} : { group: subject.group }),
-      kind: subject.kind,
+      ...(subject.kind === '' ? {} : { kind: subject.kind }),
       causes,
     },
   });

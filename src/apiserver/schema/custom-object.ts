@@ -6,7 +6,7 @@
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { builtinSchema } from './builtin.ts';
-import { decodeStruct, withoutRawNumbers } from './decode.ts';
+import { decodeStruct, repeatedFields, withoutRawNumbers } from './decode.ts';
 import type { ParsedJson } from './parse-json.ts';
 import { type Schema, setMember, type StructSchema } from './schema.ts';
 
@@ -22,12 +22,11 @@ export function pruneCustomObject(
   schema: StructSchema,
   parsed: ParsedJson,
 ): { object: KubeObject; strictErrors: readonly string[] } {
-  const duplicates: string[] = [];
   const value = isRecord(parsed.value) ? parsed.value : {};
-  if (parsed.repeated !== undefined) findDuplicates(parsed, value, '', duplicates, 0);
   const { object: metadata, strictErrors } = decodeStruct(objectMeta(), {
     ...parsed,
     value: value['metadata'] ?? {},
+    repeated: undefined,
   });
   const unknown: string[] = [];
   const pruned = prune(schema, withoutRawNumbers(value), '', unknown, 0);
@@ -36,7 +35,7 @@ export function pruneCustomObject(
   return {
     object: { ...object, metadata },
     strictErrors: [
-      ...duplicates,
+      ...repeatedFields(parsed),
       ...strictErrors.map((text) => text.replace('field "', 'field "metadata.')),
       ...unknown.map((path) => `unknown field ${JSON.stringify(path)}`),
     ],
@@ -89,25 +88,4 @@ function objectMeta(): StructSchema {
 
 function join(path: string, key: string): string {
   return path === '' ? key : `${path}.${key}`;
-}
-
-function findDuplicates(
-  parsed: ParsedJson,
-  value: unknown,
-  path: string,
-  found: string[],
-  depth: number,
-): void {
-  if (depth > maxDepth) return;
-  if (Array.isArray(value)) {
-    for (const [i, item] of value.entries()) findDuplicates(parsed, item, `${path}[${i}]`, found, depth + 1);
-  } else if (isRecord(value)) {
-    const seen = new Set<string>();
-    for (const [key, member] of parsed.repeated?.get(value) ?? Object.entries(value)) {
-      const text = `duplicate field ${JSON.stringify(join(path, key))}`;
-      if (seen.has(key) && !found.includes(text)) found.push(text);
-      seen.add(key);
-      findDuplicates(parsed, member, join(path, key), found, depth + 1);
-    }
-  }
 }

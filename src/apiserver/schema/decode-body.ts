@@ -59,15 +59,14 @@ export function decodeBody({ bytes, contentType, expected, fieldValidation }: Bo
     badRequest(
       `${actual.kind} in version ${JSON.stringify(actual.version)} cannot be handled as a ${expected.kind}: ${reason}`,
     );
-  let result: { object: KubeObject; strictErrors: readonly string[] };
-  if (expected.schema.custom !== undefined) {
-    const stated = isRecord(body.parsed.value) ? body.parsed.value['kind'] : undefined;
-    if (stated === undefined || stated === '' || stated === null) {
-      throw unrecognized(`Object 'Kind' is missing in '${bytes.toString('utf8')}'`);
-    }
-    result = translateErrors(refuse, () => pruneCustomObject(expected.schema, body.parsed));
-  } else {
-    result = translateErrors(refuse, () => decodeRegistered(body.parsed, actual, expected));
+  if (expected.schema.custom !== undefined && !statesKind(body.parsed.value)) {
+    throw unrecognized(`Object 'Kind' is missing in '${bytes.toString('utf8')}'`);
+  }
+  let result: DecodedParts;
+  try {
+    result = decodeAs(body.parsed, actual, expected);
+  } catch (error) {
+    throw error instanceof DecodeError ? refuse(error.message) : error;
   }
   const strictErrors = [...body.strictErrors, ...result.strictErrors];
   if (fieldValidation === 'Strict' && strictErrors.length > 0) throw refuse(strictText(strictErrors));
@@ -101,12 +100,24 @@ export function parseBody(bytes: Buffer, contentType: string): ParsedBody {
   };
 }
 
-function translateErrors<T>(refuse: (reason: string) => StatusError, decode: () => T): T {
-  try {
-    return decode();
-  } catch (error) {
-    throw error instanceof DecodeError ? refuse(error.message) : error;
-  }
+function statesKind(value: unknown): boolean {
+  const kind = isRecord(value) ? value['kind'] : undefined;
+  return kind !== undefined && kind !== '' && kind !== null;
+}
+
+interface DecodedParts {
+  readonly object: KubeObject;
+  readonly strictErrors: readonly string[];
+}
+
+/**
+ * Decodes what says to be `actual` where `expected` is wanted. @throws {DecodeError} whose message is the reason
+ * alone, when the kind is unknown or another one, or a value does not fit.
+ */
+export function decodeAs(parsed: ParsedJson, actual: GroupVersionKind, expected: ExpectedKind): DecodedParts {
+  return expected.schema.custom === undefined
+    ? decodeRegistered(parsed, actual, expected)
+    : pruneCustomObject(expected.schema, parsed);
 }
 
 /** The scheme that kube-apiserver names in its errors. */
@@ -116,7 +127,7 @@ function decodeRegistered(
   parsed: ParsedJson,
   actual: GroupVersionKind,
   expected: ExpectedKind,
-): { object: KubeObject; strictErrors: readonly string[] } {
+): DecodedParts {
   const registered = registeredKind(actual.group, actual.version, actual.kind);
   if (registered === undefined) {
     throw new DecodeError(notRegistered(actual, scheme));

@@ -49,6 +49,18 @@ export function decodeValue(schema: StructSchema, value: unknown): Decoded {
   return decodeStruct(schema, { value, repeated: undefined, hasRawNumbers: true });
 }
 
+/**
+ * As {@link decodeValue}, but as apimachinery's `DefaultUnstructuredConverter` turns a map into an object: fields
+ * are taken in struct order, strict errors come sorted, and the error texts are the converter's.
+ *
+ * @throws {DecodeError} for the first value that does not fit.
+ */
+export function decodeMapValue(schema: StructSchema, value: unknown): Decoded {
+  const walk = new Walk({ value, repeated: undefined, hasRawNumbers: true }, true);
+  const decoded = decode(schema, value, walk);
+  return { object: isRecord(decoded) ? decoded : {}, strictErrors: walk.strictErrors.sort() };
+}
+
 /** kube keeps so many strict errors of one body (sigs.k8s.io/json). */
 const maxStrictErrors = 100;
 
@@ -63,9 +75,13 @@ class Walk {
   /** Fields, map keys and list positions: what strict errors show. */
   readonly path: (string | number)[] = [];
 
-  constructor(parsed: ParsedJson) {
+  /** The value is a map that a strategic merge made. */
+  readonly fromMap: boolean;
+
+  constructor(parsed: ParsedJson, fromMap = false) {
     this.#parsed = parsed;
     this.hasRawNumbers = parsed.hasRawNumbers;
+    this.fromMap = fromMap;
   }
 
   /** The members of an object in document order, repeated ones included. */
@@ -84,13 +100,45 @@ class Walk {
     if (!this.strictErrors.includes(error)) this.strictErrors.push(error);
   }
 
-  mismatch(value: unknown, goType: string): DecodeError {
+  /** `goType` when it is not the one of the schema: types with an UnmarshalJSON of their own. */
+  mismatch(value: unknown, schema: Schema, goType = schema.goType): DecodeError {
+    const custom = goType !== schema.goType;
+    if (this.fromMap && !custom) return new DecodeError(converterError(value, schema));
     const where =
-      this.fields.length === 0 ? 'Go value' : `Go struct field ${this.struct}.${this.fields.join('.')}`;
+      this.fields.length === 0 || this.fromMap
+        ? 'Go value'
+        : `Go struct field ${this.struct}.${this.fields.join('.')}`;
     return new DecodeError(
       `json: cannot unmarshal ${goValueName(value, goType)} into ${where} of type ${goType}`,
     );
   }
+}
+
+/** What `DefaultUnstructuredConverter.FromUnstructured` says of a value that does not fit. */
+function converterError(value: unknown, schema: Schema): string {
+  const kind = goKind(value);
+  if (schema.type === 'struct') return `cannot restore struct from: ${kind}`;
+  if (schema.type === 'map') return `cannot restore map from ${kind}`;
+  if (schema.type === 'list' || schema.type === 'bytes') return `cannot restore slice from ${kind}`;
+  const converts =
+    (schema.type === 'string' && kind === 'int64') ||
+    ((schema.type === 'int32' || schema.type === 'int64') && kind === 'float64');
+  if (converts) return `cannot convert ${kind} to ${schema.goType}`;
+  return `unrecognized type: ${plainKinds.get(schema.type) ?? schema.type}`;
+}
+
+const plainKinds = new Map([
+  ['boolean', 'bool'],
+  ['number', 'float64'],
+]);
+
+/** The kind of a Go value in a `map[string]interface{}`. */
+function goKind(value: unknown): string {
+  if (Array.isArray(value)) return 'slice';
+  if (typeof value === 'boolean') return 'bool';
+  if (typeof value === 'number') return Number.isInteger(value) ? 'int64' : 'float64';
+  if (value instanceof RawNumber) return /^-?\d+$/.test(value.literal) ? 'int64' : 'float64';
+  return typeof value === 'string' ? 'string' : 'map';
 }
 
 const integerTypes = new Set(['int32', 'int64', 'float64']);
@@ -127,11 +175,12 @@ function decode(schema: Schema, value: unknown, walk: Walk): unknown {
 
 function decodeMembers(schema: StructSchema, value: unknown, walk: Walk): JsonRecord | undefined {
   if (value === null || value === undefined) return fillAbsent(schema, {});
-  if (!isRecord(value) || value instanceof RawNumber) throw walk.mismatch(value, schema.goType);
+  if (!isRecord(value) || value instanceof RawNumber) throw walk.mismatch(value, schema);
   const object: JsonRecord = {};
   const repeated = walk.repeated(value);
   if (repeated === undefined) {
-    for (const key of Object.keys(value)) decodeMember(schema, object, key, value[key], walk);
+    for (const key of walk.fromMap ? structOrder(schema, value) : Object.keys(value))
+      decodeMember(schema, object, key, value[key], walk);
   } else {
     const seen = new Set<string>();
     for (const [key, member] of repeated) {
@@ -141,6 +190,12 @@ function decodeMembers(schema: StructSchema, value: unknown, walk: Walk): JsonRe
     }
   }
   return fillAbsent(schema, object);
+}
+
+/** Declared members in struct order, then the others. */
+function structOrder(schema: StructSchema, value: JsonRecord): string[] {
+  const declared = schema.fields.filter(({ name }) => Object.hasOwn(value, name)).map(({ name }) => name);
+  return [...declared, ...Object.keys(value).filter((key) => !schema.byName.has(key))];
 }
 
 function decodeMember(
@@ -219,7 +274,7 @@ function alwaysWritten(schema: StructSchema): readonly Field[] {
 
 function decodeMap(schema: MapSchema, value: unknown, walk: Walk): JsonRecord | undefined {
   if (value === null) return undefined;
-  if (!isRecord(value) || value instanceof RawNumber) throw walk.mismatch(value, schema.goType);
+  if (!isRecord(value) || value instanceof RawNumber) throw walk.mismatch(value, schema);
   const object: JsonRecord = {};
   const repeated = walk.repeated(value);
   const seen = new Set<string>();
@@ -237,7 +292,7 @@ function decodeMap(schema: MapSchema, value: unknown, walk: Walk): JsonRecord | 
 
 function decodeList(schema: ListSchema, value: unknown, walk: Walk): unknown[] | undefined {
   if (value === null) return undefined;
-  if (!Array.isArray(value)) throw walk.mismatch(value, schema.goType);
+  if (!Array.isArray(value)) throw walk.mismatch(value, schema);
   const list: unknown[] = [];
   for (let i = 0; i < value.length; i++) {
     walk.path.push(i);
@@ -259,41 +314,46 @@ function decodeUnion(schema: UnionSchema, value: unknown, walk: Walk): unknown {
       return value.map((item) => decodeMembers(schema.object, item, walk));
     }
     return value.map((item) => {
-      if (typeof item !== 'string') throw walk.mismatch(item, 'string');
+      if (typeof item !== 'string') throw walk.mismatch(item, schema, 'string');
       return item;
     });
   }
-  throw walk.mismatch(value, schema.other === 'strings' ? '[]string' : schema.object.goType);
+  throw walk.mismatch(value, schema, schema.other === 'strings' ? '[]string' : schema.object.goType);
 }
 
-const int32 = { min: -(2 ** 31), max: 2 ** 31 - 1 };
-const int64 = { min: -(2n ** 63n), max: 2n ** 63n - 1n };
+interface Width {
+  readonly bits: number;
+  readonly min: bigint;
+  readonly max: bigint;
+}
+const int32: Width = { bits: 32, min: -(2n ** 31n), max: 2n ** 31n - 1n };
+const int64: Width = { bits: 64, min: -(2n ** 63n), max: 2n ** 63n - 1n };
 
 function decodeLeaf(schema: LeafSchema, value: unknown, walk: Walk): unknown {
   switch (schema.type) {
     case 'string':
-      if (typeof value !== 'string') throw walk.mismatch(value, schema.goType);
+      if (typeof value !== 'string') throw walk.mismatch(value, schema);
       return value;
     case 'boolean':
-      if (typeof value !== 'boolean') throw walk.mismatch(value, schema.goType);
+      if (typeof value !== 'boolean') throw walk.mismatch(value, schema);
       return value;
     case 'int32':
-      return decodeInt32(value, schema.goType, walk);
+      return decodeInteger(value, int32, schema, schema.goType, walk);
     case 'int64':
-      return decodeInt64(value, schema.goType, walk);
+      return decodeInteger(value, int64, schema, schema.goType, walk);
     case 'number':
-      return decodeNumber(value, schema.goType, walk);
+      return decodeNumber(value, schema, walk);
     case 'intOrString':
-      return typeof value === 'string' ? value : decodeInt32(value, 'int32', walk);
+      return typeof value === 'string' ? value : decodeInteger(value, int32, schema, 'int32', walk);
     case 'time':
-      if (typeof value !== 'string') throw walk.mismatch(value, 'string');
+      if (typeof value !== 'string') throw walk.mismatch(value, schema, 'string');
       return translated(() => canonicalTime(value));
     case 'microTime':
-      if (typeof value !== 'string') throw walk.mismatch(value, 'string');
+      if (typeof value !== 'string') throw walk.mismatch(value, schema, 'string');
       return translated(() => canonicalMicroTime(value));
     case 'bytes':
-      if (typeof value !== 'string') throw walk.mismatch(value, schema.goType);
-      return translated(() => canonicalBase64(value));
+      if (typeof value !== 'string') throw walk.mismatch(value, schema);
+      return translated(() => canonicalBase64(value), walk.fromMap ? 'error decoding from base64: ' : '');
     case 'quantity':
       return translated(() => formatQuantity(parseQuantity(quantityText(value))));
     case 'any':
@@ -303,11 +363,11 @@ function decodeLeaf(schema: LeafSchema, value: unknown, walk: Walk): unknown {
 }
 
 /** A value's own syntax is wrong: the reason reaches the client as it is. */
-function translated<T>(parse: () => T): T {
+function translated<T>(parse: () => T, prefix = ''): T {
   try {
     return parse();
   } catch (error) {
-    throw error instanceof Error ? new DecodeError(error.message) : error;
+    throw error instanceof Error ? new DecodeError(prefix + error.message) : error;
   }
 }
 
@@ -318,32 +378,29 @@ function quantityText(value: unknown): string {
   return JSON.stringify(value);
 }
 
-function decodeInt32(value: unknown, goType: string, walk: Walk): number {
-  if (typeof value === 'number' && Number.isInteger(value) && value >= int32.min && value <= int32.max)
+function decodeInteger(value: unknown, width: Width, schema: Schema, goType: string, walk: Walk): number {
+  if (typeof value === 'number' && Number.isInteger(value) && value >= -(2 ** 31) && value < 2 ** 31)
     return value;
-  if (value instanceof RawNumber && /^-?0$/.test(value.literal)) return 0;
-  throw walk.mismatch(value, goType);
-}
-
-function decodeInt64(value: unknown, goType: string, walk: Walk): number {
-  if (typeof value === 'number' && Number.isSafeInteger(value)) return value;
-  if (typeof value === 'number' || value instanceof RawNumber) {
-    const literal = literalOf(value);
-    if (/^-?\d{1,20}$/.test(literal)) {
-      const exact = BigInt(literal);
-      if (exact >= int64.min && exact <= int64.max) return Number(exact);
-    }
+  if (typeof value !== 'number' && !(value instanceof RawNumber)) throw walk.mismatch(value, schema, goType);
+  const literal = literalOf(value);
+  if (/^-?\d{1,20}$/.test(literal)) {
+    const exact = BigInt(literal);
+    if (exact >= width.min && exact <= width.max) return Number(exact);
+    // Go converts a map's int64 to a smaller type without looking.
+    if (walk.fromMap) return Number(BigInt.asIntN(width.bits, exact));
+  } else if (walk.fromMap && Number.isSafeInteger(Number(literal))) {
+    return Number(literal);
   }
-  throw walk.mismatch(value, goType);
+  throw walk.mismatch(value, schema, goType);
 }
 
-function decodeNumber(value: unknown, goType: string, walk: Walk): number {
+function decodeNumber(value: unknown, schema: Schema, walk: Walk): number {
   if (typeof value === 'number') return value;
   if (value instanceof RawNumber) {
     const number = Number(value.literal);
     if (Number.isFinite(number)) return number;
   }
-  throw walk.mismatch(value, goType);
+  throw walk.mismatch(value, schema);
 }
 
 /** A copy of a JSON value with plain numbers, or the value itself when it has none of the others. */
@@ -354,4 +411,35 @@ export function withoutRawNumbers(value: unknown): unknown {
   const copy: JsonRecord = {};
   for (const [key, member] of Object.entries(value)) setMember(copy, key, withoutRawNumbers(member));
   return copy;
+}
+
+/** Nesting below which repeated keys are not looked for. */
+const maxDepth = 1_000;
+
+/** `duplicate field "a.b"` for every key that an untyped value repeats, in document order. */
+export function repeatedFields(parsed: ParsedJson): string[] {
+  const found = new Set<string>();
+  if (parsed.repeated !== undefined) collectRepeated(parsed, parsed.value, '', found, 0);
+  return [...found].slice(0, maxStrictErrors);
+}
+
+function collectRepeated(
+  parsed: ParsedJson,
+  value: unknown,
+  path: string,
+  found: Set<string>,
+  depth: number,
+): void {
+  if (depth > maxDepth) return;
+  if (Array.isArray(value)) {
+    for (const [i, item] of value.entries()) collectRepeated(parsed, item, `${path}[${i}]`, found, depth + 1);
+  } else if (isRecord(value)) {
+    const seen = new Set<string>();
+    for (const [key, member] of parsed.repeated?.get(value) ?? Object.entries(value)) {
+      const inner = path === '' ? key : `${path}.${key}`;
+      if (seen.has(key)) found.add(`duplicate field ${JSON.stringify(inner)}`);
+      seen.add(key);
+      collectRepeated(parsed, member, inner, found, depth + 1);
+    }
+  }
 }

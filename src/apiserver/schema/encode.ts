@@ -23,6 +23,11 @@ export function encodeSorted(value: unknown): string {
   return escapeHtml(writeSorted('', value));
 }
 
+/** Any JSON value with its members in the order they have. */
+export function encodePlain(value: unknown): string {
+  return escapeHtml(JSON.stringify(value));
+}
+
 const escapable = /[<>&\u2028\u2029]/;
 
 function escapeHtml(text: string): string {

@@ -2,8 +2,11 @@
 import { JsonSyntaxError, type ParsedJson, RawNumber } from './parse-json.ts';
 import { setMember } from './schema.ts';
 
-/** Go's encoding/json `maxNestingDepth`. */
-const maxDepth = 10_000;
+/**
+ * Go stops at 10,000 levels (`maxNestingDepth`). No object of any kind needs a hundred, and everything behind the
+ * parser may recurse over what it lets through.
+ */
+const maxDepth = 1_000;
 
 interface OpenContainer {
   readonly value: unknown[] | Record<string, unknown>;

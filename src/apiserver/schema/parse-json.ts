@@ -11,6 +11,9 @@ export class RawNumber {
   constructor(literal: string) {
     this.literal = literal;
   }
+  toJSON(): number {
+    return Number(this.literal);
+  }
 }
 
 export interface ParsedJson {
@@ -27,12 +30,12 @@ export class JsonSyntaxError extends Error {
   override readonly name = 'JsonSyntaxError';
 }
 
-/** Nesting up to which the fast path may recurse; Go's limit (10,000) is enforced by the slow parser. */
+/** Nesting that the fast path leaves to the slow parser, which knows the limit. */
 const fastDepth = 200;
 
 /**
  * Parses UTF-8 text; invalid bytes count as U+FFFD. @throws {JsonSyntaxError} with the message of Go's
- * encoding/json, `exceeded max depth` beyond 10,000 levels included.
+ * encoding/json, `exceeded max depth` beyond 1,000 levels included.
  */
 export function parseJson(bytes: Buffer): ParsedJson {
   const text = bytes.toString('utf8');

@@ -64,7 +64,7 @@ function isIgnoredTag(tag: string, format: string | undefined): boolean {
 
 /** JSON values only; keys that are no strings become their text. */
 function plain(value: unknown, depth: number): unknown {
-  if (depth > 10_000) throw new YamlSyntaxError('yaml: exceeded max depth');
+  if (depth > 1_000) throw new YamlSyntaxError('yaml: exceeded max depth');
   if (typeof value === 'bigint') return Number(value);
   if (Array.isArray(value)) return value.map((item) => plain(item, depth + 1));
   const entries =

@@ -1,0 +1,203 @@
+/**
+ * JSON Patch (RFC 6902) with the habits of the library that kube-apiserver uses (evanphx/json-patch v4): paths lose
+ * everything before their first slash, `replace` does not mind a missing member, negative list positions count from
+ * the end, and a `test` for null holds where nothing is.
+ */
+import { isRecord } from '../../objects/json.ts';
+import { badRequest, tooLarge } from '../../objects/status-errors.ts';
+import { RawNumber } from '../schema/parse-json.ts';
+import { setMember } from '../schema/schema.ts';
+import { jsonTypeName } from '../schema/version-kind.ts';
+
+/** Operations in one patch (apiserver `endpoints/handlers/patch.go` maxJSONPatchOperations). */
+const maxOperations = 10_000;
+/** Bytes that `copy` may add up to (JSONPatchMaxCopyBytes). */
+const maxCopiedBytes = 3 * 1024 * 1024;
+
+/** An operation that cannot be carried out. */
+export class PatchOperationError extends Error {
+  override readonly name = 'PatchOperationError';
+}
+
+type Container = unknown[] | Record<string, unknown>;
+
+/**
+ * Applies a patch to a document, which it changes, and returns it.
+ *
+ * @throws {StatusError} 400 when the patch is no list of operations, 413 when it is too long.
+ * @throws {PatchOperationError} when an operation fails.
+ */
+export function applyJsonPatch(document: Record<string, unknown>, patch: unknown): Record<string, unknown> {
+  if (patch === null) return document;
+  if (!Array.isArray(patch)) {
+    throw badRequest(`json: cannot unmarshal ${jsonTypeName(patch)} into Go value of type jsonpatch.Patch`);
+  }
+  for (const operation of patch) {
+    if (!isRecord(operation) || operation instanceof RawNumber) {
+      if (operation === null) continue;
+      const type = jsonTypeName(operation);
+      throw badRequest(`json: cannot unmarshal ${type} into Go value of type jsonpatch.Operation`);
+    }
+  }
+  if (patch.length > maxOperations) {
+    throw tooLarge(`The allowed maximum operations in a JSON patch is ${maxOperations}, got ${patch.length}`);
+  }
+  const run = new JsonPatchRun(document);
+  for (const operation of patch) run.apply(isRecord(operation) ? operation : {});
+  return document;
+}
+
+class JsonPatchRun {
+  readonly #document: Record<string, unknown>;
+  #copiedBytes = 0;
+
+  constructor(document: Record<string, unknown>) {
+    this.#document = document;
+  }
+
+  apply(operation: Record<string, unknown>): void {
+    const path = text(operation, 'path');
+    switch (operation['op']) {
+      case 'add': {
+        this.#add(path, operation['value'] ?? null);
+        return;
+      }
+      case 'remove': {
+        this.#remove(path);
+        return;
+      }
+      case 'replace': {
+        this.#replace(path, operation['value'] ?? null);
+        return;
+      }
+      case 'move': {
+        const from = text(operation, 'from');
+        const value = this.#read(from);
+        this.#remove(from);
+        this.#add(path, value ?? null);
+        return;
+      }
+      case 'copy': {
+        this.#copy(text(operation, 'from'), path);
+        return;
+      }
+      case 'test': {
+        this.#test(path, operation['value'] ?? null);
+        return;
+      }
+      default:
+        throw new PatchOperationError(`Unexpected kind: ${JSON.stringify(operation['op'] ?? 'unknown')}`);
+    }
+  }
+
+  #add(path: string, value: unknown): void {
+    const { container, key } = this.#find(path);
+    if (!Array.isArray(container)) setMember(container, key, value);
+    else if (key === '-') container.push(value);
+    else container.splice(position(key, container.length + 1), 0, value);
+  }
+
+  #remove(path: string): void {
+    const { container, key } = this.#find(path);
+    if (Array.isArray(container)) container.splice(position(key, container.length), 1);
+    else if (!Object.hasOwn(container, key) || !Reflect.deleteProperty(container, key)) {
+      throw new PatchOperationError(`Unable to remove nonexistent key: ${key}`);
+    }
+  }
+
+  #replace(path: string, value: unknown): void {
+    const { container, key } = this.#find(path);
+    if (Array.isArray(container)) container[position(key, container.length)] = value;
+    else setMember(container, key, value);
+  }
+
+  #copy(from: string, path: string): void {
+    const value = this.#read(from) ?? null;
+    const copied = JSON.stringify(value);
+    this.#copiedBytes += Buffer.byteLength(copied);
+    if (this.#copiedBytes > maxCopiedBytes) {
+      throw new PatchOperationError(
+        `Unable to complete the copy, the accumulated size increase of copy is ${this.#copiedBytes}, exceeding the limit ${maxCopiedBytes}`,
+      );
+    }
+    this.#add(path, structuredCopy(value));
+  }
+
+  #test(path: string, expected: unknown): void {
+    const found = this.#read(path) ?? null;
+    if (!sameJson(found, expected)) throw new PatchOperationError(`testing value ${path} failed`);
+  }
+
+  #read(path: string): unknown {
+    const { container, key } = this.#find(path);
+    if (Array.isArray(container)) return container[position(key, container.length)];
+    return Object.hasOwn(container, key) ? container[key] : undefined;
+  }
+
+  /** The container that a path ends in. */
+  #find(path: string): { container: Container; key: string } {
+    const segments = path.split('/').slice(1).map(unescape);
+    const key = segments.pop();
+    if (key === undefined) throw new PatchOperationError(`doc is missing path: ${path}`);
+    let container: Container = this.#document;
+    for (const segment of segments) {
+      const next: unknown = Array.isArray(container)
+        ? container[position(segment, container.length)]
+        : Object.hasOwn(container, segment)
+          ? container[segment]
+          : undefined;
+      if (!Array.isArray(next) && !(isRecord(next) && !(next instanceof RawNumber))) {
+        throw new PatchOperationError(`doc is missing path: ${path}`);
+      }
+      container = next;
+    }
+    return { container, key };
+  }
+}
+
+function text(operation: Record<string, unknown>, member: string): string {
+  const value = operation[member];
+  if (typeof value !== 'string') throw new PatchOperationError(`failed to decode ${member}`);
+  return value;
+}
+
+function unescape(segment: string): string {
+  return segment.includes('~') ? segment.replaceAll('~1', '/').replaceAll('~0', '~') : segment;
+}
+
+/** A position among `length` places; negative ones count from the end. */
+function position(key: string, length: number): number {
+  if (!/^[+-]?\d{1,15}$/.test(key)) {
+    throw new PatchOperationError(`value was not a proper array index: '${key}'`);
+  }
+  const index = Number(key);
+  if (index >= length || index < -length) {
+    throw new PatchOperationError(`Unable to access invalid index: ${index}`);
+  }
+  return index < 0 ? index + length : index;
+}
+
+function structuredCopy(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(structuredCopy);
+  if (!isRecord(value) || value instanceof RawNumber) return value;
+  const copy: Record<string, unknown> = {};
+  for (const [key, member] of Object.entries(value)) setMember(copy, key, structuredCopy(member));
+  return copy;
+}
+
+/** Equality of JSON texts: numbers are compared as they are spelt, the order of members does not count. */
+function sameJson(a: unknown, b: unknown): boolean {
+  if (a instanceof RawNumber || b instanceof RawNumber) {
+    return a instanceof RawNumber && b instanceof RawNumber && a.literal === b.literal;
+  }
+  if (Array.isArray(a)) {
+    return Array.isArray(b) && a.length === b.length && a.every((item, i) => sameJson(item, b[i]));
+  }
+  if (!isRecord(a)) return a === b;
+  if (!isRecord(b)) return false;
+  const keys = Object.keys(a);
+  return (
+    keys.length === Object.keys(b).length &&
+    keys.every((key) => Object.hasOwn(b, key) && sameJson(a[key], b[key]))
+  );
+}

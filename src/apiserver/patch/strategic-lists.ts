@@ -1,0 +1,190 @@
+/**
+ * How a strategic merge patch merges and orders lists (apimachinery `util/strategicpatch/patch.go`, and the design
+ * "preserve order in strategic merge patch").
+ */
+import { isRecord, type JsonRecord } from '../../objects/json.ts';
+import { RawNumber } from '../schema/parse-json.ts';
+import { badPatchType, noMergeKey, StrategicPatchError, wrongMapArgument } from './strategic-error.ts';
+import { goPrint } from './go-print.ts';
+
+/** Merges an element of the patch into the live one with the same key. */
+export type MergeItem = (live: JsonRecord, patch: JsonRecord) => JsonRecord;
+
+/** The key that directives are set by. */
+export const directive = '$patch';
+
+/**
+ * Merges two lists. `mergeKey` undefined: a list of scalars, or an error when it is none.
+ *
+ * @param typeName of the elements, for that error.
+ * @throws {StrategicPatchError}
+ */
+export function mergeList(
+  live: readonly unknown[],
+  patch: readonly unknown[],
+  mergeKey: string | undefined,
+  typeName: string,
+  mergeItem: MergeItem,
+): unknown[] {
+  if (live.length === 0 && patch.length === 0) return [];
+  if (elementKind(live, patch) !== 'map') {
+    const merged = new Set([...live, ...patch].map(scalar));
+    return ordered([...merged], patch, live, undefined);
+  }
+  if (mergeKey === undefined) {
+    throw new StrategicPatchError(`cannot merge lists without merge key for ${typeName}`);
+  }
+  const special = applyDirectives(records(live), records(patch), mergeKey);
+  const merged = [...special.live];
+  for (const item of special.patch) {
+    const value = keyOf(item, mergeKey);
+    const at = merged.findIndex((candidate) => scalar(candidate[mergeKey]) === value);
+    const found = merged[at];
+    if (found === undefined) merged.push(item);
+    else merged[at] = mergeItem(found, item);
+  }
+  return ordered(merged, special.patch, special.live, mergeKey);
+}
+
+/** The scalars of a list without those of another (`$deleteFromPrimitiveList`). */
+export function deleteScalars(live: readonly unknown[], gone: readonly unknown[]): unknown[] {
+  const drop = new Set(gone.map(scalar));
+  return live.filter((item) => !drop.has(scalar(item)));
+}
+
+/** Takes `$patch` elements out of a patch list, and what they delete out of the live one. */
+function applyDirectives(
+  live: JsonRecord[],
+  patch: JsonRecord[],
+  mergeKey: string,
+): { live: JsonRecord[]; patch: JsonRecord[] } {
+  const plain: JsonRecord[] = [];
+  let kept = live;
+  let replace = false;
+  for (const item of patch) {
+    const word = item[directive];
+    if (!Object.hasOwn(item, directive)) {
+      plain.push(item);
+    } else if (word === 'delete') {
+      const value = keyOf(item, mergeKey);
+      kept = kept.filter((candidate) => scalar(candidate[mergeKey]) !== value);
+    } else if (word === 'replace') {
+      replace = true;
+    } else if (word === 'merge') {
+      throw new StrategicPatchError('merging lists cannot yet be specified in the patch');
+    } else {
+      throw badPatchType(word, item);
+    }
+  }
+  return replace ? { live: plain, patch: [] } : { live: kept, patch: plain };
+}
+
+/**
+ * Orders merged elements: those that `patchOrder` names in its order, the others in that of the live list, and both
+ * interleaved by the live list where it knows them.
+ *
+ * @throws {StrategicPatchError} when an element has no merge key.
+ */
+export function ordered(
+  merged: readonly unknown[],
+  patchOrder: readonly unknown[],
+  liveOrder: readonly unknown[],
+  mergeKey: string | undefined,
+): unknown[] {
+  const patchRank = ranks(patchOrder, mergeKey);
+  const liveRank = ranks(liveOrder, mergeKey);
+  const identity = (item: unknown): unknown => identityOf(item, mergeKey);
+  const rankIn = (rank: Map<unknown, number>, item: unknown): number => rank.get(identity(item)) ?? -1;
+  const fromPatch = merged
+    .filter((item) => patchRank.has(identity(item)))
+    .sort((a, b) => rankIn(patchRank, a) - rankIn(patchRank, b));
+  const liveOnly = merged
+    .filter((item) => !patchRank.has(identity(item)))
+    .sort((a, b) => rankIn(liveRank, a) - rankIn(liveRank, b));
+  const result: unknown[] = [];
+  let i = 0;
+  let j = 0;
+  while (i < liveOnly.length || j < fromPatch.length) {
+    const left = rankIn(liveRank, liveOnly[i]);
+    const right = rankIn(liveRank, fromPatch[j]);
+    const liveFirst =
+      j >= fromPatch.length || (i < liveOnly.length && left >= 0 && right >= 0 && left < right);
+    result.push(liveFirst ? liveOnly[i++] : fromPatch[j++]);
+  }
+  return result;
+}
+
+/**
+ * Checks that the elements of a patch list come in the order of its `$setElementOrder` list, and are all in it.
+ *
+ * @throws {StrategicPatchError}
+ */
+export function checkOrder(
+  patch: readonly unknown[],
+  order: readonly unknown[],
+  mergeKey: string | undefined,
+): void {
+  if (patch.length === 0 || order.length === 0) return;
+  let next = 0;
+  let at = 0;
+  while (next < patch.length && at < order.length) {
+    const item = patch[next];
+    if (mergeKey !== undefined && isRecord(item) && Object.hasOwn(item, directive)) {
+      next++;
+      continue;
+    }
+    if (identityOf(item, mergeKey) === identityOf(order[at], mergeKey)) next++;
+    at++;
+  }
+  const rest = patch.slice(next).filter((item) => !(isRecord(item) && item[directive] === 'delete'));
+  if (rest.length > 0) {
+    throw new StrategicPatchError(
+      `The order in patch list:\n${goPrint(patch)}\n doesn't match $setElementOrder list:\n${goPrint(order)}\n`,
+    );
+  }
+}
+
+/** The first place of every element. */
+function ranks(list: readonly unknown[], mergeKey: string | undefined): Map<unknown, number> {
+  const rank = new Map<unknown, number>();
+  for (const [i, item] of list.entries()) {
+    const identity = identityOf(item, mergeKey);
+    if (!rank.has(identity)) rank.set(identity, i);
+  }
+  return rank;
+}
+
+function identityOf(item: unknown, mergeKey: string | undefined): unknown {
+  if (item === undefined || mergeKey === undefined) return scalar(item);
+  if (!isRecord(item)) throw wrongMapArgument(item);
+  return keyOf(item, mergeKey);
+}
+
+function keyOf(item: JsonRecord, mergeKey: string): unknown {
+  if (!Object.hasOwn(item, mergeKey)) throw noMergeKey(item, mergeKey);
+  return scalar(item[mergeKey]);
+}
+
+/** Numbers with a spelling of their own compare by it, everything else by value. */
+function scalar(value: unknown): unknown {
+  return value instanceof RawNumber ? `number ${value.literal}` : value;
+}
+
+function records(list: readonly unknown[]): JsonRecord[] {
+  return list.filter(isRecord);
+}
+
+/** The one kind that all elements of both lists have. */
+function elementKind(live: readonly unknown[], patch: readonly unknown[]): string {
+  let kind: string | undefined;
+  for (const item of [...live, ...patch]) {
+    if (Array.isArray(item))
+      throw new StrategicPatchError('lists of lists are not supported', 'unprocessable');
+    const type = isRecord(item) && !(item instanceof RawNumber) ? 'map' : typeof item;
+    kind ??= type;
+    if (kind !== type) {
+      throw new StrategicPatchError(`list element types are not identical: ${goPrint([live, patch])}`);
+    }
+  }
+  return kind ?? '';
+}

@@ -1,0 +1,162 @@
+/**
+ * Strategic merge patch (apimachinery `util/strategicpatch`): a merge patch that knows from the schema which lists
+ * are merged by a key, and that carries directives (`$patch`, `$retainKeys`, `$deleteFromPrimitiveList/…`,
+ * `$setElementOrder/…`).
+ */
+import { isRecord, type JsonRecord } from '../../objects/json.ts';
+import { RawNumber } from '../schema/parse-json.ts';
+import { type Field, type Schema, setMember } from '../schema/schema.ts';
+import { badFormat, badPatchType, wrongListArgument } from './strategic-error.ts';
+import { checkOrder, deleteScalars, directive, mergeList, ordered } from './strategic-lists.ts';
+
+const retainKeys = '$retainKeys';
+const deleteFromList = '$deleteFromPrimitiveList';
+const setElementOrder = '$setElementOrder';
+
+/**
+ * `live` with the patch merged in; neither is changed.
+ *
+ * @param schema of the object; undefined where no schema says anything.
+ * @throws {StrategicPatchError}
+ */
+export function strategicMerge(schema: Schema | undefined, live: JsonRecord, patch: JsonRecord): JsonRecord {
+  if (Object.hasOwn(patch, directive)) return applyMapDirective(patch);
+  const rest = new Map(Object.entries(patch));
+  const merged = retained(live, rest);
+  mergeOrderedLists(schema, merged, rest);
+  for (const [key, value] of rest) {
+    const isDeletion = key.startsWith(deleteFromList);
+    const name = isDeletion ? nameBehind(key, deleteFromList) : key;
+    const before = Object.hasOwn(merged, name) ? merged[name] : undefined;
+    if (value === null) Reflect.deleteProperty(merged, name);
+    else if (before !== undefined && kindOf(before) === kindOf(value)) {
+      const next = mergeMember(fieldOf(schema, name), memberSchema(schema, name), before, value, isDeletion);
+      setMember(merged, name, next);
+    } else if (!isDeletion) {
+      const next = withoutDirectives(value);
+      if (next === undefined) Reflect.deleteProperty(merged, name);
+      else setMember(merged, name, next);
+    }
+  }
+  return merged;
+}
+
+function applyMapDirective(patch: JsonRecord): JsonRecord {
+  const { [directive]: word, ...plain } = patch;
+  if (word === 'replace') return plain;
+  if (word === 'delete') return {};
+  throw badPatchType(word, patch);
+}
+
+/** A copy of the live members, without those that `$retainKeys` does not name. */
+function retained(live: JsonRecord, patch: Map<string, unknown>): JsonRecord {
+  const list = patch.get(retainKeys);
+  if (list === undefined) return { ...live };
+  patch.delete(retainKeys);
+  if (!Array.isArray(list)) throw badFormat('$retainKeys');
+  const keep = new Set<unknown>(list);
+  for (const [key, value] of patch) {
+    const isDirective = key.startsWith(deleteFromList) || key.startsWith(setElementOrder);
+    if (value !== null && !isDirective && !keep.has(key)) throw badFormat('$retainKeys');
+  }
+  const kept: JsonRecord = {};
+  for (const [key, value] of Object.entries(live)) if (keep.has(key)) setMember(kept, key, value);
+  return kept;
+}
+
+/** Handles each `$setElementOrder/<list>` together with its list, and takes both out of the patch. */
+function mergeOrderedLists(
+  schema: Schema | undefined,
+  merged: JsonRecord,
+  patch: Map<string, unknown>,
+): void {
+  for (const [key, order] of [...patch]) {
+    if (!key.startsWith(setElementOrder)) continue;
+    patch.delete(key);
+    if (!Array.isArray(order)) throw wrongListArgument(order);
+    const name = nameBehind(key, setElementOrder);
+    const live = Object.hasOwn(merged, name) ? merged[name] : undefined;
+    const change = patch.get(name);
+    if (live !== undefined && !Array.isArray(live)) throw wrongListArgument(live);
+    if (change !== undefined && !Array.isArray(change)) throw wrongListArgument(change);
+    const field = fieldOf(schema, name);
+    const mergeKey = field?.patchMergeKey;
+    checkOrder(change ?? [], order, mergeKey);
+    if (live === undefined && change === undefined) continue;
+    const items =
+      live === undefined
+        ? (change ?? []).flatMap((item) => withoutDirectives(item) ?? [])
+        : change === undefined
+          ? live
+          : mergeLists(field, memberSchema(schema, name), live, change);
+    setMember(merged, name, ordered(items, order, live ?? [], mergeKey));
+    patch.delete(name);
+  }
+}
+
+function mergeMember(
+  field: Field | undefined,
+  schema: Schema | undefined,
+  before: unknown,
+  value: unknown,
+  isDeletion: boolean,
+): unknown {
+  if (Array.isArray(before) && Array.isArray(value)) {
+    return isDeletion ? deleteScalars(before, value) : mergeLists(field, schema, before, value);
+  }
+  if (isObject(before) && isObject(value)) {
+    return field?.patchStrategy.includes('replace') === true ? value : strategicMerge(schema, before, value);
+  }
+  return value;
+}
+
+function mergeLists(
+  field: Field | undefined,
+  schema: Schema | undefined,
+  live: readonly unknown[],
+  patch: readonly unknown[],
+): unknown[] {
+  if (field?.patchStrategy.includes('merge') !== true) return [...patch];
+  const items = schema?.type === 'list' ? schema.items : undefined;
+  const typeName = items?.type === 'struct' ? items.name : '';
+  return mergeList(live, patch, field.patchMergeKey, typeName, (a, b) => strategicMerge(items, a, b));
+}
+
+function fieldOf(schema: Schema | undefined, name: string): Field | undefined {
+  return schema?.type === 'struct' ? schema.byName.get(name) : undefined;
+}
+
+function memberSchema(schema: Schema | undefined, name: string): Schema | undefined {
+  return schema?.type === 'map' ? schema.values : fieldOf(schema, name)?.schema;
+}
+
+function nameBehind(key: string, prefix: string): string {
+  if (!key.startsWith(`${prefix}/`)) {
+    throw badFormat(prefix === setElementOrder ? '$setElementOrder list' : 'primitive list');
+  }
+  return key.slice(prefix.length + 1);
+}
+
+function isObject(value: unknown): value is JsonRecord {
+  return isRecord(value) && !(value instanceof RawNumber);
+}
+
+/** Go's dynamic type, as far as the merge looks at it. */
+function kindOf(value: unknown): string {
+  if (Array.isArray(value)) return 'slice';
+  if (value instanceof RawNumber) return 'number';
+  return typeof value;
+}
+
+/** A new value without null members and directives; undefined when it is itself a directive. */
+function withoutDirectives(value: unknown): unknown {
+  if (Array.isArray(value)) return value.flatMap((item) => withoutDirectives(item) ?? []);
+  if (!isObject(value)) return value ?? undefined;
+  if (Object.hasOwn(value, directive)) return undefined;
+  const kept: JsonRecord = {};
+  for (const [key, member] of Object.entries(value)) {
+    const plain = withoutDirectives(member);
+    if (plain !== undefined) setMember(kept, key, plain);
+  }
+  return kept;
+}
