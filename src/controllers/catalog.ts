@@ -1,0 +1,62 @@
+import type { Transport } from '../client/transport.ts';
+import { endpointSliceMirroringController } from './endpoint-slice-mirroring/controller.ts';
+import { endpointSlicesController } from './endpoint-slices/controller.ts';
+import { endpointsController } from './endpoints/controller.ts';
+import { garbageCollector } from './garbage-collection/controller.ts';
+import { namespacesController } from './namespaces/controller.ts';
+import { rootCaPublisher } from './root-ca-publisher/controller.ts';
+import type { ControllerDefinition } from './runtime/context.ts';
+import type { KnownController } from './runtime/selection.ts';
+import { serviceAccountsController } from './service-accounts/controller.ts';
+import { serviceCidrController } from './service-cidr/controller.ts';
+
+/** A controller that `--controllers` can name, and what it is called in the Events that it records. */
+export interface CatalogEntry extends ControllerDefinition, KnownController {
+  /** `source.component` of its Events, as kube-controller-manager's controller has it. */
+  readonly eventSource: string;
+}
+
+/** What some controllers need beyond their context. */
+export interface CatalogOptions {
+  readonly transport: Transport;
+  /** PEM of the API server's authority; without it the root CA is not published. */
+  readonly rootCa?: string;
+  /** The most endpoints per slice, 1 to 1000; default 100 (`--max-endpoints-per-slice`). */
+  readonly maxEndpointsPerSlice?: number;
+  /** The most addresses to mirror per subset, 1 to 1000; default 1000 (`--mirroring-max-endpoints-per-subset`). */
+  readonly mirroringMaxEndpointsPerSubset?: number;
+}
+
+/**
+ * The controllers of kube-controller-manager that service networking needs, by their names there. All are on by
+ * default: this is the set that `servicenet up` runs.
+ */
+export function clusterControllers(options: CatalogOptions): readonly CatalogEntry[] {
+  const { transport, rootCa, maxEndpointsPerSlice, mirroringMaxEndpointsPerSubset } = options;
+  const entry = (definition: ControllerDefinition, eventSource: string): CatalogEntry => ({
+    name: definition.name,
+    start: (context) => definition.start(context),
+    onByDefault: true,
+    eventSource,
+  });
+  return [
+    entry(endpointsController, 'endpoint-controller'),
+    entry(
+      endpointSlicesController(maxEndpointsPerSlice === undefined ? {} : { maxEndpointsPerSlice }),
+      'endpoint-slice-controller',
+    ),
+    entry(
+      endpointSliceMirroringController(
+        mirroringMaxEndpointsPerSubset === undefined
+          ? {}
+          : { maxEndpointsPerSubset: mirroringMaxEndpointsPerSubset },
+      ),
+      'endpoint-slice-mirroring-controller',
+    ),
+    entry(namespacesController({ transport }), 'namespace-controller'),
+    entry(serviceAccountsController, 'serviceaccount-controller'),
+    ...(rootCa === undefined ? [] : [entry(rootCaPublisher({ rootCa }), 'root-ca-cert-publisher')]),
+    entry(serviceCidrController, 'service-cidr-controller'),
+    entry(garbageCollector({ transport }), 'garbage-collector-controller'),
+  ];
+}
