@@ -3,13 +3,18 @@ import type { ServiceSpec } from '../../../../src/objects/service.ts';
 import { dual46, dual64, failure, ServiceWorld, v4, v6, type Cluster } from './world.ts';
 
 const clusters: Record<string, Cluster> = { v4, v6, dual46, dual64 };
-const policies = { S: 'SingleStack', P: 'PreferDualStack', R: 'RequireDualStack' } as const;
+const policies = new Map([
+  ['S', 'SingleStack'],
+  ['P', 'PreferDualStack'],
+  ['R', 'RequireDualStack'],
+]);
 
 function withFamilies(policy: string, families: string, more: ServiceSpec = {}): ServiceSpec {
+  const ipFamilyPolicy = policies.get(policy);
   const ipFamilies = families === '' ? [] : families.split(',').map((digit) => `IPv${digit}`);
   return {
     ports: [{ port: 80 }],
-    ...(policy === '' ? {} : { ipFamilyPolicy: policies[policy as keyof typeof policies] }),
+    ...(ipFamilyPolicy === undefined ? {} : { ipFamilyPolicy }),
     ...(ipFamilies.length === 0 ? {} : { ipFamilies }),
     ...more,
   };
