@@ -29,7 +29,8 @@ export function pruneCustomObject(
     repeated: undefined,
   });
   const unknown: string[] = [];
-  const pruned = prune(schema, withoutRawNumbers(value), '', unknown, 0);
+  const { metadata: _metadata, ...rest } = value;
+  const pruned = prune(schema, withoutRawNumbers(rest), '', unknown, 0);
   const object: JsonRecord = isRecord(pruned) ? pruned : {};
   unknown.sort();
   return {

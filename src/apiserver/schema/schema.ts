@@ -22,6 +22,8 @@ export interface StructSchema {
   readonly atomic: boolean;
   /** What custom resources add; undefined for a Go type. */
   readonly custom: CustomStruct | undefined;
+  /** Custom resources: null is a value. */
+  readonly nullable?: boolean;
 }
 
 /** What a structural schema says of an object beyond its fields. */
@@ -32,7 +34,6 @@ export interface CustomStruct {
   readonly unknownFields: Schema;
   /** Holds a whole object (`x-kubernetes-embedded-resource`, and the root): apiVersion, kind and metadata are implied. */
   readonly embedded: boolean;
-  readonly nullable: boolean;
 }
 
 /** One declared field of a struct. */
@@ -58,6 +59,7 @@ export interface MapSchema {
   readonly goType: string;
   readonly values: Schema;
   readonly atomic: boolean;
+  readonly nullable?: boolean;
 }
 
 export interface ListSchema {
@@ -68,6 +70,7 @@ export interface ListSchema {
   readonly listType: 'atomic' | 'set' | 'map';
   /** The keys of `listType: map`, in declared order. */
   readonly mapKeys: readonly string[];
+  readonly nullable?: boolean;
 }
 
 /** apiextensions' JSONSchemaPropsOrBool and its like: a struct, or a boolean, or a list. */
@@ -76,6 +79,7 @@ export interface UnionSchema {
   readonly goType: string;
   readonly object: StructSchema;
   readonly other: 'boolean' | 'structs' | 'strings';
+  readonly nullable?: boolean;
 }
 
 export type LeafType =
@@ -95,6 +99,7 @@ export type LeafType =
 export interface LeafSchema {
   readonly type: LeafType;
   readonly goType: string;
+  readonly nullable?: boolean;
 }
 
 /** Anything at all, kept as it is. */
