@@ -1,6 +1,72 @@
+import {
+  configMaps,
+  events,
+  leases,
+  namespaces,
+  nodes,
+  otherKinds,
+  roleBindings,
+  secrets,
+  serviceAccounts,
+  webhookConfigurations,
+} from './cluster.ts';
+import { ingressClasses, ingresses, ipAddresses, networkPolicies, serviceCidrs } from './networking.ts';
+import { pods } from './pods.ts';
+import { endpoints, endpointSlices, services } from './services.ts';
 import type { TableConverter } from './table.ts';
+import {
+  controllerRevisions,
+  cronJobs,
+  daemonSets,
+  deployments,
+  jobs,
+  podDisruptionBudgets,
+  podTemplates,
+  replicaSets,
+  replicationControllers,
+  resourceQuotas,
+  scales,
+  statefulSets,
+} from './workloads.ts';
+
+/** By `<group>/<Kind>`. */
+const converters: ReadonlyMap<string, TableConverter> = new Map([
+  ['/ConfigMap', configMaps],
+  ['/Endpoints', endpoints],
+  ['/Event', events],
+  ['/Namespace', namespaces],
+  ['/Node', nodes],
+  ['/Pod', pods],
+  ['/PodTemplate', podTemplates],
+  ['/ReplicationController', replicationControllers],
+  ['/ResourceQuota', resourceQuotas],
+  ['/Secret', secrets],
+  ['/Service', services],
+  ['/ServiceAccount', serviceAccounts],
+  ['admissionregistration.k8s.io/MutatingWebhookConfiguration', webhookConfigurations],
+  ['admissionregistration.k8s.io/ValidatingWebhookConfiguration', webhookConfigurations],
+  ['apps/ControllerRevision', controllerRevisions],
+  ['apps/DaemonSet', daemonSets],
+  ['apps/Deployment', deployments],
+  ['apps/ReplicaSet', replicaSets],
+  ['apps/StatefulSet', statefulSets],
+  ['autoscaling/Scale', scales],
+  ['batch/CronJob', cronJobs],
+  ['batch/Job', jobs],
+  ['coordination.k8s.io/Lease', leases],
+  ['discovery.k8s.io/EndpointSlice', endpointSlices],
+  ['events.k8s.io/Event', events],
+  ['networking.k8s.io/IPAddress', ipAddresses],
+  ['networking.k8s.io/Ingress', ingresses],
+  ['networking.k8s.io/IngressClass', ingressClasses],
+  ['networking.k8s.io/NetworkPolicy', networkPolicies],
+  ['networking.k8s.io/ServiceCIDR', serviceCidrs],
+  ['policy/PodDisruptionBudget', podDisruptionBudgets],
+  ['rbac.authorization.k8s.io/ClusterRoleBinding', roleBindings],
+  ['rbac.authorization.k8s.io/RoleBinding', roleBindings],
+]);
 
 /** The table of a built-in kind; kinds without one of their own show Name and Created At. */
-export function tableConverter(_group: string, _kind: string): TableConverter {
-  throw new Error('not built yet');
+export function tableConverter(group: string, kind: string): TableConverter {
+  return converters.get(`${group}/${kind}`) ?? otherKinds;
 }

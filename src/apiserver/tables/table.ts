@@ -1,5 +1,9 @@
+import { badRequest } from '../../objects/status-errors.ts';
 import type { KubeObject, ListMeta } from '../../objects/meta.ts';
+import { timeSince } from './age.ts';
+import { partialMetadata } from './partial-metadata.ts';
 
+/** meta.k8s.io/v1 TableColumnDefinition. */
 export interface TableColumn {
   readonly name: string;
   readonly type: string;
@@ -8,19 +12,31 @@ export interface TableColumn {
   readonly priority: number;
 }
 
-/** How a kind is shown as a table. `now` is milliseconds since 1970. */
+/** How a kind is shown as a table. */
 export interface TableConverter {
   readonly columns: readonly TableColumn[];
-  cells(object: KubeObject, now: number): unknown[];
+  /** One row, in the order of the columns. `now` is milliseconds since 1970. */
+  readonly cells: (object: KubeObject, now: number) => unknown[];
+  /** Marks of a row, such as that a pod has completed. */
+  readonly conditions?: (object: KubeObject) => readonly TableRowCondition[] | undefined;
+}
+
+export interface TableRowCondition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly message: string;
 }
 
 export type IncludeObject = 'None' | 'Metadata' | 'Object';
 
 export interface TableRow {
   cells: unknown[];
+  conditions?: readonly TableRowCondition[];
   object: unknown;
 }
 
+/** meta.k8s.io/v1 Table. */
 export interface Table {
   kind: 'Table';
   apiVersion: 'meta.k8s.io/v1';
@@ -39,15 +55,85 @@ export interface TableOptions {
   readonly withColumns: boolean;
 }
 
-/** `includeObject` of a query. @throws {StatusError} 400 */
-export function includeObjectOf(_query: URLSearchParams): IncludeObject {
-  throw new Error('not built yet');
+/**
+ * `includeObject` of a query.
+ *
+ * @throws {StatusError} 400
+ */
+export function includeObjectOf(query: URLSearchParams): IncludeObject {
+  const value = query.get('includeObject') ?? '';
+  if (value === '') return 'Metadata';
+  if (value === 'None' || value === 'Metadata' || value === 'Object') return value;
+  throw badRequest(
+    `Unable to convert to Table as requested: includeObject: Invalid value: ${JSON.stringify(value)}: must be 'Metadata', 'Object', 'None', or empty`,
+  );
 }
 
+/** Objects as a table (apiserver `endpoints/handlers/response.go`, asTable). */
 export function toTable(
-  _converter: TableConverter,
-  _objects: readonly KubeObject[],
-  _options: TableOptions,
+  converter: TableConverter,
+  objects: readonly KubeObject[],
+  options: TableOptions,
 ): Table {
-  throw new Error('not built yet');
+  return {
+    kind: 'Table',
+    apiVersion: 'meta.k8s.io/v1',
+    metadata: options.metadata,
+    columnDefinitions: options.withColumns ? converter.columns : null,
+    rows: objects.map((object) => {
+      const conditions = converter.conditions?.(object);
+      return {
+        cells: converter.cells(object, options.now),
+        ...(conditions === undefined ? {} : { conditions }),
+        object: included(object, options.includeObject),
+      };
+    }),
+  };
+}
+
+function included(object: KubeObject, include: IncludeObject): unknown {
+  switch (include) {
+    case 'None':
+      return null;
+    case 'Metadata':
+      return partialMetadata(object);
+    case 'Object':
+      return object;
+  }
+}
+
+/** A column of a built-in kind's table. */
+export function column(
+  name: string,
+  description: string,
+  more: Partial<Pick<TableColumn, 'type' | 'format' | 'priority'>> = {},
+): TableColumn {
+  return {
+    name,
+    type: more.type ?? 'string',
+    format: more.format ?? '',
+    description,
+    priority: more.priority ?? 0,
+  };
+}
+
+/** A column that only `-o wide` shows. */
+export function wideColumn(name: string, description: string): TableColumn {
+  return column(name, description, { priority: 1 });
+}
+
+export const nameColumn = column('Name', 'Name of the object, unique within its namespace.', {
+  format: 'name',
+});
+
+export const ageColumn = column('Age', 'How long ago the object was created.');
+
+/** The age of an object, for {@link ageColumn}. */
+export function ageOf(object: KubeObject, now: number): string {
+  return timeSince(object.metadata.creationTimestamp, now);
+}
+
+/** The name of an object, for {@link nameColumn}. */
+export function nameOf(object: KubeObject): string {
+  return object.metadata.name ?? '';
 }

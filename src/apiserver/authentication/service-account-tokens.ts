@@ -1,0 +1,137 @@
+/**
+ * Tokens of service accounts: signed JWTs, as `serviceaccounts/token` (TokenRequest) issues them
+ * (`pkg/serviceaccount/jwt.go`), with ES256 and a key that lives as long as the server.
+ */
+import { type KeyObject, createPublicKey, randomUUID, sign, verify } from 'node:crypto';
+import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
+import type { UserInfo } from '../http/exchange.ts';
+import type { TokenAuthenticator } from './authenticator.ts';
+
+export interface ServiceAccountTokensOptions {
+  /** EC P-256, private. */
+  readonly key: KeyObject;
+  /** `--service-account-issuer`. */
+  readonly issuer: string;
+  /** Milliseconds since 1970. */
+  now(): number;
+  /** The uid of a service account as it is now, undefined when there is none: a deleted account's tokens are dead. */
+  accountUid(namespace: string, name: string): string | undefined;
+  /** The uid of an object that a token is bound to, undefined when it is gone. */
+  boundUid(kind: BoundObject['kind'], namespace: string, name: string): string | undefined;
+}
+
+/** The object whose deletion ends a token. */
+export interface BoundObject {
+  readonly kind: 'Pod' | 'Secret' | 'Node';
+  readonly name: string;
+  readonly uid: string;
+}
+
+export interface TokenRequest {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  /** Empty: the issuer itself. */
+  readonly audiences: readonly string[];
+  readonly expirationSeconds: number;
+  readonly boundObject?: BoundObject;
+}
+
+export interface IssuedToken {
+  readonly token: string;
+  /** RFC 3339, UTC, whole seconds. */
+  readonly expirationTimestamp: string;
+}
+
+export interface ServiceAccountTokens extends TokenAuthenticator {
+  issue(request: TokenRequest): IssuedToken;
+}
+
+const header = encodePart({ alg: 'ES256', typ: 'JWT' });
+const signatureFormat = 'ieee-p1363';
+
+export function serviceAccountTokens(options: ServiceAccountTokensOptions): ServiceAccountTokens {
+  const publicKey = createPublicKey(options.key);
+  return {
+    issue(request) {
+      const issuedAt = Math.floor(options.now() / 1000);
+      const expires = issuedAt + request.expirationSeconds;
+      const { boundObject: bound } = request;
+      const claims = {
+        aud: request.audiences.length === 0 ? [options.issuer] : request.audiences,
+        exp: expires,
+        iat: issuedAt,
+        iss: options.issuer,
+        jti: randomUUID(),
+        'kubernetes.io': {
+          namespace: request.namespace,
+          ...(bound === undefined
+            ? {}
+            : { [bound.kind.toLowerCase()]: { name: bound.name, uid: bound.uid } }),
+          serviceaccount: { name: request.name, uid: request.uid },
+        },
+        nbf: issuedAt,
+        sub: userName(request.namespace, request.name),
+      };
+      const signed = `${header}.${encodePart(claims)}`;
+      const signature = sign('sha256', Buffer.from(signed), {
+        key: options.key,
+        dsaEncoding: signatureFormat,
+      });
+      return {
+        token: `${signed}.${signature.toString('base64url')}`,
+        expirationTimestamp: new Date(expires * 1000).toISOString().replace(/\.\d+Z$/, 'Z'),
+      };
+    },
+    authenticateToken(token) {
+      const [head, payload, signature, ...more] = token.split('.');
+      if (head !== header || payload === undefined || signature === undefined || more.length > 0)
+        return undefined;
+      const signed = Buffer.from(`${head}.${payload}`);
+      const key = { key: publicKey, dsaEncoding: signatureFormat } as const;
+      if (!verify('sha256', signed, key, Buffer.from(signature, 'base64url'))) return undefined;
+      const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString('utf8'));
+      return isRecord(claims) ? userOf(claims, options) : undefined;
+    },
+  };
+}
+
+/** The user of claims that this server signed; undefined when they no longer hold. */
+function userOf(claims: JsonRecord, options: ServiceAccountTokensOptions): UserInfo | undefined {
+  const seconds = options.now() / 1000;
+  const { exp, nbf, aud, jti } = claims;
+  if (typeof exp !== 'number' || typeof nbf !== 'number' || seconds >= exp || seconds < nbf) return undefined;
+  if (!isStringList(aud) || !aud.includes(options.issuer)) return undefined;
+  const kubernetes = recordOf(claims, 'kubernetes.io');
+  const { namespace } = kubernetes;
+  const { name, uid } = recordOf(kubernetes, 'serviceaccount');
+  if (typeof namespace !== 'string' || typeof name !== 'string' || typeof uid !== 'string') return undefined;
+  if (options.accountUid(namespace, name) !== uid) return undefined;
+  const extra: Record<string, readonly string[]> = {};
+  if (typeof jti === 'string') extra['authentication.kubernetes.io/credential-id'] = [`JTI=${jti}`];
+  for (const kind of ['Pod', 'Secret', 'Node'] as const) {
+    const bound = recordOf(kubernetes, kind.toLowerCase());
+    if (typeof bound['name'] !== 'string' || typeof bound['uid'] !== 'string') continue;
+    if (options.boundUid(kind, namespace, bound['name']) !== bound['uid']) return undefined;
+    const key = `authentication.kubernetes.io/${kind.toLowerCase()}`;
+    if (kind !== 'Secret') {
+      extra[`${key}-name`] = [bound['name']];
+      extra[`${key}-uid`] = [bound['uid']];
+    }
+  }
+  const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`];
+  return { name: userName(namespace, name), uid, groups, extra };
+}
+
+function userName(namespace: string, name: string): string {
+  return `system:serviceaccount:${namespace}:${name}`;
+}
+
+function recordOf(value: JsonRecord, member: string): JsonRecord {
+  const found = value[member];
+  return isRecord(found) ? found : {};
+}
+
+function encodePart(value: unknown): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64url');
+}

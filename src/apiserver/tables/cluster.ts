@@ -1,0 +1,181 @@
+/** Tables of nodes, namespaces, configuration, access and admission. */
+import type { KubeObject } from '../../objects/meta.ts';
+import { timeSince } from './age.ts';
+import { at, conditionStatus, listAt, numberAt, recordAt, textAt } from './read.ts';
+import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf, wideColumn } from './table.ts';
+
+const rolePrefix = 'node-role.kubernetes.io/';
+
+export const nodes: TableConverter = {
+  columns: [
+    nameColumn,
+    column('Status', 'Whether the node is ready, and whether Pods may be placed on it.'),
+    column('Roles', 'What the node is for, from its labels.'),
+    ageColumn,
+    column('Version', 'Version of its kubelet.'),
+    wideColumn('Internal-IP', 'Its address inside the cluster network.'),
+    wideColumn('External-IP', 'Its address for the outside.'),
+    wideColumn('OS-Image', 'Its operating system.'),
+    wideColumn('Kernel-Version', 'Version of its kernel.'),
+    wideColumn('Container-Runtime', 'What runs its containers.'),
+  ],
+  cells(object, now) {
+    const info = recordAt(object, 'status', 'nodeInfo');
+    return [
+      nameOf(object),
+      nodeStatus(object),
+      nodeRoles(object),
+      ageOf(object, now),
+      textAt(info, 'kubeletVersion'),
+      nodeAddress(object, 'InternalIP'),
+      nodeAddress(object, 'ExternalIP'),
+      textAt(info, 'osImage') || '<unknown>',
+      textAt(info, 'kernelVersion') || '<unknown>',
+      textAt(info, 'containerRuntimeVersion') || '<unknown>',
+    ];
+  },
+};
+
+function nodeStatus(node: KubeObject): string {
+  const ready = conditionStatus(listAt(node, 'status', 'conditions'), 'Ready');
+  const status = ready === undefined ? 'Unknown' : ready === 'True' ? 'Ready' : 'NotReady';
+  return at(node, 'spec', 'unschedulable') === true ? `${status},SchedulingDisabled` : status;
+}
+
+function nodeRoles(node: KubeObject): string {
+  const roles = new Set<string>();
+  for (const [key, value] of Object.entries(node.metadata.labels ?? {})) {
+    if (key.startsWith(rolePrefix) && key.length > rolePrefix.length) roles.add(key.slice(rolePrefix.length));
+    else if (key === 'kubernetes.io/role' && value !== '') roles.add(value);
+  }
+  return roles.size === 0 ? '<none>' : [...roles].sort().join(',');
+}
+
+function nodeAddress(node: KubeObject, type: string): string {
+  const found = listAt(node, 'status', 'addresses').find((address) => textAt(address, 'type') === type);
+  return textAt(found, 'address') || '<none>';
+}
+
+export const namespaces: TableConverter = {
+  columns: [nameColumn, column('Status', 'Active, or Terminating while it is emptied.'), ageColumn],
+  cells: (object, now) => [nameOf(object), textAt(object, 'status', 'phase'), ageOf(object, now)],
+};
+
+export const events: TableConverter = {
+  columns: [
+    column('Last Seen', 'How long ago it happened last.'),
+    column('Type', 'Normal or Warning.'),
+    column('Reason', 'Why, in one word.'),
+    column('Object', 'What it is about.'),
+    wideColumn('Subobject', 'The part of the object that it is about.'),
+    wideColumn('Source', 'Who reported it.'),
+    column('Message', 'What happened.'),
+    wideColumn('First Seen', 'How long ago it happened first.'),
+    wideColumn('Count', 'How often it happened.'),
+    { ...nameColumn, priority: 1 },
+  ],
+  cells(object, now) {
+    // one object in two forms: core/v1, or events.k8s.io/v1 with the old fields under other names
+    const about = at(object, 'involvedObject') ?? at(object, 'regarding');
+    const source = at(object, 'source') ?? at(object, 'deprecatedSource');
+    const first =
+      at(object, 'firstTimestamp') ?? at(object, 'deprecatedFirstTimestamp') ?? at(object, 'eventTime');
+    const last = at(object, 'lastTimestamp') ?? at(object, 'deprecatedLastTimestamp') ?? first;
+    const series = at(object, 'series') ?? undefined;
+    const count = numberAt(object, 'count') || numberAt(object, 'deprecatedCount');
+    const name = textAt(about, 'name');
+    const kind = textAt(about, 'kind').toLowerCase();
+    const component = textAt(source, 'component') || reportingController(object);
+    const instance = textAt(source, 'host') || textAt(object, 'reportingInstance');
+    return [
+      timeSince(series === undefined ? last : at(series, 'lastObservedTime'), now),
+      textAt(object, 'type'),
+      textAt(object, 'reason'),
+      name === '' ? kind : `${kind}/${name}`,
+      textAt(about, 'fieldPath'),
+      instance === '' ? component : `${component}, ${instance}`,
+      (textAt(object, 'message') || textAt(object, 'note')).trim(),
+      timeSince(first, now),
+      series === undefined ? count || 1 : numberAt(series, 'count'),
+      nameOf(object),
+    ];
+  },
+};
+
+/** Core/v1 calls it reportingComponent. */
+function reportingController(event: KubeObject): string {
+  return textAt(event, 'reportingComponent') || textAt(event, 'reportingController');
+}
+
+const dataColumn = column('Data', 'How many entries it has.');
+
+export const configMaps: TableConverter = {
+  columns: [nameColumn, dataColumn, ageColumn],
+  cells(object, now) {
+    const entries = Object.keys(recordAt(object, 'data')).length;
+    return [nameOf(object), entries + Object.keys(recordAt(object, 'binaryData')).length, ageOf(object, now)];
+  },
+};
+
+export const secrets: TableConverter = {
+  columns: [nameColumn, column('Type', 'What the secret is for.'), dataColumn, ageColumn],
+  cells: (object, now) => [
+    nameOf(object),
+    textAt(object, 'type'),
+    Object.keys(recordAt(object, 'data')).length,
+    ageOf(object, now),
+  ],
+};
+
+export const serviceAccounts: TableConverter = {
+  columns: [nameColumn, column('Secrets', 'How many secrets it lists.'), ageColumn],
+  cells: (object, now) => [nameOf(object), listAt(object, 'secrets').length, ageOf(object, now)],
+};
+
+export const leases: TableConverter = {
+  columns: [nameColumn, column('Holder', 'Who holds it.'), ageColumn],
+  cells: (object, now) => [nameOf(object), textAt(object, 'spec', 'holderIdentity'), ageOf(object, now)],
+};
+
+/** RoleBindings and ClusterRoleBindings. */
+export const roleBindings: TableConverter = {
+  columns: [
+    nameColumn,
+    column('Role', 'The role that is granted.'),
+    ageColumn,
+    wideColumn('Users', 'Users that get it.'),
+    wideColumn('Groups', 'Groups that get it.'),
+    wideColumn('ServiceAccounts', 'Service accounts that get it.'),
+  ],
+  cells(object, now) {
+    const subjects = listAt(object, 'subjects');
+    const ofKind = (kind: string): string =>
+      subjects
+        .filter((subject) => textAt(subject, 'kind') === kind)
+        .map((subject) => {
+          const name = textAt(subject, 'name');
+          return kind === 'ServiceAccount' ? `${textAt(subject, 'namespace')}/${name}` : name;
+        })
+        .join(', ');
+    return [
+      nameOf(object),
+      `${textAt(object, 'roleRef', 'kind')}/${textAt(object, 'roleRef', 'name')}`,
+      ageOf(object, now),
+      ofKind('User'),
+      ofKind('Group'),
+      ofKind('ServiceAccount'),
+    ];
+  },
+};
+
+/** Both kinds of webhook configuration. */
+export const webhookConfigurations: TableConverter = {
+  columns: [nameColumn, column('Webhooks', 'How many webhooks it has.', { type: 'integer' }), ageColumn],
+  cells: (object, now) => [nameOf(object), listAt(object, 'webhooks').length, ageOf(object, now)],
+};
+
+/** Kinds without a table of their own (apiserver `registry/rest/table.go`): a date, not an age. */
+export const otherKinds: TableConverter = {
+  columns: [nameColumn, column('Created At', 'When the object was created.', { type: 'date' })],
+  cells: (object) => [nameOf(object), object.metadata.creationTimestamp ?? ''],
+};

@@ -1,0 +1,159 @@
+/** The table of Pods, whose status sums up its containers (`printers.go`, printPod). */
+import type { KubeObject } from '../../objects/meta.ts';
+import { timeSince } from './age.ts';
+import { at, conditionStatus, listAt, numberAt, textAt } from './read.ts';
+import {
+  type TableConverter,
+  type TableRowCondition,
+  ageColumn,
+  ageOf,
+  column,
+  nameColumn,
+  nameOf,
+  wideColumn,
+} from './table.ts';
+
+const succeeded: readonly TableRowCondition[] = [
+  { type: 'Completed', status: 'True', reason: 'Succeeded', message: 'The pod has completed successfully.' },
+];
+const failed: readonly TableRowCondition[] = [
+  { type: 'Completed', status: 'True', reason: 'Failed', message: 'The pod failed.' },
+];
+
+export const pods: TableConverter = {
+  columns: [
+    nameColumn,
+    column('Ready', 'Containers that are ready, of all.'),
+    column('Status', 'What the Pod is doing, or why it is not.'),
+    column('Restarts', 'How often containers were restarted, and when last.'),
+    ageColumn,
+    wideColumn('IP', 'The first address of the Pod.'),
+    wideColumn('Node', 'The node it is bound to.'),
+    wideColumn('Nominated Node', 'The node it may get when others were evicted from there.'),
+    wideColumn('Readiness Gates', 'Further conditions of readiness that hold, of all.'),
+  ],
+  cells(object, now) {
+    const summary = summarize(object);
+    const { restarts, lastRestart } = summary;
+    const ago = restarts > 0 && lastRestart !== '' ? ` (${timeSince(lastRestart, now)} ago)` : '';
+    const [podIP] = listAt(object, 'status', 'podIPs');
+    return [
+      nameOf(object),
+      `${summary.ready}/${summary.total}`,
+      summary.reason,
+      `${restarts}${ago}`,
+      ageOf(object, now),
+      textAt(podIP, 'ip') || '<none>',
+      textAt(object, 'spec', 'nodeName') || '<none>',
+      textAt(object, 'status', 'nominatedNodeName') || '<none>',
+      readinessGates(object),
+    ];
+  },
+  conditions(object) {
+    const phase = textAt(object, 'status', 'phase');
+    return phase === 'Succeeded' ? succeeded : phase === 'Failed' ? failed : undefined;
+  },
+};
+
+interface PodSummary {
+  ready: number;
+  total: number;
+  reason: string;
+  restarts: number;
+  /** RFC 3339, "" when unknown. */
+  lastRestart: string;
+}
+
+function summarize(pod: KubeObject): PodSummary {
+  const phase = textAt(pod, 'status', 'phase');
+  const conditions = listAt(pod, 'status', 'conditions');
+  const summary: PodSummary = {
+    ready: 0,
+    total: listAt(pod, 'spec', 'containers').length,
+    reason: textAt(pod, 'status', 'reason') || phase,
+    restarts: 0,
+    lastRestart: '',
+  };
+  if (conditions.some((condition) => textAt(condition, 'reason') === 'SchedulingGated')) {
+    summary.reason = 'SchedulingGated';
+  }
+  const initializing = summarizeInitContainers(pod, summary);
+  if (!initializing || conditionStatus(conditions, 'Initialized') === 'True') {
+    summarizeContainers(pod, summary, conditionStatus(conditions, 'Ready') === 'True');
+  }
+  if (pod.metadata.deletionTimestamp !== undefined) {
+    if (textAt(pod, 'status', 'reason') === 'NodeLost') summary.reason = 'Unknown';
+    else if (phase !== 'Succeeded' && phase !== 'Failed') summary.reason = 'Terminating';
+  }
+  return summary;
+}
+
+/** Containers that run before the others; those with restartPolicy Always (sidecars) go on running. */
+function summarizeInitContainers(pod: KubeObject, summary: PodSummary): boolean {
+  const specs = listAt(pod, 'spec', 'initContainers');
+  const sidecars = new Set(
+    specs.filter((spec) => textAt(spec, 'restartPolicy') === 'Always').map((spec) => textAt(spec, 'name')),
+  );
+  summary.total += sidecars.size;
+  const sidecarRestarts = { restarts: 0, lastRestart: '' };
+  let initializing = false;
+  for (const [index, status] of listAt(pod, 'status', 'initContainerStatuses').entries()) {
+    const sidecar = sidecars.has(textAt(status, 'name'));
+    countRestarts(status, summary);
+    if (sidecar) countRestarts(status, sidecarRestarts);
+    const terminated = at(status, 'state', 'terminated');
+    if (terminated !== undefined && numberAt(terminated, 'exitCode') === 0) continue;
+    if (sidecar && at(status, 'started') === true) {
+      if (at(status, 'ready') === true) summary.ready++;
+      continue;
+    }
+    const waiting = textAt(status, 'state', 'waiting', 'reason');
+    if (terminated !== undefined) summary.reason = `Init:${terminationReason(terminated)}`;
+    else if (waiting !== '' && waiting !== 'PodInitializing') summary.reason = `Init:${waiting}`;
+    else summary.reason = `Init:${index}/${specs.length}`;
+    initializing = true;
+    break;
+  }
+  if (!initializing) Object.assign(summary, sidecarRestarts);
+  return initializing;
+}
+
+function summarizeContainers(pod: KubeObject, summary: PodSummary, ready: boolean): void {
+  let running = false;
+  for (const status of [...listAt(pod, 'status', 'containerStatuses')].reverse()) {
+    countRestarts(status, summary);
+    const waiting = textAt(status, 'state', 'waiting', 'reason');
+    const terminated = at(status, 'state', 'terminated');
+    if (waiting !== '') {
+      summary.reason = waiting;
+    } else if (terminated !== undefined) {
+      summary.reason = terminationReason(terminated);
+    } else if (at(status, 'ready') === true && at(status, 'state', 'running') !== undefined) {
+      running = true;
+      summary.ready++;
+    }
+  }
+  if (summary.reason === 'Completed' && running) summary.reason = ready ? 'Running' : 'NotReady';
+}
+
+function terminationReason(terminated: unknown): string {
+  const reason = textAt(terminated, 'reason');
+  if (reason !== '') return reason;
+  const signal = numberAt(terminated, 'signal');
+  return signal === 0 ? `ExitCode:${numberAt(terminated, 'exitCode')}` : `Signal:${signal}`;
+}
+
+function countRestarts(status: unknown, counted: { restarts: number; lastRestart: string }): void {
+  counted.restarts += numberAt(status, 'restartCount');
+  const finished = textAt(status, 'lastState', 'terminated', 'finishedAt');
+  // times are UTC with whole seconds, so that their order is the order of their texts
+  if (finished > counted.lastRestart) counted.lastRestart = finished;
+}
+
+function readinessGates(pod: KubeObject): string {
+  const gates = listAt(pod, 'spec', 'readinessGates');
+  if (gates.length === 0) return '<none>';
+  const conditions = listAt(pod, 'status', 'conditions');
+  const open = gates.filter((gate) => conditionStatus(conditions, textAt(gate, 'conditionType')) === 'True');
+  return `${open.length}/${gates.length}`;
+}

@@ -1,0 +1,289 @@
+/** Tables of apps, batch and autoscaling, and of what limits their Pods. */
+import type { KubeObject } from '../../objects/meta.ts';
+import { humanDuration, timeSince } from './age.ts';
+import { labelsText, selectorText } from './label-text.ts';
+import { at, conditionStatus, listAt, numberAt, recordAt, scalarAt, textAt } from './read.ts';
+import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf, wideColumn } from './table.ts';
+
+const templateColumns = [
+  wideColumn('Containers', 'Names of the containers of the Pod template.'),
+  wideColumn('Images', 'Images of the containers of the Pod template.'),
+];
+const selectorColumn = wideColumn('Selector', 'The Pods that belong to it.');
+const integer = { type: 'integer' };
+
+/** The names and the images of a Pod template's containers. */
+function containers(object: unknown, ...template: readonly string[]): [string, string] {
+  const list = listAt(object, ...template, 'spec', 'containers');
+  return [
+    list.map((container) => textAt(container, 'name')).join(','),
+    list.map((container) => textAt(container, 'image')).join(','),
+  ];
+}
+
+const template = ['spec', 'template'] as const;
+
+export const deployments: TableConverter = {
+  columns: [
+    nameColumn,
+    column('Ready', 'Pods that are ready, of those wanted.'),
+    column('Up-to-date', 'Pods of the newest template.'),
+    column('Available', 'Pods that have been ready for long enough.'),
+    ageColumn,
+    ...templateColumns,
+    selectorColumn,
+  ],
+  cells: (object, now) => [
+    nameOf(object),
+    `${numberAt(object, 'status', 'readyReplicas')}/${numberAt(object, 'spec', 'replicas')}`,
+    numberAt(object, 'status', 'updatedReplicas'),
+    numberAt(object, 'status', 'availableReplicas'),
+    ageOf(object, now),
+    ...containers(object, ...template),
+    selectorText(at(object, 'spec', 'selector')),
+  ],
+};
+
+const replicaColumns = [
+  nameColumn,
+  column('Desired', 'Pods that are wanted.', integer),
+  column('Current', 'Pods that exist.', integer),
+  column('Ready', 'Pods that are ready.', integer),
+  ageColumn,
+  ...templateColumns,
+  selectorColumn,
+];
+
+function replicaCells(object: KubeObject, now: number, selector: string): unknown[] {
+  return [
+    nameOf(object),
+    numberAt(object, 'spec', 'replicas'),
+    numberAt(object, 'status', 'replicas'),
+    numberAt(object, 'status', 'readyReplicas'),
+    ageOf(object, now),
+    ...containers(object, ...template),
+    selector,
+  ];
+}
+
+export const replicaSets: TableConverter = {
+  columns: replicaColumns,
+  cells: (object, now) => replicaCells(object, now, selectorText(at(object, 'spec', 'selector'))),
+};
+
+export const replicationControllers: TableConverter = {
+  columns: replicaColumns,
+  cells: (object, now) => replicaCells(object, now, labelsText(at(object, 'spec', 'selector'))),
+};
+
+export const statefulSets: TableConverter = {
+  columns: [
+    nameColumn,
+    column('Ready', 'Pods that are ready, of those wanted.'),
+    ageColumn,
+    ...templateColumns,
+  ],
+  cells: (object, now) => [
+    nameOf(object),
+    `${numberAt(object, 'status', 'readyReplicas')}/${numberAt(object, 'spec', 'replicas')}`,
+    ageOf(object, now),
+    ...containers(object, ...template),
+  ],
+};
+
+export const daemonSets: TableConverter = {
+  columns: [
+    nameColumn,
+    column('Desired', 'Nodes that shall run one of its Pods.', integer),
+    column('Current', 'Nodes that run at least one of those they shall run.', integer),
+    column('Ready', 'Nodes whose Pod is ready.', integer),
+    column('Up-to-date', 'Nodes whose Pod is of the newest template.', integer),
+    column('Available', 'Nodes whose Pod has been ready for long enough.', integer),
+    column('Node Selector', 'Labels of the nodes that it is for.'),
+    ageColumn,
+    ...templateColumns,
+    selectorColumn,
+  ],
+  cells: (object, now) => [
+    nameOf(object),
+    numberAt(object, 'status', 'desiredNumberScheduled'),
+    numberAt(object, 'status', 'currentNumberScheduled'),
+    numberAt(object, 'status', 'numberReady'),
+    numberAt(object, 'status', 'updatedNumberScheduled'),
+    numberAt(object, 'status', 'numberAvailable'),
+    labelsText(at(object, ...template, 'spec', 'nodeSelector')),
+    ageOf(object, now),
+    ...containers(object, ...template),
+    selectorText(at(object, 'spec', 'selector')),
+  ],
+};
+
+export const jobs: TableConverter = {
+  columns: [
+    nameColumn,
+    column('Status', 'Whether it runs, waits or how it ended.'),
+    column('Completions', 'Pods that succeeded, of those wanted.'),
+    column('Duration', 'Time from its start to its end, or until now.'),
+    ageColumn,
+    ...templateColumns,
+    selectorColumn,
+  ],
+  cells: (object, now) => [
+    nameOf(object),
+    jobStatus(object),
+    jobCompletions(object),
+    jobDuration(object, now),
+    ageOf(object, now),
+    ...containers(object, ...template),
+    selectorText(at(object, 'spec', 'selector')),
+  ],
+};
+
+function jobStatus(job: KubeObject): string {
+  const conditions = listAt(job, 'status', 'conditions');
+  const is = (type: string): boolean => conditionStatus(conditions, type) === 'True';
+  if (is('Complete')) return 'Complete';
+  if (is('Failed')) return 'Failed';
+  if (job.metadata.deletionTimestamp !== undefined) return 'Terminating';
+  if (is('Suspended')) return 'Suspended';
+  return is('FailureTarget') ? 'FailureTarget' : 'Running';
+}
+
+function jobCompletions(job: KubeObject): string {
+  const succeeded = numberAt(job, 'status', 'succeeded');
+  const completions = at(job, 'spec', 'completions');
+  if (typeof completions === 'number') return `${succeeded}/${completions}`;
+  const parallelism = numberAt(job, 'spec', 'parallelism');
+  return parallelism > 1 ? `${succeeded}/1 of ${parallelism}` : `${succeeded}/1`;
+}
+
+function jobDuration(job: KubeObject, now: number): string {
+  const start = Date.parse(textAt(job, 'status', 'startTime'));
+  if (Number.isNaN(start)) return '';
+  const end = Date.parse(textAt(job, 'status', 'completionTime'));
+  return humanDuration((Number.isNaN(end) ? now : end) - start);
+}
+
+const jobTemplate = ['spec', 'jobTemplate', 'spec'] as const;
+
+export const cronJobs: TableConverter = {
+  columns: [
+    nameColumn,
+    column('Schedule', 'When it runs, in cron notation.'),
+    column('Timezone', 'The time zone of the schedule.'),
+    column('Suspend', 'Whether it is paused.', { type: 'boolean' }),
+    column('Active', 'Jobs that run now.', integer),
+    column('Last Schedule', 'When it was last due.'),
+    ageColumn,
+    ...templateColumns,
+    selectorColumn,
+  ],
+  cells(object, now) {
+    const last = at(object, 'status', 'lastScheduleTime');
+    const suspend = at(object, 'spec', 'suspend');
+    return [
+      nameOf(object),
+      textAt(object, 'spec', 'schedule'),
+      textAt(object, 'spec', 'timeZone') || '<none>',
+      suspend === undefined ? '<unset>' : suspend === true ? 'True' : 'False',
+      listAt(object, 'status', 'active').length,
+      last === undefined ? '<none>' : timeSince(last, now),
+      ageOf(object, now),
+      ...containers(object, ...jobTemplate, 'template'),
+      selectorText(at(object, ...jobTemplate, 'selector')),
+    ];
+  },
+};
+
+export const podTemplates: TableConverter = {
+  columns: [
+    nameColumn,
+    column('Containers', 'Names of the containers of the Pod template.'),
+    column('Images', 'Images of the containers of the Pod template.'),
+    column('Pod Labels', 'Labels of the Pod template.'),
+  ],
+  cells: (object) => [
+    nameOf(object),
+    ...containers(object, 'template'),
+    labelsText(at(object, 'template', 'metadata', 'labels')),
+  ],
+};
+
+export const controllerRevisions: TableConverter = {
+  columns: [
+    nameColumn,
+    column('Controller', 'The object that it is a revision of.'),
+    column('Revision', 'Its number.'),
+    ageColumn,
+  ],
+  cells(object, now) {
+    const owner = object.metadata.ownerReferences?.find(({ controller }) => controller === true);
+    const group = owner?.apiVersion.includes('/') === true ? owner.apiVersion.split('/')[0] : '';
+    const kind = owner?.kind.toLowerCase() ?? '';
+    return [
+      nameOf(object),
+      owner === undefined ? '<none>' : `${group === '' ? kind : `${kind}.${group}`}/${owner.name}`,
+      numberAt(object, 'revision'),
+      ageOf(object, now),
+    ];
+  },
+};
+
+export const podDisruptionBudgets: TableConverter = {
+  columns: [
+    nameColumn,
+    column('Min Available', 'Pods that must stay available.'),
+    column('Max Unavailable', 'Pods that may be unavailable.'),
+    column('Allowed Disruptions', 'Pods that may be evicted now.', integer),
+    ageColumn,
+  ],
+  cells: (object, now) => [
+    nameOf(object),
+    scalarAt(object, 'spec', 'minAvailable') ?? 'N/A',
+    scalarAt(object, 'spec', 'maxUnavailable') ?? 'N/A',
+    numberAt(object, 'status', 'disruptionsAllowed'),
+    ageOf(object, now),
+  ],
+};
+
+export const scales: TableConverter = {
+  columns: [
+    column('Name', 'Name of the object that is scaled.'),
+    column('Desired', 'Pods that are wanted.', integer),
+    column('Available', 'Pods that exist.', integer),
+    ageColumn,
+  ],
+  cells: (object, now) => [
+    nameOf(object),
+    numberAt(object, 'spec', 'replicas'),
+    numberAt(object, 'status', 'replicas'),
+    ageOf(object, now),
+  ],
+};
+
+export const resourceQuotas: TableConverter = {
+  columns: [
+    nameColumn,
+    column('Request', 'What is used of the quotas of requests and counts.'),
+    column('Limit', 'What is used of the quotas of limits.'),
+    ageColumn,
+  ],
+  cells(object, now) {
+    const hard = recordAt(object, 'status', 'hard');
+    const used = recordAt(object, 'status', 'used');
+    const entries = Object.keys(hard)
+      .sort()
+      .map((name) => ({
+        name,
+        text: `${name}: ${scalarAt(used, name) ?? '0'}/${scalarAt(hard, name) ?? '0'}`,
+      }));
+    const isLimit = ({ name }: { name: string }): boolean => name.startsWith('limits.');
+    const join = (list: readonly { text: string }[]): string => list.map(({ text }) => text).join(', ');
+    return [
+      nameOf(object),
+      join(entries.filter((entry) => !isLimit(entry))),
+      join(entries.filter(isLimit)),
+      ageOf(object, now),
+    ];
+  },
+};
