@@ -6,7 +6,7 @@ import {
 } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
-import type { SecureContextOptions } from 'node:tls';
+import { type SecureContextOptions, TLSSocket } from 'node:tls';
 import type { Status } from '../../src/objects/status.ts';
 
 /** One request, waiting for the test to answer it. */
@@ -16,6 +16,8 @@ export class Exchange {
   readonly query: URLSearchParams;
   readonly headers: IncomingMessage['headers'];
   readonly body: string;
+  /** The common name of the client's certificate; undefined without one. */
+  readonly clientName: string | undefined;
   readonly #response: ServerResponse;
 
   constructor(request: IncomingMessage, body: string, response: ServerResponse) {
@@ -25,6 +27,8 @@ export class Exchange {
     this.query = url.searchParams;
     this.headers = request.headers;
     this.body = body;
+    const certificate = request.socket instanceof TLSSocket ? request.socket.getPeerCertificate() : undefined;
+    this.clientName = [certificate?.subject].flat()[0]?.CN?.toString();
     this.#response = response;
   }
 
