@@ -46,7 +46,9 @@ export class ServiceAllocators {
   readonly families: ClusterFamilies;
   readonly nodePorts: PortAllocator;
   readonly #byCidr = new Map<string, CidrAllocator>();
-  readonly #held = new Set<string>(); // canonical text
+  // Canonical text. Two sets, because a request that fails must not free what an IPAddress object took meanwhile.
+  readonly #stored = new Set<string>(); // by IPAddress objects
+  readonly #reserved = new Set<string>(); // by requests that are under way
 
   constructor(options: { readonly families: ClusterFamilies; readonly nodePortRange: PortRange }) {
     this.families = options.families;
@@ -74,27 +76,30 @@ export class ServiceAllocators {
   }
 
   /**
-   * Takes the address of an IPAddress object that no Service of this server makes.
+   * An IPAddress object of that name is stored, made by whomever. Idempotent.
    *
    * @param address the object's name; what is no canonical address is ignored.
-   * @returns false if it was taken already.
    */
-  hold(address: string): boolean {
-    if (this.#held.has(address)) return false;
-    if (parseAddress(address)?.canonical !== address) return false;
-    this.#take(address);
-    return true;
+  hold(address: string): void {
+    if (parseAddress(address)?.canonical !== address) return;
+    this.#reserved.delete(address);
+    this.#stored.add(address);
+    this.#mark(address);
   }
 
-  /** Gives the address of a removed IPAddress object back; canonical text. */
+  /** The IPAddress object of that name is removed. Idempotent; canonical text. */
   release(address: string): void {
-    if (!this.#held.delete(address)) return;
-    for (const { addresses } of this.#byCidr.values()) addresses.release(address);
+    if (this.#stored.delete(address) && !this.#reserved.has(address)) this.#unmark(address);
+  }
+
+  /** Gives back what {@link allocate} or {@link allocateNext} took for a request that failed. */
+  cancel(address: string): void {
+    if (this.#reserved.delete(address) && !this.#stored.has(address)) this.#unmark(address);
   }
 
   /** True when an IPAddress object of that name exists or is about to. */
   isHeld(address: string): boolean {
-    return this.#held.has(address);
+    return this.#stored.has(address) || this.#reserved.has(address);
   }
 
   /**
@@ -109,8 +114,9 @@ export class ServiceAllocators {
   }
 
   /**
-   * Takes one address. `create` is asked before it is known to be free, as kube-apiserver tries to store the
-   * IPAddress object first: it throws when the object would be invalid.
+   * Reserves one address, until its IPAddress object is stored ({@link hold}) or the request fails
+   * ({@link cancel}). `create` is asked before it is known to be free, as kube-apiserver tries to store the object
+   * first: it throws when the object would be invalid.
    *
    * @param address canonical.
    * @throws {AllocationError} when no ready CIDR has it, or when it is taken.
@@ -118,12 +124,13 @@ export class ServiceAllocators {
   allocate(address: string, create: () => void): void {
     if (this.#readyOwner(address) === undefined) throw new MismatchedNetworkError();
     create();
-    if (this.#held.has(address)) throw new AlreadyAllocatedError('IP', address);
-    this.#take(address);
+    if (this.isHeld(address)) throw new AlreadyAllocatedError('IP', address);
+    this.#reserved.add(address);
+    this.#mark(address);
   }
 
   /**
-   * Takes any address of a family, from the ready CIDRs in random order.
+   * Reserves any address of a family, from the ready CIDRs in random order.
    *
    * @param random gives numbers in [0, 1).
    * @throws {RangeFullError} when none is left, or no CIDR is ready.
@@ -137,7 +144,8 @@ export class ServiceAllocators {
       const [item] = ready.splice(at, 1);
       if (item === undefined || item.addresses.free === 0) continue;
       const address = item.addresses.allocateNext(random);
-      this.#take(address);
+      this.#reserved.add(address);
+      this.#mark(address);
       return address;
     }
     throw new RangeFullError();
@@ -161,7 +169,9 @@ export class ServiceAllocators {
     const cidr = parseServiceCidr(text);
     if (cidr === undefined || !this.families.some((family) => family === cidr.range.family)) return undefined;
     const item: CidrAllocator = { cidr, addresses: new AddressAllocator(cidr), owners: new Map() };
-    for (const address of this.#held) if (item.addresses.contains(address)) item.addresses.allocate(address);
+    for (const taken of [this.#stored, this.#reserved]) {
+      for (const address of taken) if (isFree(item, address)) item.addresses.allocate(address);
+    }
     this.#byCidr.set(text, item);
     return item;
   }
@@ -177,12 +187,17 @@ export class ServiceAllocators {
     return undefined;
   }
 
-  #take(address: string): void {
-    this.#held.add(address);
-    for (const { addresses } of this.#byCidr.values()) {
-      if (addresses.contains(address) && !addresses.has(address)) addresses.allocate(address);
-    }
+  #mark(address: string): void {
+    for (const item of this.#byCidr.values()) if (isFree(item, address)) item.addresses.allocate(address);
   }
+
+  #unmark(address: string): void {
+    for (const { addresses } of this.#byCidr.values()) addresses.release(address);
+  }
+}
+
+function isFree({ addresses }: CidrAllocator, address: string): boolean {
+  return addresses.contains(address) && !addresses.has(address);
 }
 
 function isReady({ owners }: CidrAllocator): boolean {

@@ -103,16 +103,14 @@ export class ServiceReservation implements Reservation {
   }
 
   commit(): void {
-    this.#release(this.#given);
+    for (const address of this.#taken.addresses) this.#allocators.hold(address);
+    for (const address of this.#given.addresses) this.#allocators.release(address);
+    for (const port of this.#given.ports) this.#allocators.nodePorts.release(port);
   }
 
   rollback(): void {
-    this.#release(this.#taken);
-  }
-
-  #release(what: { readonly addresses: readonly string[]; readonly ports: readonly number[] }): void {
-    for (const address of what.addresses) this.#allocators.release(address);
-    for (const port of what.ports) this.#allocators.nodePorts.release(port);
+    for (const address of this.#taken.addresses) this.#allocators.cancel(address);
+    for (const port of this.#taken.ports) this.#allocators.nodePorts.release(port);
   }
 }
 

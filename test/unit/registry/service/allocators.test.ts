@@ -150,9 +150,10 @@ describe('ServiceCIDRs', () => {
 describe('IPAddress objects of others', () => {
   test('block their address, before or after the CIDR comes', () => {
     const world = new ServiceWorld({ families: ['IPv4'], cidrs: [] });
-    expect(world.allocators.hold('10.0.0.1')).toBe(true);
-    expect(world.allocators.hold('10.0.0.1')).toBe(false);
-    expect(world.allocators.hold('10.0.00.2')).toBe(false);
+    world.allocators.hold('10.0.0.1');
+    world.allocators.hold('10.0.0.1');
+    world.allocators.hold('10.0.00.2');
+    expect(['10.0.0.1', '10.0.00.2'].map((text) => world.allocators.isHeld(text))).toEqual([true, false]);
     world.allocators.setServiceCIDR('kubernetes', ['10.0.0.0/29'], true);
     world.allocators.hold('10.0.0.2');
     world.allocators.hold('255.255.255.255');
@@ -162,6 +163,29 @@ describe('IPAddress objects of others', () => {
     expect(given.sort()).toEqual(['10.0.0.3', '10.0.0.4', '10.0.0.5', '10.0.0.6']);
     world.allocators.release('10.0.0.1');
     expect(world.create('e').spec.clusterIP).toBe('10.0.0.1');
+  });
+});
+
+describe('a request that is under way', () => {
+  test('and fails does not free the address that an IPAddress object took meanwhile', () => {
+    const { allocators } = new ServiceWorld({ families: ['IPv4'], cidrs: ['10.0.0.0/30'] });
+    expect(allocators.allocateNext('IPv4', () => 0)).toBe('10.0.0.1');
+    allocators.hold('10.0.0.1');
+    allocators.cancel('10.0.0.1');
+    expect(allocators.isHeld('10.0.0.1')).toBe(true);
+    expect(allocators.allocateNext('IPv4', () => 0)).toBe('10.0.0.2');
+    allocators.release('10.0.0.1');
+    expect(allocators.allocateNext('IPv4', () => 0)).toBe('10.0.0.1');
+  });
+
+  test('keeps its address from others, and from a CIDR that comes meanwhile', () => {
+    const { allocators } = new ServiceWorld({ families: ['IPv4'], cidrs: ['10.0.0.0/30'] });
+    allocators.allocate('10.0.0.2', () => undefined);
+    allocators.release('10.0.0.2');
+    allocators.setServiceCIDR('outer', ['10.0.0.0/29'], true);
+    allocators.removeServiceCIDR('kubernetes');
+    const given = [1, 2, 3, 4, 5].map(() => allocators.allocateNext('IPv4', () => 0));
+    expect(given).toEqual(['10.0.0.1', '10.0.0.3', '10.0.0.4', '10.0.0.5', '10.0.0.6']);
   });
 });
 
