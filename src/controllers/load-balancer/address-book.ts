@@ -1,0 +1,220 @@
+import { parseStrictAddress } from '../../objects/address.ts';
+import type { ObjectKey } from '../../objects/key.ts';
+import type { IPFamily } from '../../objects/service.ts';
+import { Heap } from '../runtime/heap.ts';
+import type { Holding } from './holding.ts';
+import type { FamilyUsage, Pool } from './pool.ts';
+import type { PoolLayout } from './pool-layout.ts';
+import { PoolSpace, type AddressState } from './pool-space.ts';
+import type { AddressRequest } from './request.ts';
+
+/** A pool with its addresses. */
+export interface StockedPool {
+  readonly pool: Pool;
+  readonly spaces: Readonly<Record<IPFamily, PoolSpace>>;
+}
+
+/** An address that rests before another Service gets it. */
+interface Quarantine {
+  readonly address: string;
+  /** Milliseconds since 1970. */
+  readonly until: number;
+  /** Who had it last may have it back at once. */
+  readonly service: ObjectKey;
+}
+
+/**
+ * Who holds which address, which addresses rest and which are reserved: the facts, without any choice. Each pool's
+ * space learns of every change, so that its free addresses are always what these books say.
+ */
+export class AddressBook {
+  #pools = new Map<string, StockedPool>();
+  readonly #holdings = new Map<string, Holding>(); // address -> who holds it
+  readonly #byService = new Map<ObjectKey, Map<IPFamily, string>>(); // Service -> its addresses
+  readonly #quarantines = new Map<string, Quarantine>(); // address -> its rest
+  readonly #rests = new Heap<Quarantine>((a, b) => a.until < b.until);
+  #reservations = new Map<string, ObjectKey>(); // address -> the Service it is kept for
+  #reservedFor = new Map<ObjectKey, string[]>(); // the inverse
+  readonly #states = new Map<string, AddressState>(); // address -> state as its space knows it
+
+  get pools(): ReadonlyMap<string, StockedPool> {
+    return this.#pools;
+  }
+
+  holding(address: string): Holding | undefined {
+    return this.#holdings.get(address);
+  }
+
+  holdings(): Iterable<Holding> {
+    return this.#holdings.values();
+  }
+
+  /** The addresses of a Service by family. */
+  addressesOf(service: ObjectKey): ReadonlyMap<IPFamily, string> {
+    return this.#byService.get(service) ?? NONE;
+  }
+
+  /** Whom an address is reserved for. */
+  reservation(address: string): ObjectKey | undefined {
+    return this.#reservations.get(address);
+  }
+
+  /** The addresses that are reserved for a Service. */
+  reservedFor(service: ObjectKey): readonly string[] {
+    return this.#reservedFor.get(service) ?? [];
+  }
+
+  quarantine(address: string): Quarantine | undefined {
+    return this.#quarantines.get(address);
+  }
+
+  /** When the next rest ends, in milliseconds since 1970. */
+  get nextRest(): number | undefined {
+    this.#dropStaleRests();
+    return this.#rests.peek()?.until;
+  }
+
+  /** The pool that contains an address now. */
+  poolOf(family: IPFamily, value: bigint): StockedPool | undefined {
+    for (const stocked of this.#pools.values()) if (stocked.spaces[family].has(value)) return stocked;
+    return undefined;
+  }
+
+  /** Replaces all pools. Whoever holds an address keeps it, in a pool or not. */
+  setPools(pools: readonly Pool[], layouts: ReadonlyMap<string, PoolLayout>): void {
+    this.#pools = new Map();
+    this.#reservations = new Map();
+    this.#reservedFor = new Map();
+    const ordered = [...pools].sort((a, b) => b.priority - a.priority || (a.name < b.name ? -1 : 1));
+    for (const pool of ordered) {
+      const spans = layouts.get(pool.name)?.spans;
+      if (spans === undefined) continue;
+      const spaces = { IPv4: new PoolSpace(spans.IPv4), IPv6: new PoolSpace(spans.IPv6) };
+      this.#pools.set(pool.name, { pool, spaces });
+      for (const [address, service] of pool.reservations) this.#reserve(address, service, spaces);
+    }
+    const known = new Set([...this.#states.keys(), ...this.#reservations.keys()]);
+    this.#states.clear();
+    for (const address of known) this.#refresh(address);
+    for (const holding of this.#holdings.values()) {
+      const stocked = this.poolOf(holding.family, holding.value);
+      if (stocked === undefined) continue;
+      holding.pool = stocked.pool.name;
+      holding.shrinkPolicy = stocked.pool.shrinkPolicy;
+    }
+  }
+
+  /** Books an address for a Service, alone or beside those that hold it. The caller has checked that it may. */
+  claim(address: string, request: AddressRequest): void {
+    const parsed = parseStrictAddress(address);
+    if (parsed === undefined) return;
+    let holding = this.#holdings.get(address);
+    if (holding === undefined) {
+      const pool = this.poolOf(parsed.family, parsed.value)?.pool;
+      holding = {
+        address,
+        family: parsed.family,
+        value: parsed.value,
+        pool: pool?.name,
+        shrinkPolicy: pool?.shrinkPolicy ?? 'Retain',
+        claims: new Map(),
+        ports: new Map(),
+      };
+      this.#holdings.set(address, holding);
+    }
+    const before = holding.claims.get(request.service);
+    for (const port of before?.ports ?? []) {
+      if (holding.ports.get(port) === request.service) holding.ports.delete(port);
+    }
+    for (const port of request.ports) if (!holding.ports.has(port)) holding.ports.set(port, request.service);
+    holding.claims.set(request.service, request);
+    let own = this.#byService.get(request.service);
+    if (own === undefined) {
+      own = new Map<IPFamily, string>();
+      this.#byService.set(request.service, own);
+    }
+    own.set(parsed.family, address);
+    this.#quarantines.delete(address);
+    this.#refresh(address);
+  }
+
+  /** Ends a Service's claim. The address rests when nobody else holds it and its pool says so. */
+  release(address: string, service: ObjectKey, now: number): void {
+    const holding = this.#holdings.get(address);
+    if (holding?.claims.delete(service) !== true) return;
+    for (const [port, holder] of holding.ports) if (holder === service) holding.ports.delete(port);
+    const own = this.#byService.get(service);
+    if (own?.get(holding.family) === address) own.delete(holding.family);
+    if (own?.size === 0) this.#byService.delete(service);
+    if (holding.claims.size > 0) return;
+    this.#holdings.delete(address);
+    const delay = this.poolOf(holding.family, holding.value)?.pool.reuseDelay ?? 0;
+    if (delay > 0) {
+      const rest: Quarantine = { address, until: now + delay, service };
+      this.#quarantines.set(address, rest);
+      this.#rests.push(rest);
+    }
+    this.#refresh(address);
+  }
+
+  /** Ends the rests that are over and names their addresses. */
+  endRests(now: number): string[] {
+    const ended: string[] = [];
+    for (;;) {
+      this.#dropStaleRests();
+      const rest = this.#rests.peek();
+      if (rest === undefined || rest.until > now) return ended;
+      this.#rests.pop();
+      this.#quarantines.delete(rest.address);
+      this.#refresh(rest.address);
+      ended.push(rest.address);
+    }
+  }
+
+  /** The numbers of a pool's status. */
+  usage(stocked: StockedPool, family: IPFamily): FamilyUsage {
+    const space = stocked.spaces[family];
+    return {
+      total: Number(space.size),
+      used: space.count('used'),
+      free: space.free,
+      quarantined: space.count('quarantined'),
+    };
+  }
+
+  #reserve(address: string, service: ObjectKey, spaces: StockedPool['spaces']): void {
+    const parsed = parseStrictAddress(address);
+    if (parsed === undefined || !spaces[parsed.family].has(parsed.value)) return;
+    this.#reservations.set(address, service);
+    const list = this.#reservedFor.get(service);
+    if (list === undefined) this.#reservedFor.set(service, [address]);
+    else list.push(address);
+  }
+
+  #dropStaleRests(): void {
+    for (let top = this.#rests.peek(); top !== undefined; top = this.#rests.peek()) {
+      if (this.#quarantines.get(top.address) === top) return;
+      this.#rests.pop();
+    }
+  }
+
+  /** Tells an address's space what it is now. */
+  #refresh(address: string): void {
+    const parsed = parseStrictAddress(address);
+    if (parsed === undefined) return;
+    const before = this.#states.get(address);
+    const after = this.#stateOf(address);
+    const space = this.poolOf(parsed.family, parsed.value)?.spaces[parsed.family];
+    if (after === undefined) this.#states.delete(address);
+    else this.#states.set(address, after);
+    if (before !== after) space?.change(parsed.value, before, after);
+  }
+
+  #stateOf(address: string): AddressState | undefined {
+    if (this.#holdings.has(address)) return 'used';
+    if (this.#quarantines.has(address)) return 'quarantined';
+    return this.#reservations.has(address) ? 'reserved' : undefined;
+  }
+}
+
+const NONE: ReadonlyMap<IPFamily, string> = new Map();

@@ -1,0 +1,278 @@
+import type { ObjectKey } from '../../objects/key.ts';
+import { parseStrictAddress } from '../../objects/address.ts';
+import type { IPFamily } from '../../objects/service.ts';
+import { AddressBook } from './address-book.ts';
+import { choose, Line, mayKeep, type Choice, type Granted, type Refused } from './choice.ts';
+import type { Pool } from './pool.ts';
+import { layOut, type Forbidden, type PoolLayout } from './pool-layout.ts';
+import type { Reason } from './reasons.ts';
+import type { AddressRequest } from './request.ts';
+import { SharedAddresses } from './shared-addresses.ts';
+import { Waiters } from './waiters.ts';
+
+/** How a request stands. */
+export interface Outcome {
+  /** The addresses that the Service has now, in the order of its families. */
+  readonly addresses: readonly AssignedAddress[];
+  readonly reason: Reason;
+  readonly message: string;
+}
+
+export interface AssignedAddress {
+  readonly family: IPFamily;
+  readonly address: string;
+  /** Absent for an address that is kept although no pool contains it any more. */
+  readonly pool: string | undefined;
+  /** Ports of the Service that another one serves at this address: `TCP/80` -> that Service. */
+  readonly portsInUse: ReadonlyMap<string, ObjectKey>;
+}
+
+/**
+ * The books of all pools and the rules by which Services get addresses. Every answer is computed when it is asked
+ * for, from what changed: nothing is ever processed again as a whole, and no free address is searched for by walking.
+ *
+ * A Service that cannot be served waits in the lines of what could serve it; an address that becomes free goes to the
+ * oldest Service in its line, at once. {@link takeChanged} says whose addresses changed without their asking.
+ *
+ * Times are milliseconds since 1970 and given by the caller.
+ */
+export class LoadBalancerAllocator {
+  readonly book = new AddressBook();
+  readonly #shared = new SharedAddresses();
+  readonly #waiters = new Waiters();
+  readonly #changed = new Set<ObjectKey>();
+  readonly #freed: string[] = []; // addresses that became free, or whose sharers became fewer
+  #draining = false;
+
+  /** Number of Services that wait for an address. */
+  get waiting(): number {
+    return this.#waiters.size;
+  }
+
+  /** Services whose addresses changed, or may have to, since the last call. */
+  takeChanged(): ObjectKey[] {
+    const changed = [...this.#changed];
+    this.#changed.clear();
+    return changed;
+  }
+
+  /**
+   * Replaces all pools. Addresses in use stay; those that a pool with shrinkPolicy Reassign no longer contains make
+   * their Services appear in {@link takeChanged}. Whoever waits is tried again, oldest first.
+   */
+  setPools(pools: readonly Pool[], forbidden: readonly Forbidden[], now: number): Map<string, PoolLayout> {
+    const layouts = layOut(pools, forbidden);
+    this.book.setPools(pools, layouts);
+    for (const holding of this.book.holdings()) {
+      this.#shared.update(holding.address, holding);
+      for (const request of holding.claims.values()) {
+        if (!mayKeep(this.#stock, request, holding.address)) this.#changed.add(request.service);
+      }
+    }
+    for (const request of this.#waiters.takeAll()) this.#retry(request, now);
+    this.#drain(now);
+    return layouts;
+  }
+
+  /**
+   * Books the addresses that a Service has by its status, and gives it nothing new: for the start, when every Service
+   * must be heard before the first address is given. Call it oldest Service first; of two that claim one address the
+   * first keeps it.
+   */
+  adopt(request: AddressRequest, present: readonly string[]): void {
+    for (const [family, address] of byFamily(present)) {
+      const mine = this.book.addressesOf(request.service).get(family);
+      if (mine === undefined && request.families.includes(family) && mayKeep(this.#stock, request, address)) {
+        this.#claim(address, request);
+      }
+    }
+  }
+
+  /**
+   * Gives a Service what it asks for as far as possible, and takes back what it should no longer have. Asking again
+   * changes nothing: what it has and may keep, it keeps.
+   *
+   * @param present the addresses in its status, for a Service that these books have not heard of.
+   */
+  assign(request: AddressRequest, present: readonly string[], now: number): Outcome {
+    const outcome = this.#settle(request, present, now);
+    // Its own change is what the caller gets; one that comes from serving others is news again.
+    this.#changed.delete(request.service);
+    this.#drain(now);
+    return outcome;
+  }
+
+  /** Forgets a Service and gives its addresses to whoever waits for them. */
+  release(service: ObjectKey, now: number): void {
+    this.#waiters.leave(service);
+    for (const address of [...this.book.addressesOf(service).values()]) this.#release(address, service, now);
+    this.#drain(now);
+    this.#changed.delete(service);
+  }
+
+  /** Ends the rests that are over. Call it when {@link AddressBook.nextRest} has come. */
+  tick(now: number): void {
+    this.#freed.push(...this.book.endRests(now));
+    this.#drain(now);
+  }
+
+  get #stock(): { book: AddressBook; shared: SharedAddresses } {
+    return { book: this.book, shared: this.#shared };
+  }
+
+  #settle(request: AddressRequest, present: readonly string[], now: number): Outcome {
+    const { service } = request;
+    const had = new Map([...byFamily(present), ...this.book.addressesOf(service)]);
+    if (request.problems.length > 0) {
+      // Nonsense takes nothing away: what the Service has, it keeps.
+      const kept = request.families.flatMap((family) => this.#keep(request, family, had.get(family)));
+      this.#commit(request, kept, now);
+      this.#waiters.leave(service);
+      return this.#outcome(request, 'InvalidRequest', `the Service ${request.problems.join('; ')}`);
+    }
+    const choices = request.families.map((family) => choose(this.#stock, request, family, had.get(family)));
+    const refused = choices.filter((choice): choice is Refused => 'reason' in choice);
+    const complete = refused.length === 0 || (!request.needsAll && refused.length < choices.length);
+    const granted = choices.flatMap((choice) =>
+      this.#grant(request, choice, had.get(choice.family), complete),
+    );
+    this.#commit(request, granted, now);
+    const [first] = refused;
+    if (first === undefined) {
+      this.#waiters.leave(service);
+      return this.#outcome(request, 'Assigned', '');
+    }
+    this.#waiters.wait(request, new Set(refused.flatMap(({ lines }) => lines)));
+    if (complete) return this.#outcome(request, 'Assigned', `${first.family} is missing: ${first.message}`);
+    return this.#outcome(request, first.reason, refused.map(({ message }) => message).join('; '));
+  }
+
+  /**
+   * What a family really gets: its choice, if the request as a whole is served; else what it has, rather than nothing,
+   * while it waits.
+   */
+  #grant(request: AddressRequest, choice: Choice, had: string | undefined, complete: boolean): Granted[] {
+    if ('address' in choice && (complete || choice.address === had)) return [choice];
+    return this.#keep(request, choice.family, had);
+  }
+
+  #keep(request: AddressRequest, family: IPFamily, had: string | undefined): Granted[] {
+    if (had === undefined) return [];
+    // Requested pools and addresses do not count here: it could not have them.
+    const asItIs = { ...request, pools: [], addresses: NO_ADDRESSES };
+    if (mayKeep(this.#stock, asItIs, had)) return [{ family, address: had }];
+    // A port that another sharer serves is no reason to lose the address: that port alone is not served.
+    const holding = this.book.holding(had);
+    if (holding?.claims.has(request.service) !== true) return [];
+    const portless = { ...asItIs, ports: [] };
+    return mayKeep(this.#stock, portless, had) ? [{ family, address: had }] : [];
+  }
+
+  /** Makes the books say what was granted: new claims first, so that nothing is free in between. */
+  #commit(request: AddressRequest, granted: readonly Granted[], now: number): void {
+    const { service } = request;
+    const before = [...this.book.addressesOf(service).values()];
+    const keep = new Set(granted.map(({ address }) => address));
+    for (const address of keep) this.#claim(address, request);
+    for (const address of before) if (!keep.has(address)) this.#release(address, service, now);
+    if (before.length !== keep.size || before.some((address) => !keep.has(address)))
+      this.#changed.add(service);
+  }
+
+  #claim(address: string, request: AddressRequest): void {
+    const before = this.book.holding(address)?.claims.get(request.service);
+    this.book.claim(address, request);
+    this.#shared.update(address, this.book.holding(address));
+    // Ports that the Service no longer serves here may be what another one waits for.
+    if (before !== undefined && before.ports.some((port) => !request.ports.includes(port)))
+      this.#freed.push(address);
+  }
+
+  #release(address: string, service: ObjectKey, now: number): void {
+    this.book.release(address, service, now);
+    this.#shared.update(address, this.book.holding(address));
+    this.#freed.push(address);
+  }
+
+  /** Serves those who wait for addresses that became free, until nothing more becomes free by that. */
+  #drain(now: number): void {
+    if (this.#draining) return;
+    this.#draining = true;
+    try {
+      for (let address = this.#freed.shift(); address !== undefined; address = this.#freed.shift()) {
+        this.#serve(address, now);
+      }
+    } finally {
+      this.#draining = false;
+    }
+  }
+
+  #serve(address: string, now: number): void {
+    const parsed = parseStrictAddress(address);
+    if (parsed === undefined) return;
+    this.#tryLine(Line.address(address), now, MAX_JOINERS);
+    const stocked = this.book.poolOf(parsed.family, parsed.value);
+    if (stocked === undefined) return;
+    const line = Line.pool(stocked.pool.name, parsed.family);
+    // Each turn either uses an address up or moves a Service to the line of another family.
+    while (stocked.spaces[parsed.family].lowestFree() !== undefined) {
+      const request = this.#waiters.take(line);
+      if (request === undefined) break;
+      this.#retry(request, now);
+    }
+    const [holder] = this.book.holding(address)?.claims.values() ?? [];
+    if (holder === undefined) return;
+    if (holder.sharingKey !== '') this.#tryLine(Line.key(holder.sharingKey), now, MAX_JOINERS);
+    else this.#tryLine(Line.namespace(stocked.pool.name, holder.namespace), now, MAX_JOINERS);
+  }
+
+  /** Tries the first of a line, and puts those back that are still not served. */
+  #tryLine(line: string, now: number, most: number): void {
+    const tried: AddressRequest[] = [];
+    while (tried.length < most) {
+      const request = this.#waiters.take(line);
+      if (request === undefined) break;
+      tried.push(request);
+    }
+    for (const request of tried) this.#retry(request, now);
+  }
+
+  #retry(request: AddressRequest, now: number): void {
+    this.#settle(request, [], now);
+  }
+
+  #outcome(request: AddressRequest, reason: Reason, message: string): Outcome {
+    const own = this.book.addressesOf(request.service);
+    const addresses = request.families.flatMap((family): AssignedAddress[] => {
+      const address = own.get(family);
+      if (address === undefined) return [];
+      const holders = this.book.holding(address)?.ports;
+      const portsInUse = new Map<string, ObjectKey>();
+      for (const port of request.ports) {
+        const holder = holders?.get(port);
+        if (holder !== undefined && holder !== request.service) portsInUse.set(port, holder);
+      }
+      return [{ family, address, pool: this.#poolName(address), portsInUse }];
+    });
+    return { addresses, reason, message };
+  }
+
+  #poolName(address: string): string | undefined {
+    const parsed = parseStrictAddress(address);
+    return parsed === undefined ? undefined : this.book.poolOf(parsed.family, parsed.value)?.pool.name;
+  }
+}
+
+/** How many are tried when a shared address has room for somebody: those behind them are tried at the next change. */
+const MAX_JOINERS = 16;
+const NO_ADDRESSES: ReadonlyMap<IPFamily, string> = new Map();
+
+/** The first canonical address of each family. */
+function byFamily(addresses: readonly string[]): Map<IPFamily, string> {
+  const result = new Map<IPFamily, string>();
+  for (const text of addresses) {
+    const parsed = parseStrictAddress(text);
+    if (parsed !== undefined && !result.has(parsed.family)) result.set(parsed.family, parsed.canonical);
+  }
+  return result;
+}

@@ -1,0 +1,75 @@
+import type { ObjectKey } from '../../objects/key.ts';
+import type { IPFamily } from '../../objects/service.ts';
+import type { SharingPolicy, ShrinkPolicy } from './pool.ts';
+import type { AddressRequest } from './request.ts';
+
+/** An address in use, by one Service or by several that share it. */
+export interface Holding {
+  readonly address: string;
+  readonly family: IPFamily;
+  readonly value: bigint;
+  /** The pool that contained it last, and what that wants when it no longer does. */
+  pool: string | undefined;
+  shrinkPolicy: ShrinkPolicy;
+  /** Service -> what it claimed the address with. */
+  readonly claims: Map<ObjectKey, AddressRequest>;
+  /** `TCP/80` -> the Service that serves it here. */
+  readonly ports: Map<string, ObjectKey>;
+}
+
+/** Why a Service may not join an address. */
+export interface SharingRefusal {
+  readonly reason: 'AddressInUse' | 'SharingRefused';
+  readonly message: string;
+}
+
+/**
+ * Whether a Service may join those that hold an address: same key (or, in a `by-ports` pool, none), same namespace or
+ * the consent of both, disjoint ports, and externalTrafficPolicy Local only among equal selectors. Undefined when it
+ * may; a Service's own claim is no obstacle.
+ */
+export function sharingRefusal(
+  holding: Holding,
+  request: AddressRequest,
+  sharing: SharingPolicy,
+): SharingRefusal | undefined {
+  const [other] = [...holding.claims.values()].filter(({ service }) => service !== request.service);
+  if (other === undefined) return undefined;
+  const where = `${holding.address} is held by ${other.service}`;
+  if (sharing === 'never')
+    return { reason: 'AddressInUse', message: `${where}, and its pool shares no addresses` };
+  if (other.sharingKey !== request.sharingKey) {
+    return request.sharingKey === ''
+      ? { reason: 'AddressInUse', message: where }
+      : refused(`${where} with another sharing key`);
+  }
+  if (request.sharingKey === '' && sharing !== 'by-ports') return { reason: 'AddressInUse', message: where };
+  for (const claim of holding.claims.values()) {
+    if (claim.service === request.service || claim.namespace === request.namespace) continue;
+    const agreed =
+      request.sharingKey !== '' && consents(claim, request.namespace) && consents(request, claim.namespace);
+    if (!agreed) {
+      return refused(
+        `${holding.address} is held by ${claim.service}: sharing between namespaces needs the consent of both`,
+      );
+    }
+  }
+  for (const port of request.ports) {
+    const holder = holding.ports.get(port);
+    if (holder !== undefined && holder !== request.service) {
+      return refused(`port ${port} of ${holding.address} is held by ${holder}`);
+    }
+  }
+  if (other.backend !== request.backend) {
+    return refused(`${where}: with externalTrafficPolicy Local only Services of equal selectors may share`);
+  }
+  return undefined;
+}
+
+function refused(message: string): SharingRefusal {
+  return { reason: 'SharingRefused', message };
+}
+
+function consents({ sharingNamespaces }: AddressRequest, namespace: string): boolean {
+  return sharingNamespaces.has('*') || sharingNamespaces.has(namespace);
+}

@@ -1,0 +1,59 @@
+import { jsonEqual } from '../../objects/json.ts';
+import type { Condition } from '../../objects/meta.ts';
+import { formatTime } from '../../objects/time.ts';
+import type { AddressPool, AddressPoolStatus, FamilyUsage } from './pool.ts';
+
+/** What is known of a pool when its status is planned. */
+export interface PoolFacts {
+  readonly usage: Readonly<Record<'IPv4' | 'IPv6', FamilyUsage>>;
+  /** Parts of the spec that could not be understood. */
+  readonly problems: readonly string[];
+  /** Overlaps that were refused. */
+  readonly conflicts: readonly string[];
+}
+
+/** The status that a pool should have; undefined when it has it. `now` in milliseconds since 1970. */
+export function planPoolStatus(
+  pool: AddressPool,
+  facts: PoolFacts,
+  now: number,
+): AddressPoolStatus | undefined {
+  const { usage, problems, conflicts } = facts;
+  const usable = usage.IPv4.total + usage.IPv6.total > 0;
+  const before = pool.status?.conditions ?? [];
+  const conditions = [
+    condition(before, now, {
+      type: 'Ready',
+      status: usable ? 'True' : 'False',
+      reason: problems.length > 0 ? 'InvalidSpec' : usable ? 'Usable' : 'NoAddresses',
+      message: readyMessage(usable, problems),
+    }),
+    condition(before, now, {
+      type: 'Conflict',
+      status: conflicts.length > 0 ? 'True' : 'False',
+      reason: conflicts.length > 0 ? 'Overlap' : 'NoOverlap',
+      message: conflicts.length > 0 ? `${conflicts.join('; ')}: these addresses are not given` : '',
+    }),
+  ];
+  const status: AddressPoolStatus = {
+    ...(usage.IPv4.total > 0 ? { ipv4: usage.IPv4 } : {}),
+    ...(usage.IPv6.total > 0 ? { ipv6: usage.IPv6 } : {}),
+    conditions,
+  };
+  return jsonEqual(status, pool.status) ? undefined : status;
+}
+
+function readyMessage(usable: boolean, problems: readonly string[]): string {
+  if (problems.length > 0) return `${usable ? 'what is valid is used; ' : ''}${problems.join('; ')}`;
+  return usable ? '' : 'no address is left: all are excluded or belong to others';
+}
+
+function condition(
+  before: readonly Condition[],
+  now: number,
+  wanted: Omit<Condition, 'lastTransitionTime'>,
+): Condition {
+  const present = before.find(({ type }) => type === wanted.type);
+  const since = present?.status === wanted.status ? present.lastTransitionTime : formatTime(now);
+  return { ...wanted, lastTransitionTime: since };
+}

@@ -1,0 +1,127 @@
+import { parseStrictAddress } from '../../objects/address.ts';
+import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import type { IPFamily, Service } from '../../objects/service.ts';
+import { parseTime } from '../../objects/time.ts';
+import { annotationNames, firstAnnotation } from './annotations.ts';
+
+/** What a Service asks of the load balancer: its spec and annotations, read once. */
+export interface AddressRequest {
+  readonly service: ObjectKey;
+  readonly namespace: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Labels of its namespace. */
+  readonly namespaceLabels: Readonly<Record<string, string>>;
+  /** Milliseconds since 1970: who came first is served first. */
+  readonly createdAt: number;
+  /** In order of preference. */
+  readonly families: readonly IPFamily[];
+  /** All families or none; else one is better than none. */
+  readonly needsAll: boolean;
+  /** At most one per family, canonical. */
+  readonly addresses: ReadonlyMap<IPFamily, string>;
+  /** Pools to take addresses from, in this order; empty for any. */
+  readonly pools: readonly string[];
+  /** "" for none. */
+  readonly sharingKey: string;
+  /** Other namespaces with which addresses may be shared; `*` for all. */
+  readonly sharingNamespaces: ReadonlySet<string>;
+  /** `TCP/80`. */
+  readonly ports: readonly string[];
+  /** "" for externalTrafficPolicy Cluster, else the selector: only equal ones may share. */
+  readonly backend: string;
+  /** Why the request cannot be served as it is; empty for a good one. */
+  readonly problems: readonly string[];
+}
+
+/** Which Services are ours, and how they are read. */
+export interface RequestSettings {
+  /** The `loadBalancerClass` that we serve. */
+  readonly loadBalancerClass: string;
+  /** Serve Services without a class too. */
+  readonly isDefaultClass: boolean;
+  /** Read the annotations of MetalLB, kube-vip, PureLB and Cilium. */
+  readonly compat: boolean;
+}
+
+/** True for Services of type LoadBalancer that we serve; the class cannot change while the type stays. */
+export function isServed({ spec }: Service, settings: RequestSettings): boolean {
+  if (spec.type !== 'LoadBalancer') return false;
+  if (spec.loadBalancerClass === undefined || spec.loadBalancerClass === '') return settings.isDefaultClass;
+  return spec.loadBalancerClass === settings.loadBalancerClass;
+}
+
+/** Reads what a Service asks for. `namespaceLabels` are those of its namespace. */
+export function readRequest(
+  service: Service,
+  namespaceLabels: Readonly<Record<string, string>>,
+  settings: RequestSettings,
+): AddressRequest {
+  const { metadata, spec } = service;
+  const names = annotationNames(settings.compat);
+  const problems: string[] = [];
+  const families = familiesOf(service);
+  const read = (list: readonly string[]): string => firstAnnotation(metadata.annotations, list, problems);
+  return {
+    service: keyOf(service),
+    namespace: metadata.namespace ?? '',
+    labels: metadata.labels ?? {},
+    namespaceLabels,
+    createdAt: parseTime(metadata.creationTimestamp ?? '') ?? 0,
+    families,
+    needsAll: spec.ipFamilyPolicy !== 'PreferDualStack',
+    addresses: readAddresses(read(names.addresses), spec.loadBalancerIP ?? '', families, problems),
+    pools: items(read(names.pool)),
+    sharingKey: read(names.sharingKey),
+    sharingNamespaces: new Set(items(read(names.sharingNamespaces))),
+    ports: (spec.ports ?? []).map(({ port, protocol }) => `${protocol ?? 'TCP'}/${port}`),
+    backend: spec.externalTrafficPolicy === 'Local' ? selectorText(spec.selector ?? {}) : '',
+    problems,
+  };
+}
+
+/** The families of the Service as the API server resolved them; IPv4 where it did not. */
+function familiesOf({ spec }: Service): IPFamily[] {
+  const families = (spec.ipFamilies ?? []).filter((family) => family === 'IPv4' || family === 'IPv6');
+  return families.length === 0 ? ['IPv4'] : [...new Set(families)];
+}
+
+/** The annotation wins over `spec.loadBalancerIP`, which holds one address only. */
+function readAddresses(
+  annotation: string,
+  loadBalancerIP: string,
+  families: readonly IPFamily[],
+  problems: string[],
+): Map<IPFamily, string> {
+  const addresses = new Map<IPFamily, string>();
+  const texts = new Set(items(annotation === '' ? loadBalancerIP : annotation));
+  if (texts.size > MAX_ADDRESSES) {
+    problems.push(`asks for ${texts.size} addresses; one per family is possible`);
+    return addresses;
+  }
+  for (const text of texts) {
+    const parsed = parseStrictAddress(text);
+    if (parsed === undefined)
+      problems.push(`asks for ${JSON.stringify(text.slice(0, 60))}, which is not an address`);
+    else if (text === '0.0.0.0' || text === '::') problems.push(`asks for ${text}: DHCP is not supported`);
+    else if (!families.includes(parsed.family)) {
+      problems.push(`asks for ${parsed.canonical}, but is not a Service of ${parsed.family}`);
+    } else if (addresses.has(parsed.family) && addresses.get(parsed.family) !== parsed.canonical) {
+      problems.push(`asks for two ${parsed.family} addresses; one per family is possible`);
+    } else addresses.set(parsed.family, parsed.canonical);
+  }
+  return addresses;
+}
+
+const MAX_ADDRESSES = 8;
+
+function items(text: string): string[] {
+  return text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
+}
+
+function selectorText(selector: Readonly<Record<string, string>>): string {
+  const pairs = Object.keys(selector).sort();
+  return `Local:${pairs.map((key) => `${key}=${selector[key] ?? ''}`).join(',')}`;
+}

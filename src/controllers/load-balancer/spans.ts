@@ -1,0 +1,60 @@
+/** A run of addresses of one family, both ends included. */
+export interface Span {
+  readonly first: bigint;
+  readonly last: bigint;
+}
+
+/** Rising, disjoint, and as few as possible. */
+export function merged(spans: readonly Span[]): Span[] {
+  const result: { first: bigint; last: bigint }[] = [];
+  for (const { first, last } of [...spans].sort(byFirst)) {
+    const previous = result.at(-1);
+    if (previous !== undefined && first <= previous.last + 1n) {
+      if (last > previous.last) previous.last = last;
+    } else result.push({ first, last });
+  }
+  return result;
+}
+
+/** What is left of `spans` without `holes`. Both rising and disjoint, as {@link merged} gives them. */
+export function without(spans: readonly Span[], holes: readonly Span[]): Span[] {
+  const result: Span[] = [];
+  let hole = 0;
+  for (const span of spans) {
+    let { first } = span;
+    while (hole < holes.length && (holes[hole]?.last ?? 0n) < first) hole++;
+    for (let i = hole; i < holes.length; i++) {
+      const next = holes[i];
+      if (next === undefined || next.first > span.last) break;
+      if (next.first > first) result.push({ first, last: next.first - 1n });
+      first = next.last + 1n;
+      if (first > span.last) break;
+    }
+    if (first <= span.last) result.push({ first, last: span.last });
+  }
+  return result;
+}
+
+/** The parts that both have. Both rising and disjoint. */
+export function common(a: readonly Span[], b: readonly Span[]): Span[] {
+  return without(a, without(a, b));
+}
+
+/** Index of the span that holds a value, or -1: binary search. */
+export function indexOfSpan(spans: readonly Span[], value: bigint): number {
+  let low = 0;
+  let high = spans.length - 1;
+  while (low <= high) {
+    const middle = (low + high) >> 1;
+    const span = spans[middle];
+    if (span === undefined) return -1;
+    if (value < span.first) high = middle - 1;
+    else if (value > span.last) low = middle + 1;
+    else return middle;
+  }
+  return -1;
+}
+
+function byFirst(a: Span, b: Span): number {
+  return a.first < b.first ? -1 : a.first > b.first ? 1 : 0;
+}
