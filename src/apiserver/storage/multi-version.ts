@@ -13,6 +13,7 @@ import {
   type ListOptions,
   type ListResult,
   PreconditionError,
+  type Storage,
   type StoredObject,
   type Unsubscribe,
   type Write,
@@ -183,6 +184,31 @@ export class MultiVersionStore {
   rollback(): void {
     this.staged = this.published;
   }
+}
+
+/** The reads of a store with a way to commit and to close. */
+export function storageOf(
+  store: MultiVersionStore,
+  commit: Storage['commit'],
+  close: Storage['close'],
+): Storage {
+  let closing: Promise<void> | undefined;
+  return {
+    get revision() {
+      return store.revision;
+    },
+    get compactedRevision() {
+      return store.compactedRevision;
+    },
+    get: (key) => store.get(key),
+    getForUpdate: (key) => store.getForUpdate(key),
+    list: (prefix, options) => store.list(prefix, options),
+    count: (prefix) => store.count(prefix),
+    watch: (prefix, after, listener) => store.watch(prefix, after, listener),
+    commit: (writes) =>
+      closing === undefined ? commit(writes) : Promise.reject(new Error('the storage is closed')),
+    close: () => (closing ??= close()),
+  };
 }
 
 function deletion(previous: Version, revision: number, encode: Encode): PastEvent {

@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import type { MultiVersionOptions } from '../multi-version.ts';
+import { type MultiVersionOptions, storageOf } from '../multi-version.ts';
 import type { Storage } from '../storage.ts';
 import { DataDirectory } from './data-directory.ts';
 import { lockDirectory } from './directory-lock.ts';
@@ -40,38 +40,22 @@ export async function openDiskStorage(directory: string, options: DiskStorageOpt
       options.log,
       options.snapshotAfter ?? SNAPSHOT_AFTER,
     );
-    return diskStorage(data, options, unlock);
+    const committer = new GroupCommitter(data.store, options.clock, (events, time) =>
+      data.append(events, time),
+    );
+    return storageOf(
+      data.store,
+      (writes) => committer.commit(writes),
+      async () => {
+        await committer.idle();
+        await data.close();
+        unlock();
+      },
+    );
   } catch (error) {
     unlock();
     throw error;
   }
-}
-
-function diskStorage(data: DataDirectory, options: DiskStorageOptions, unlock: () => void): Storage {
-  const { store } = data;
-  const committer = new GroupCommitter(store, options.clock, (events, time) => data.append(events, time));
-  let closing: Promise<void> | undefined;
-  async function close(): Promise<void> {
-    await committer.idle();
-    await data.close();
-    unlock();
-  }
-  return {
-    get revision() {
-      return store.revision;
-    },
-    get compactedRevision() {
-      return store.compactedRevision;
-    },
-    get: (key) => store.get(key),
-    getForUpdate: (key) => store.getForUpdate(key),
-    list: (prefix, listOptions) => store.list(prefix, listOptions),
-    count: (prefix) => store.count(prefix),
-    watch: (prefix, after, listener) => store.watch(prefix, after, listener),
-    commit: (writes) =>
-      closing === undefined ? committer.commit(writes) : Promise.reject(new Error('the storage is closed')),
-    close: () => (closing ??= close()),
-  };
 }
 
 /** Makes the directory and those above it, durably. */

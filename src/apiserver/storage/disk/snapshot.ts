@@ -10,7 +10,9 @@ import { encodeFileHeader, FILE_HEADER_SIZE } from './frames.ts';
 import { decodeSnapshotPart, encodeEnd, encodeObjects } from './records.ts';
 
 /** A frame of a snapshot holds about so many bytes, or one object. */
-const FRAME_BYTES = 1024 * 1024;
+const FRAME_BYTES = 128 * 1024;
+/** Synced after about so many bytes: the syncs of the log must not have to wait behind one big one. */
+const SYNC_BYTES = 2 * 1024 * 1024;
 /** Objects looked at in one go: short enough not to hold up requests. */
 const BATCH = 256;
 /**
@@ -28,6 +30,7 @@ export async function writeSnapshot(
   const salt = randomInt(1, 2 ** 32);
   const file = files.create(temporary);
   let length = 0;
+  let synced = 0;
   const append = async (bytes: Buffer) => {
     signal.throwIfAborted();
     await file.write(bytes, length);
@@ -37,8 +40,9 @@ export async function writeSnapshot(
     await append(encodeFileHeader('SNETSNP1', { revision: state.revision, salt }));
     for await (const part of parts(state)) {
       await append(encodeObjects(part, salt));
-      // Often and little, so that the syncs of the log do not have to wait behind one big one.
+      if (length - synced < SYNC_BYTES) continue;
       await file.sync();
+      synced = length;
     }
     await append(encodeEnd(state.root.size, salt));
     await file.sync();
