@@ -16,6 +16,7 @@ export interface MaskContext {
 
 const UID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 const TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)/g;
+const WHOLE_TIME = new RegExp(`^${TIME.source}$`);
 const IPV4 = /(?<![\w.:])\d{1,3}(?:\.\d{1,3}){3}(?!\w|\/|\.\d)/g;
 const IPV6 = /(?<![\w.:])(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?!\w|\/|\.\d)/g;
 /** The alphabet of generateName's suffixes (apimachinery `util/rand`). */
@@ -52,7 +53,8 @@ export class Masker {
 
   /** A copy of an answer with tokens. `managedFields` and `selfLink` are dropped. */
   mask(value: unknown): unknown {
-    if (typeof value === 'string') return this.text(value);
+    // A value that is a time is masked even where a request named it; within texts it is not.
+    if (typeof value === 'string') return WHOLE_TIME.test(value) ? '<time>' : this.text(value);
     if (Array.isArray(value)) return value.map((item) => this.mask(item));
     if (!isRecord(value)) return value;
     const masked: [string, unknown][] = [];

@@ -107,6 +107,13 @@ describe('Masker', () => {
       continue: '',
       remainingItemCount: '<count>',
     });
+    const named = maskerFor({ cluster: 'v4' }, '"2024-01-01T00:00:00Z"');
+    expect(
+      named.mask({ lastTransitionTime: '2024-01-01T00:00:00Z', message: 'at 2024-01-01T00:00:00Z' }),
+    ).toEqual({
+      lastTransitionTime: '<time>',
+      message: 'at 2024-01-01T00:00:00Z',
+    });
     expect(masker.text('Service "web-bc2fg" in the layout 2006-01-02T15:04:05Z')).toBe(
       'Service "web-<suffix>" in the layout 2006-01-02T15:04:05Z',
     );
