@@ -82,9 +82,9 @@ export class ServiceAllocators {
    */
   hold(address: string): void {
     if (parseAddress(address)?.canonical !== address) return;
-    this.#reserved.delete(address);
+    const marked = this.#reserved.delete(address) || this.#stored.has(address);
     this.#stored.add(address);
-    this.#mark(address);
+    if (!marked) this.#mark(address);
   }
 
   /** The IPAddress object of that name is removed. Idempotent; canonical text. */
@@ -145,7 +145,7 @@ export class ServiceAllocators {
       if (item === undefined || item.addresses.free === 0) continue;
       const address = item.addresses.allocateNext(random);
       this.#reserved.add(address);
-      this.#mark(address);
+      this.#mark(address, item);
       return address;
     }
     throw new RangeFullError();
@@ -187,8 +187,11 @@ export class ServiceAllocators {
     return undefined;
   }
 
-  #mark(address: string): void {
-    for (const item of this.#byCidr.values()) if (isFree(item, address)) item.addresses.allocate(address);
+  /** @param except knows it already. */
+  #mark(address: string, except?: CidrAllocator): void {
+    for (const item of this.#byCidr.values()) {
+      if (item !== except && isFree(item, address)) item.addresses.allocate(address);
+    }
   }
 
   #unmark(address: string): void {
