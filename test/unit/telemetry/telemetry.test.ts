@@ -1,0 +1,134 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { afterEach, describe, expect, it } from 'vitest';
+import { isRecord } from '../../../src/objects/json.ts';
+import { HealthServer } from '../../../src/telemetry/health.ts';
+import { createLog, type LogOptions } from '../../../src/telemetry/log.ts';
+import { Metrics } from '../../../src/telemetry/metrics.ts';
+
+function logged(options: Pick<LogOptions, 'format' | 'level'>): {
+  lines: string[];
+  log: ReturnType<typeof createLog>;
+} {
+  const lines: string[] = [];
+  return { lines, log: createLog({ ...options, destination: { write: (line) => lines.push(line) } }) };
+}
+
+describe('createLog', () => {
+  it('writes one JSON object a line', () => {
+    const { lines, log } = logged({ format: 'json', level: 'info' });
+    log.debug('hidden');
+    log.child({ controller: 'c' }).info({ key: 'default/web' }, 'wrote it');
+    expect(lines).toHaveLength(1);
+    const entry: unknown = JSON.parse(lines[0] ?? '');
+    const { time } = isRecord(entry) ? entry : {};
+    expect(time).toMatch(/^\d{4}-\d\d-\d\dT/);
+    expect(entry).toEqual({
+      level: 'info',
+      time,
+      controller: 'c',
+      key: 'default/web',
+      msg: 'wrote it',
+    });
+  });
+
+  it('writes lines for people', () => {
+    const { lines, log } = logged({ format: 'pretty', level: 'debug' });
+    log.warn({ key: 'default/web', ports: [1, 2], err: new Error('no way') }, 'trying again');
+    expect(lines[0]).toMatch(
+      /^\d\d:\d\d:\d\d\.\d{3} .*WARN.* trying again key=default\/web ports=\[1,2\] err="no way"\n$/,
+    );
+  });
+
+  it.each(['json', 'pretty'] as const)('hides secrets: %s', (format) => {
+    const { lines, log } = logged({ format, level: 'info' });
+    log.info({ token: 'abc', headers: { authorization: 'Bearer abc' } }, 'x');
+    expect(lines[0]).not.toContain('abc');
+  });
+});
+
+describe('HealthServer', () => {
+  const closing: (() => Promise<void>)[] = [];
+  afterEach(async () => {
+    for (const close of closing.splice(0)) await close();
+  });
+
+  async function serve(problems: { live?: string; ready?: string }): Promise<string> {
+    const metrics = new Metrics();
+    metrics.leader.set({ name: 'l' }, 1);
+    const server = new HealthServer({
+      host: '127.0.0.1',
+      port: 0,
+      metrics,
+      live: [{ name: 'loop', check: () => problems.live }],
+      ready: [
+        { name: 'ping', check: () => undefined },
+        { name: 'informer-sync', check: () => problems.ready },
+      ],
+    });
+    const { port } = await server.listen();
+    closing.push(() => server.close());
+    return `http://127.0.0.1:${port}`;
+  }
+
+  const get = async (url: string): Promise<[number, string]> => {
+    const response = await fetch(url);
+    return [response.status, await response.text()];
+  };
+
+  it('answers what is well', async () => {
+    const url = await serve({});
+    expect(await get(`${url}/healthz`)).toEqual([200, 'ok']);
+    expect(await get(`${url}/livez`)).toEqual([200, 'ok']);
+    expect(await get(`${url}/readyz`)).toEqual([200, 'ok']);
+    expect(await get(`${url}/readyz?verbose`)).toEqual([
+      200,
+      '[+]ping ok\n[+]informer-sync ok\nreadyz check passed\n',
+    ]);
+    expect((await get(`${url}/other`))[0]).toBe(404);
+    expect((await fetch(`${url}/healthz`, { method: 'POST' })).status).toBe(405);
+  });
+
+  it('answers what is not', async () => {
+    const problems: { ready?: string } = { ready: 'not synced yet: pods' };
+    const url = await serve(problems);
+    expect(await get(`${url}/healthz`)).toEqual([200, 'ok']);
+    expect(await get(`${url}/readyz`)).toEqual([
+      500,
+      '[+]ping ok\n[-]informer-sync failed: not synced yet: pods\nreadyz check failed\n',
+    ]);
+    delete problems.ready;
+    expect(await get(`${url}/readyz`)).toEqual([200, 'ok']);
+  });
+
+  it('answers metrics, refreshed before', async () => {
+    const url = await serve({});
+    const [status, text] = await get(`${url}/metrics`);
+    expect(status).toBe(200);
+    expect(text).toContain('leader_election_master_status{name="l"} 1');
+    expect(text).toMatch(/servicenet_build_info\{version="\d+\.\d+\.\d+.*"\} 1/);
+  });
+
+  it('says when its port is taken', async () => {
+    const other = createServer();
+    other.listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const address = other.address();
+    const port = address === null || typeof address === 'string' ? 0 : address.port;
+    const server = new HealthServer({ host: '127.0.0.1', port, metrics: new Metrics(), live: [], ready: [] });
+    await expect(server.listen()).rejects.toThrow('EADDRINUSE');
+    other.close();
+  });
+});
+
+describe('Metrics', () => {
+  it('refreshes computed gauges at each scrape, until told not to', async () => {
+    const metrics = new Metrics();
+    let now = 0;
+    const remove = metrics.beforeScrape(() => metrics.cacheAge.set({ resource: 'pods' }, ++now));
+    expect(await metrics.scrape()).toContain('servicenet_cache_age_seconds{resource="pods"} 1');
+    expect(await metrics.scrape()).toContain('servicenet_cache_age_seconds{resource="pods"} 2');
+    remove();
+    expect(await metrics.scrape()).toContain('servicenet_cache_age_seconds{resource="pods"} 2');
+  });
+});
