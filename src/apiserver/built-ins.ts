@@ -3,6 +3,8 @@ import type { KubeObject } from '../objects/meta.ts';
 import type { ServiceCIDR } from '../objects/networking.ts';
 import type { Service } from '../objects/service.ts';
 import { builtInResources } from '../registry/catalog.ts';
+import { customResourceDefinitionStrategy } from '../registry/customresourcedefinition/strategy.ts';
+import type { ResourceDefinition } from '../registry/strategy.ts';
 import { ServiceAllocators } from '../registry/service/allocators.ts';
 import { createServiceStrategy } from '../registry/service/strategy.ts';
 import { reviewKinds } from './reviews/reviews.ts';
@@ -21,6 +23,21 @@ export interface ServiceRanges {
 
 const networking = 'networking.k8s.io';
 
+const customResourceDefinitions: ResourceDefinition = {
+  group: 'apiextensions.k8s.io',
+  version: 'v1',
+  plural: 'customresourcedefinitions',
+  singular: 'customresourcedefinition',
+  kind: 'CustomResourceDefinition',
+  namespaced: false,
+  shortNames: ['crd', 'crds'],
+  categories: ['api-extensions'],
+  verbs: ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'],
+  schema: 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition',
+  storageVersionHash: 'jfWCUB31mvA=',
+  strategy: customResourceDefinitionStrategy,
+};
+
 /** Serves all built-in kinds. What Services hold in the store is taken in the allocators first. */
 export function registerBuiltIns(core: ServerCore, ranges: ServiceRanges): void {
   const [primary, secondary] = ranges.cidrs;
@@ -29,7 +46,10 @@ export function registerBuiltIns(core: ServerCore, ranges: ServiceRanges): void 
       secondary === undefined ? [primary.range.family] : [primary.range.family, secondary.range.family],
     nodePortRange: ranges.nodePorts,
   });
-  const resources = builtInResources({ service: createServiceStrategy(allocators), addresses: allocators });
+  const resources = [
+    ...builtInResources({ service: createServiceStrategy(allocators), addresses: allocators }),
+    customResourceDefinitions,
+  ];
   for (const definition of resources) {
     const table = () => tableConverter(definition.group, definition.kind);
     core.resources.add(serveResource(definition, builtinSchema(definition.schema), table));

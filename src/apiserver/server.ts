@@ -7,6 +7,7 @@ import { type StaticToken, staticTokens } from './authentication/static-tokens.t
 import { type Authorizer, alwaysAllow } from './authorization/authorizer.ts';
 import { RbacAuthorizer } from './authorization/rbac.ts';
 import { expireEvents } from './bootstrap/event-expiry.ts';
+import { CustomResourceDefinitions } from './custom-resources/definitions.ts';
 import { ensureSystemObjects, reconcileEvery, type SystemObjects } from './bootstrap/system-objects.ts';
 import type { HttpLimits } from './http/server.ts';
 import { createHttpServer } from './http/server.ts';
@@ -80,6 +81,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   };
   const ranges: ServiceRanges = { cidrs: options.serviceCidrs, nodePorts: options.nodePorts };
   registerBuiltIns(core, ranges);
+  new CustomResourceDefinitions(core).start();
   const rbac = options.authorizationMode === 'RBAC' ? new RbacAuthorizer(storage) : undefined;
   const authorizer: Authorizer = rbac ?? alwaysAllow;
   const tokens = [staticTokens(options.tokens)];

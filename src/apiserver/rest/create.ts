@@ -1,14 +1,16 @@
 import type { KubeObject } from '../../objects/meta.ts';
 import { alreadyExists, plainError } from '../../objects/status-errors.ts';
 import { StatusError } from '../../objects/status.ts';
-import { invalid, invalidObject } from '../../registry/field-errors.ts';
+import { invalidObject } from '../../registry/field-errors.ts';
+import { validateCustomObjectMeta } from '../../registry/metadata.ts';
+import { nameIsPathSegment } from '../../registry/names.ts';
 import { type Reservation, type StrategyContext } from '../../registry/strategy.ts';
 import type { UserInfo } from '../http/exchange.ts';
 import { PreconditionError } from '../storage/storage.ts';
 import { type AdmissionAttributes, checkNamespaceLifecycle } from './admission.ts';
 import { commitWith, nothing } from './begin.ts';
 import { generateName } from './object-name.ts';
-import { keyOf, type ServedResource } from './served-resource.ts';
+import { keyOf, type ServedResource, subjectOf } from './served-resource.ts';
 import { type ServerCore, strategyContext } from './server-core.ts';
 import { fillSystemFields } from './system-fields.ts';
 
@@ -101,25 +103,17 @@ async function createOnce(core: ServerCore, resource: ServedResource, creation: 
   return store(core, resource, namespace, object, reservation, context);
 }
 
-/** `rest.BeforeCreate`: the strategy's view, then all rules, then the name as a path segment. */
+/** `rest.BeforeCreate`: the strategy's view, then all rules, then those that every kind's metadata has. */
 function finishObject(resource: ServedResource, object: KubeObject, context: StrategyContext, creation: Creation): void {
   const { strategy } = resource.definition;
   strategy.prepareForCreate(object, context);
-  const name = object.metadata.name ?? '';
-  const subject = { ...resource.groupKind, name };
+  const subject = subjectOf(resource, object);
   const errors = strategy.validateCreate(object, context);
   if (errors.length > 0) throw invalidObject(subject, errors);
-  const segment = pathSegmentErrors(name);
-  if (segment.length > 0) {
-    throw invalidObject(subject, segment.map((detail) => invalid('metadata.name', name, detail)));
-  }
+  const { namespaced } = resource.definition;
+  const common = validateCustomObjectMeta(object.metadata, { namespaced, nameRule: nameIsPathSegment });
+  if (common.length > 0) throw invalidObject(subject, common);
   for (const warning of strategy.warningsOnCreate?.(object) ?? []) creation.warn(warning);
-}
-
-/** What a name may not be as part of a URL (`path.IsValidPathSegmentName`). */
-function pathSegmentErrors(name: string): string[] {
-  if (name === '.' || name === '..') return [`may not be '${name}'`];
-  return ['/', '%'].filter((char) => name.includes(char)).map((char) => `may not contain '${char}'`);
 }
 
 function checkNoResourceVersion(object: KubeObject): void {

@@ -1,5 +1,6 @@
-import { methodNotAllowed, resourceNotFound } from '../../objects/status-errors.ts';
+import { methodNotAllowed, notFound, resourceNotFound } from '../../objects/status-errors.ts';
 import type { Handler, RequestInfo } from '../http/exchange.ts';
+import { replyNotFound } from '../http/router.ts';
 import {
   handleCreate,
   handleDelete,
@@ -28,6 +29,10 @@ export function restHandler(core: ServerCore, specials: SpecialHandlers): Handle
     const { info } = request;
     const resource = core.resources.find(info.group, info.version, info.resource);
     if (resource === undefined) throw resourceNotFound();
+    if (!isInScope(resource, info)) {
+      if (resource.custom) return replyNotFound(reply);
+      throw resourceNotFound();
+    }
     checkRequestTimeout(request.query);
     const { deprecationWarning } = resource.definition;
     if (deprecationWarning !== undefined) reply.warn(deprecationWarning);
@@ -37,16 +42,27 @@ export function restHandler(core: ServerCore, specials: SpecialHandlers): Handle
   };
 }
 
+/** Cluster-scoped kinds have no path below a namespace, and objects of namespaced kinds have none above. */
+function isInScope({ definition }: ServedResource, info: RequestInfo): boolean {
+  if (definition.namespaced) return info.namespace !== '' || isCollection(info);
+  return info.namespace === '' || definition.plural === 'namespaces';
+}
+
+function isCollection(info: RequestInfo): boolean {
+  return info.subresource === '' && (info.verb === 'list' || info.verb === 'watch' || info.name === '');
+}
+
 /** @throws {StatusError} 404 for an unknown subresource, 405 for a verb that the resource lacks. */
 function handlerOf(resource: ServedResource, method: string, info: RequestInfo): ResourceHandler {
   const { definition } = resource;
   if (info.subresource !== '') {
-    if (info.rest.length > 0 || !hasPart(resource, info.subresource)) throw resourceNotFound();
+    if (info.rest.length > 0 || !hasPart(resource, info.subresource)) {
+      throw resource.custom ? notFound(resource.groupResource, info.name) : resourceNotFound();
+    }
     return choose(partHandlers(info.subresource), method);
   }
   const needsNamespace = definition.namespaced && info.namespace === '';
-  const collection = info.verb === 'list' || info.verb === 'watch' || info.name === '';
-  if (!collection) return choose(withVerbs(objectHandlers, definition.verbs), method);
+  if (!isCollection(info)) return choose(withVerbs(objectHandlers, definition.verbs), method);
   const handlers = withVerbs(info.verb === 'watch' ? watchHandlers : collectionHandlers, definition.verbs);
   return choose(needsNamespace ? handlers.filter(([name]) => name === 'GET') : handlers, method);
 }

@@ -1,5 +1,6 @@
 import type { KubeObject } from '../../objects/meta.ts';
 import type { GroupResource } from '../../objects/status-errors.ts';
+import type { InvalidSubject } from '../../registry/field-errors.ts';
 import type { ResourceDefinition } from '../../registry/strategy.ts';
 import type { StructSchema } from '../schema/schema.ts';
 import { encodeObject } from '../schema/encode.ts';
@@ -70,6 +71,12 @@ export function keyOf(resource: ServedResource, namespace: string, name: string)
 export function prefixOf(resource: ServedResource, namespace: string): string {
   const { group, plural } = resource.definition.storedAs ?? resource.definition;
   return listPrefix(group, plural, resource.definition.namespaced && namespace !== '' ? namespace : undefined);
+}
+
+/** What a 422 about an object names: its own kind, which differs for a custom object of a wrong kind. */
+export function subjectOf(resource: ServedResource, object: KubeObject): InvalidSubject {
+  const { group, kind } = resource.groupKind;
+  return { group, kind: object.kind ?? kind, name: object.metadata.name ?? '' };
 }
 
 /** The object as this resource serves it: in its version, and as readers of the main resource see it. */

@@ -9,7 +9,7 @@ import { PreconditionError, type StoredObject, type Write } from '../storage/sto
 import { type AdmissionAttributes, checkNamespaceLifecycle } from './admission.ts';
 import { both, commitWith, nothing } from './begin.ts';
 import { createObject } from './create.ts';
-import { keyOf, type ServedResource } from './served-resource.ts';
+import { keyOf, type ServedResource, subjectOf } from './served-resource.ts';
 import { type ServerCore, strategyContext } from './server-core.ts';
 import { dedupOwnerReferences, keepSystemFields } from './system-fields.ts';
 
@@ -217,7 +217,7 @@ function finishObject(
     ...rules.validateUpdate(object, old, context),
   ];
   if (errors.length > 0) {
-    throw invalidObject({ ...resource.groupKind, name: object.metadata.name ?? '' }, errors);
+    throw invalidObject(subjectOf(resource, object), errors);
   }
   for (const warning of rules.warningsOnUpdate?.(object, old) ?? []) update.warn(warning);
 }

@@ -1,0 +1,109 @@
+import { jsonEqual } from '../../objects/json.ts';
+import { type CustomResourceDefinition, hasCondition, isCustomResourceDefinition } from '../../registry/customresourcedefinition/definition.ts';
+import { cleanupFinalizer } from '../../registry/customresourcedefinition/strategy.ts';
+import { type ServerCore, timestamp } from '../rest/server-core.ts';
+import type { ServedResource } from '../rest/served-resource.ts';
+import { listPrefix, PreconditionError, type StoredObject } from '../storage/storage.ts';
+import { judgeNames } from './names.ts';
+import { resourcesOf } from './serve.ts';
+
+const prefix = listPrefix('apiextensions.k8s.io', 'customresourcedefinitions');
+
+/**
+ * Follows the stored CustomResourceDefinitions: accepts their names, serves their resources as soon as they are
+ * established, and removes their objects when they are deleted (apiextensions' naming, establishing and finalizing
+ * controllers in one).
+ */
+export class CustomResourceDefinitions {
+  readonly #core: ServerCore;
+  readonly #served = new Map<string, readonly ServedResource[]>();
+  #work: Promise<void> = Promise.resolve();
+
+  constructor(core: ServerCore) {
+    this.#core = core;
+  }
+
+  /** Serves what is stored, then follows changes. */
+  start(): void {
+    const { storage } = this.#core;
+    const { items, revision } = storage.list(prefix);
+    for (const item of items) this.#changed(item);
+    storage.watch(prefix, revision, ({ type, current }) => {
+      if (type === 'DELETED') this.#withdraw(current.key);
+      else this.#changed(current);
+    });
+  }
+
+  #changed(stored: StoredObject): void {
+    const { object } = stored;
+    if (!isCustomResourceDefinition(object)) return;
+    if (hasCondition(object, 'Established')) this.#serve(stored.key, object);
+    this.#work = this.#work
+      .then(async () => this.#reconcile(stored.key))
+      .catch((error: unknown) => {
+        this.#core.log.error({ err: error, key: object.metadata.name }, 'cannot bring a CustomResourceDefinition into effect');
+      });
+  }
+
+  #serve(key: string, definition: CustomResourceDefinition): void {
+    const { resources } = this.#core;
+    const next = resourcesOf(definition);
+    for (const old of this.#served.get(key) ?? []) resources.remove(old.definition);
+    for (const resource of next) resources.add(resource);
+    this.#served.set(key, next);
+  }
+
+  #withdraw(key: string): void {
+    for (const resource of this.#served.get(key) ?? []) this.#core.resources.remove(resource.definition);
+    this.#served.delete(key);
+    // A name may be free now for a definition that was refused it.
+    for (const stored of this.#core.storage.list(prefix).items) {
+      if (isCustomResourceDefinition(stored.object) && !hasCondition(stored.object, 'Established')) this.#changed(stored);
+    }
+  }
+
+  async #reconcile(key: string): Promise<void> {
+    const stored = this.#core.storage.getForUpdate(key);
+    if (stored === undefined || !isCustomResourceDefinition(stored.object)) return;
+    try {
+      if (stored.object.metadata.deletionTimestamp === undefined) await this.#accept(stored, stored.object);
+      else await this.#finalize(stored, stored.object);
+    } catch (error) {
+      // Somebody wrote in between: that write brings us here again.
+      if (!(error instanceof PreconditionError)) throw error;
+    }
+  }
+
+  async #accept(stored: StoredObject, definition: CustomResourceDefinition): Promise<void> {
+    const { storage } = this.#core;
+    const others = storage
+      .list(prefix)
+      .items.filter(({ key }) => key !== stored.key)
+      .map(({ object }) => object)
+      .filter(isCustomResourceDefinition)
+      .filter(({ spec }) => spec.group === definition.spec.group);
+    const judged = judgeNames(definition, others, timestamp(this.#core.now()));
+    const status = { ...definition.status, ...judged };
+    if (jsonEqual(status, definition.status)) return;
+    const next: CustomResourceDefinition = { ...definition, metadata: { ...definition.metadata }, status };
+    await storage.commit([{ key: stored.key, expect: stored.revision, object: next }]);
+  }
+
+  /** Removes the objects, then the finalizer; the definition goes with its last one. */
+  async #finalize(stored: StoredObject, definition: CustomResourceDefinition): Promise<void> {
+    const finalizers = definition.metadata.finalizers ?? [];
+    if (!finalizers.includes(cleanupFinalizer)) return;
+    const { storage } = this.#core;
+    const { group } = definition.spec;
+    const { plural } = definition.status.acceptedNames;
+    if (plural !== '') {
+      for (const item of storage.list(listPrefix(group, plural)).items) {
+        await storage.commit([{ key: item.key, expect: 'any', object: undefined }]);
+      }
+    }
+    const left = finalizers.filter((finalizer) => finalizer !== cleanupFinalizer);
+    const { finalizers: _gone, ...metadata } = definition.metadata;
+    const next: CustomResourceDefinition = { ...definition, metadata: { ...metadata, finalizers: left } };
+    await storage.commit([{ key: stored.key, expect: stored.revision, object: left.length === 0 ? undefined : next }]);
+  }
+}

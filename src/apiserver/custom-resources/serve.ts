@@ -1,0 +1,71 @@
+import { customResourceStrategy } from '../../registry/customresource/strategy.ts';
+import type { CustomResourceDefinition, CustomResourceVersion } from '../../registry/customresourcedefinition/definition.ts';
+import { type ServedForm, serveResource, type ServedResource } from '../rest/served-resource.ts';
+import { schemaFromCustomResource } from '../schema/custom-schema.ts';
+import { customTableConverter } from '../tables/custom-columns.ts';
+
+const verbs = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch'];
+
+/** The resources of an established definition: one for each served version, by its accepted names. */
+export function resourcesOf(definition: CustomResourceDefinition): ServedResource[] {
+  const versions = definition.spec.versions ?? [];
+  const several = versions.length > 1 || (definition.status.storedVersions ?? []).length > 1;
+  const storage = versions.find((version) => version.storage);
+  return versions
+    .filter((version) => version.served)
+    .map((version) => {
+      const served = serveVersion(definition, version, versions);
+      return several ? { ...served, shared: versionForm(definition.spec.group, version.name, storage?.name ?? version.name) } : served;
+    });
+}
+
+function serveVersion(
+  definition: CustomResourceDefinition,
+  version: CustomResourceVersion,
+  versions: readonly CustomResourceVersion[],
+): ServedResource {
+  const { spec, status } = definition;
+  const { plural, singular = '', shortNames = [], kind, categories = [] } = status.acceptedNames;
+  const namespaced = spec.scope === 'Namespaced';
+  const warning = deprecation(spec.group, kind, version, versions);
+  return serveResource(
+    {
+      group: spec.group,
+      version: version.name,
+      plural,
+      singular,
+      kind,
+      namespaced,
+      shortNames,
+      categories,
+      verbs,
+      schema: `${spec.group.split('.').reverse().join('.')}.${version.name}.${kind}`,
+      strategy: customResourceStrategy({ kind, namespaced, version }),
+      ...(warning === undefined ? {} : { deprecationWarning: warning }),
+    },
+    schemaFromCustomResource(version.schema?.openAPIV3Schema, kind),
+    () => customTableConverter(version.additionalPrinterColumns ?? []),
+    true,
+  );
+}
+
+/** Conversion None: versions differ in their apiVersion only. */
+function versionForm(group: string, version: string, storage: string): ServedForm {
+  return {
+    toStored: (object) => ({ ...object, apiVersion: `${group}/${storage}` }),
+    fromStored: (object) => ({ ...object, apiVersion: `${group}/${version}` }),
+  };
+}
+
+function deprecation(
+  group: string,
+  kind: string,
+  version: CustomResourceVersion,
+  versions: readonly CustomResourceVersion[],
+): string | undefined {
+  if (version.deprecated !== true) return undefined;
+  if (version.deprecationWarning !== undefined) return version.deprecationWarning;
+  const newer = versions.find((other) => other.served && other.deprecated !== true);
+  const old = `${group}/${version.name} ${kind} is deprecated`;
+  return newer === undefined ? old : `${old}; use ${group}/${newer.name} ${kind}`;
+}

@@ -1,0 +1,35 @@
+import { parseAddress, parseCidr } from '../../objects/address.ts';
+
+const patterns: ReadonlyMap<string, RegExp> = new Map([
+  ['date', /^\d{4}-\d{2}-\d{2}$/],
+  ['date-time', /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:[Zz]|[+-]\d{2}:?\d{2})$/],
+  ['email', /^[^\s@]{1,64}@[^\s@]{1,255}$/],
+  ['hostname', /^(?=.{1,253}$)[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*\.?$/],
+  ['uuid', /^[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}$/],
+  ['uuid3', /^[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?3[0-9a-fA-F]{3}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}$/],
+  ['uuid4', /^[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?4[0-9a-fA-F]{3}-?[89abAB][0-9a-fA-F]{3}-?[0-9a-fA-F]{12}$/],
+  ['uuid5', /^[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?5[0-9a-fA-F]{3}-?[89abAB][0-9a-fA-F]{3}-?[0-9a-fA-F]{12}$/],
+  ['mac', /^[0-9a-fA-F]{2}(?:[:-][0-9a-fA-F]{2}){5}$/],
+  ['byte', /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/],
+  ['hexcolor', /^#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})$/],
+  ['duration', /^-?(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h|d|w))+$/],
+]);
+
+/** True when a string has the given format, or the format is not one that is checked (`kube-openapi` strfmt). */
+export function hasFormat(format: string, text: string): boolean {
+  switch (format) {
+    case 'ipv4':
+    case 'ipv6': {
+      const address = parseAddress(text);
+      return address?.family === (format === 'ipv4' ? 'IPv4' : 'IPv6');
+    }
+    case 'cidr':
+      return parseCidr(text) !== undefined;
+    case 'uri':
+      return URL.canParse(text);
+    default: {
+      const pattern = patterns.get(format);
+      return pattern === undefined || (text.length <= 4096 && pattern.test(text));
+    }
+  }
+}

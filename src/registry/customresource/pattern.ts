@@ -1,0 +1,36 @@
+import { RE2JS } from 're2js';
+
+/**
+ * Patterns of schemas, in Go's syntax and in time linear to the text: a definition's pattern must not let a client
+ * stop the server (RE2, as kube-apiserver uses it). Compiled ones are remembered, the oldest forgotten first.
+ */
+const compiled = new Map<string, RE2JS>();
+const maxCompiled = 500;
+
+/** True when some part of the text matches. @throws {Error} for a pattern that is none. */
+export function matchesPattern(pattern: string, text: string): boolean {
+  return compile(pattern).matcher(text).find();
+}
+
+/** True for a pattern that can be compiled. */
+export function isPattern(pattern: string): boolean {
+  try {
+    compile(pattern);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function compile(pattern: string): RE2JS {
+  let known = compiled.get(pattern);
+  if (known === undefined) {
+    known = RE2JS.compile(pattern);
+    if (compiled.size >= maxCompiled) {
+      const [oldest] = compiled.keys();
+      if (oldest !== undefined) compiled.delete(oldest);
+    }
+    compiled.set(pattern, known);
+  }
+  return known;
+}

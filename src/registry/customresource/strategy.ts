@@ -1,0 +1,110 @@
+import { isRecord, jsonEqual } from '../../objects/json.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import type { CustomResourceVersion } from '../customresourcedefinition/definition.ts';
+import { type FieldError, invalid } from '../field-errors.ts';
+import { genericStrategy } from '../generic.ts';
+import { validateCustomObjectMeta, validateCustomObjectMetaUpdate } from '../metadata.ts';
+import { nameIsDNSSubdomain } from '../names.ts';
+import type { Strategy, SubresourceStrategy } from '../strategy.ts';
+import { applyDefaults } from './defaulting.ts';
+import { fieldAt, simplePath } from './simple-path.ts';
+import { validateValue } from './validate-value.ts';
+
+/** A version of a custom resource, as its strategy needs it. */
+export interface CustomKind {
+  readonly kind: string;
+  readonly namespaced: boolean;
+  readonly version: CustomResourceVersion;
+}
+
+/** A custom object: metadata and anything else. */
+interface CustomObject extends KubeObject {
+  spec?: unknown;
+  status?: unknown;
+}
+
+/** The rules of the objects of one version of a custom resource (apiextensions `registry/customresource`). */
+export function customResourceStrategy(custom: CustomKind): Strategy<CustomObject> {
+  const { kind, namespaced, version } = custom;
+  const schema = version.schema?.openAPIV3Schema;
+  const hasStatus = version.subresources?.status !== undefined;
+  const rules = { namespaced, nameRule: nameIsDNSSubdomain };
+  const valueErrors = (object: CustomObject): FieldError[] => (schema === undefined ? [] : validateValue(schema, object, ''));
+  const kindErrors = (object: CustomObject): FieldError[] =>
+    object.kind === kind ? [] : [invalid('kind', object.kind, `must be ${kind}`)];
+  const base = genericStrategy<CustomObject>({ ...rules, allowUnconditionalUpdate: false, hasStatus });
+  const status: SubresourceStrategy<CustomObject> = {
+    prepareForUpdate(object, old) {
+      takeAllButStatus(object, old);
+    },
+    validateUpdate: (object, old) => [...validateCustomObjectMetaUpdate(object.metadata, old.metadata), ...valueErrors(object)],
+  };
+  const { status: _unused, ...main } = base;
+  return {
+    ...main,
+    setDefaults: (object) => {
+      if (schema !== undefined) applyDefaults(schema, object);
+    },
+    prepareForCreate(object) {
+      if (hasStatus) delete object.status;
+      object.metadata.generation = 1;
+    },
+    prepareForUpdate(object, old) {
+      if (hasStatus) keepStatus(object, old);
+      const changed = !jsonEqual(content(object, hasStatus), content(old, hasStatus));
+      object.metadata.generation = (old.metadata.generation ?? 0) + (changed ? 1 : 0);
+    },
+    validateCreate: (object) => [
+      ...kindErrors(object),
+      ...validateCustomObjectMeta(object.metadata, rules),
+      ...valueErrors(object),
+    ],
+    validateUpdate: (object, old) => [
+      ...kindErrors(object),
+      ...validateCustomObjectMetaUpdate(object.metadata, old.metadata),
+      ...valueErrors(object),
+    ],
+    fields: selectable(version),
+    ...(hasStatus ? { status } : {}),
+  };
+}
+
+/** `spec.selectableFields` besides name and namespace. */
+function selectable(version: CustomResourceVersion): (object: CustomObject) => Record<string, string> {
+  const paths = (version.selectableFields ?? []).map(({ jsonPath }) => [jsonPath.replace(/^\./, ''), simplePath(jsonPath)] as const);
+  return (object) =>
+    Object.fromEntries(
+      paths.map(([name, path]) => {
+        const value = fieldAt(object, path);
+        return [name, value === undefined || value === null || typeof value === 'object' ? '' : String(value)];
+      }),
+    );
+}
+
+function keepStatus(object: CustomObject, old: CustomObject): void {
+  if (old.status === undefined) delete object.status;
+  else object.status = old.status;
+}
+
+/** What counts for the generation: all but metadata, and but status where that is written apart. */
+function content(object: CustomObject, hasStatus: boolean): Record<string, unknown> {
+  const { metadata: _metadata, status, ...rest } = object;
+  return hasStatus ? rest : { ...rest, ...(status === undefined ? {} : { status }) };
+}
+
+/** A write of `/status` changes status and managedFields, nothing else. */
+function takeAllButStatus(object: CustomObject, old: CustomObject): void {
+  const { status, metadata } = object;
+  const target: object = object;
+  if (!isRecord(target)) return;
+  for (const name of Object.keys(target)) if (name !== 'metadata') Reflect.deleteProperty(target, name);
+  const { metadata: before, status: _old, ...rest } = old;
+  Object.assign(target, rest);
+  const { managedFields, resourceVersion } = metadata;
+  object.metadata = {
+    ...before,
+    ...(resourceVersion === undefined ? {} : { resourceVersion }),
+    ...(managedFields === undefined ? {} : { managedFields }),
+  };
+  if (status !== undefined) object.status = status;
+}

@@ -1,0 +1,70 @@
+import { jsonEqual } from '../../objects/json.ts';
+import { genericStrategy } from '../generic.ts';
+import { nameIsDNSSubdomain } from '../names.ts';
+import type { Strategy } from '../strategy.ts';
+import { type CustomResourceDefinition, hasCondition, withCondition } from './definition.ts';
+import { validateDefinition, validateImmutableNames } from './validation.ts';
+
+/** Keeps a deleted definition until its objects are gone (apiextensions `finalizer` controller). */
+export const cleanupFinalizer = 'customresourcecleanup.apiextensions.k8s.io';
+
+const rules = genericStrategy<CustomResourceDefinition>({
+  namespaced: false,
+  nameRule: nameIsDNSSubdomain,
+  hasStatus: true,
+  deleteReturnsObject: false,
+  generationChanges: (definition, old) => !jsonEqual(definition.spec, old.spec),
+  setDefaults(definition) {
+    const spec: Partial<CustomResourceDefinition['spec']> = definition.spec;
+    const { names } = spec;
+    if (names !== undefined) {
+      if ((names.singular ?? '') === '') names.singular = names.kind.toLowerCase();
+      if ((names.listKind ?? '') === '' && names.kind !== '') names.listKind = `${names.kind}List`;
+      if (names.singular === '') delete names.singular;
+    }
+    spec.conversion ??= { strategy: 'None' };
+  },
+  prepareForCreate(definition) {
+    const stored = (definition.spec.versions ?? []).filter((version) => version.storage).map(({ name }) => name);
+    definition.status = { conditions: null, acceptedNames: { plural: '', kind: '' }, storedVersions: stored };
+  },
+  prepareForUpdate(definition) {
+    const storage = (definition.spec.versions ?? []).find((version) => version.storage)?.name;
+    const known = definition.status.storedVersions ?? [];
+    if (storage !== undefined && !known.includes(storage)) {
+      definition.status = { ...definition.status, storedVersions: [...known, storage] };
+    }
+  },
+  validateCreate: (definition) => validateDefinition(definition),
+  validateUpdate: (definition, old) => [
+    ...validateDefinition(definition),
+    ...(hasCondition(old, 'Established') ? validateImmutableNames(definition, old) : []),
+  ],
+});
+
+/**
+ * The rules of CustomResourceDefinitions (apiextensions-apiserver `registry/customresourcedefinition`). A delete
+ * marks one as terminating; it goes when its objects are gone.
+ */
+export const customResourceDefinitionStrategy: Strategy<CustomResourceDefinition> = {
+  ...rules,
+  termination: {
+    mark: (definition) => {
+      const { metadata } = definition;
+      const finalizers = metadata.finalizers ?? [];
+      if (!finalizers.includes(cleanupFinalizer)) metadata.finalizers = [...finalizers, cleanupFinalizer];
+      const time = metadata.deletionTimestamp;
+      definition.status = {
+        ...definition.status,
+        conditions: withCondition(definition.status.conditions, {
+          type: 'Terminating',
+          status: 'True',
+          ...(time === undefined ? {} : { lastTransitionTime: time }),
+          reason: 'InstanceDeletionPending',
+          message: 'CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon',
+        }),
+      };
+    },
+    finished: () => true,
+  },
+};

@@ -1,0 +1,121 @@
+import { jsonEqual } from '../../objects/json.ts';
+import { duplicate, type FieldError, forbiddenField, invalid, notSupported, required } from '../field-errors.ts';
+import { isDNS1035Label, isDNS1123Subdomain } from '../names.ts';
+import type { CustomResourceDefinition, CustomResourceNames, CustomResourceVersion } from './definition.ts';
+import { validateStructural } from './structural.ts';
+
+/** The rules of `spec` and of the name (apiextensions `validation/validation.go`). */
+export function validateDefinition(definition: CustomResourceDefinition): FieldError[] {
+  const { spec, metadata } = definition;
+  const errors: FieldError[] = [];
+  const { group, names, scope } = spec;
+  const versions = spec.versions ?? [];
+  const name = metadata.name ?? '';
+  const wanted = `${names.plural}.${group}`;
+  if (name !== '' && name !== wanted && isDNS1123Subdomain(name).length === 0) {
+    errors.push(invalid('metadata.name', name, 'must be spec.names.plural+"."+spec.group'));
+  }
+  errors.push(...validateGroup(group));
+  errors.push(...validateScope(scope));
+  errors.push(...validateVersions(versions));
+  errors.push(...validateNames(names, 'spec.names'));
+  errors.push(...validateConversion(spec.conversion));
+  if (spec.preserveUnknownFields === true) {
+    errors.push(invalid('spec.preserveUnknownFields', true, 'must be false'));
+  }
+  return errors;
+}
+
+function validateGroup(group: string): FieldError[] {
+  if (group === '') return [required('spec.group')];
+  const broken = isDNS1123Subdomain(group);
+  if (broken.length > 0) return [invalid('spec.group', group, broken.join(','))];
+  return group.includes('.') ? [] : [invalid('spec.group', group, 'should be a domain with at least one dot')];
+}
+
+function validateScope(scope: string): FieldError[] {
+  if (scope === '') return [required('spec.scope')];
+  return scope === 'Cluster' || scope === 'Namespaced' ? [] : [notSupported('spec.scope', scope, ['Cluster', 'Namespaced'])];
+}
+
+function validateVersions(versions: readonly CustomResourceVersion[]): FieldError[] {
+  const errors: FieldError[] = [];
+  if (versions.length === 0) return [required('spec.versions', 'must have at least one version')];
+  const seen = new Set<string>();
+  versions.forEach((version, i) => {
+    const path = `spec.versions[${i}]`;
+    const broken = isDNS1035Label(version.name);
+    if (broken.length > 0) errors.push(invalid(`${path}.name`, version.name, broken.join(',')));
+    if (seen.has(version.name)) errors.push(duplicate(`${path}.name`, version.name));
+    seen.add(version.name);
+    errors.push(...validateVersionSchema(version, schemaPath(versions, i), path));
+  });
+  const storage = versions.filter((version) => version.storage).length;
+  if (storage !== 1) {
+    const names = versions.map(({ name, served, storage: stored }) => ({ Name: name, Served: served, Storage: stored }));
+    errors.push(invalid('spec.versions', names, 'must have exactly one version marked as storage version'));
+  }
+  return errors;
+}
+
+/** Where a version's schema is said to be: equal schemas count as one for the whole definition. */
+function schemaPath(versions: readonly CustomResourceVersion[], i: number): string {
+  const [first] = versions;
+  const same = versions.every((version) => jsonEqual(version.schema, first?.schema));
+  return same ? 'spec.validation.openAPIV3Schema' : `spec.versions[${i}].schema.openAPIV3Schema`;
+}
+
+function validateVersionSchema(version: CustomResourceVersion, path: string, versionPath: string): FieldError[] {
+  const schema = version.schema?.openAPIV3Schema;
+  if (schema === undefined) return [required(`${versionPath}.schema.openAPIV3Schema`, 'schemas are required')];
+  return validateStructural(schema, path);
+}
+
+function validateNames(names: CustomResourceNames, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const { plural, singular = '', kind, listKind = '', shortNames = [], categories = [] } = names;
+  const label = (text: string, field: string) => {
+    const broken = isDNS1035Label(text);
+    if (broken.length > 0) errors.push(invalid(field, text, broken.join(',')));
+  };
+  const mixed = (text: string, field: string) => {
+    const broken = isDNS1035Label(text.toLowerCase());
+    if (broken.length > 0) {
+      errors.push(invalid(field, text, `may have mixed case, but should otherwise match: ${broken.join(',')}`));
+    }
+  };
+  if (plural === '') errors.push(required(`${path}.plural`));
+  label(plural, `${path}.plural`);
+  if (singular !== '') label(singular, `${path}.singular`);
+  if (kind === '') errors.push(required(`${path}.kind`));
+  mixed(kind, `${path}.kind`);
+  shortNames.forEach((name, i) => label(name, `${path}.shortNames[${i}]`));
+  if (listKind !== '') mixed(listKind, `${path}.listKind`);
+  if (kind !== '' && kind === listKind) {
+    errors.push(invalid(`${path}.listKind`, listKind, 'kind and listKind may not be the same'));
+  }
+  categories.forEach((name, i) => label(name, `${path}.categories[${i}]`));
+  return errors;
+}
+
+function validateConversion(conversion: CustomResourceDefinition['spec']['conversion']): FieldError[] {
+  const strategy = conversion?.strategy ?? 'None';
+  if (strategy === 'None') return [];
+  if (strategy === 'Webhook') {
+    return [forbiddenField('spec.conversion.strategy', 'this server converts between versions by "None" only')];
+  }
+  return [notSupported('spec.conversion.strategy', strategy, ['None', 'Webhook'])];
+}
+
+/** What may not change once a definition is established. */
+export function validateImmutableNames(definition: CustomResourceDefinition, old: CustomResourceDefinition): FieldError[] {
+  const { spec } = definition;
+  const before = old.spec;
+  const fields = [
+    ['spec.group', spec.group, before.group],
+    ['spec.scope', spec.scope, before.scope],
+    ['spec.names.kind', spec.names.kind, before.names.kind],
+    ['spec.names.plural', spec.names.plural, before.names.plural],
+  ] as const;
+  return fields.flatMap(([field, value, was]) => (value === was ? [] : [invalid(field, value, 'field is immutable')]));
+}
