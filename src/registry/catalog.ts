@@ -1,23 +1,38 @@
 import type { Service } from '../objects/service.ts';
+import { admissionPolicyStrategy, plainAdmissionPolicyStrategy } from './admissionpolicy/strategy.ts';
 import { configMapStrategy } from './configmap/strategy.ts';
+import { controllerRevisionStrategy } from './controllerrevision/strategy.ts';
+import { cronJobStrategy } from './cronjob/strategy.ts';
+import { daemonSetStrategy } from './daemonset/strategy.ts';
+import { deploymentStrategy } from './deployment/strategy.ts';
 import { endpointsStrategy } from './endpoints/strategy.ts';
 import { endpointSliceStrategy } from './endpointslice/strategy.ts';
 import { eventFieldAliases, sharedWithCoreEvents } from './event/event.ts';
 import { coreEventStrategy, newEventStrategy } from './event/strategy.ts';
-import { genericStrategy, specChanges } from './generic.ts';
 import { ingressStrategy } from './ingress/strategy.ts';
 import { ingressClassStrategy } from './ingressclass/strategy.ts';
 import { type AddressBook, ipAddressStrategy } from './ipaddress/strategy.ts';
+import { jobStrategy } from './job/strategy.ts';
 import { leaseStrategy } from './lease/strategy.ts';
-import { nameIsDNSSubdomain, nameIsPathSegment } from './names.ts';
+import { limitRangeStrategy } from './limitrange/strategy.ts';
 import { namespaceStrategy } from './namespace/strategy.ts';
 import { networkPolicyStrategy } from './networkpolicy/strategy.ts';
 import { nodeStrategy } from './node/strategy.ts';
+import { persistentVolumeClaimStrategy } from './persistentvolumeclaim/strategy.ts';
 import { podStrategy } from './pod/strategy.ts';
+import { podDisruptionBudgetStrategy } from './poddisruptionbudget/strategy.ts';
+import { podTemplateStrategy } from './podtemplate/strategy.ts';
+import { clusterRoleBindingStrategy, roleBindingStrategy } from './rbac/binding.ts';
+import { clusterRoleStrategy, roleStrategy } from './rbac/role.ts';
+import { replicaSetStrategy } from './replicaset/strategy.ts';
+import { replicationControllerStrategy } from './replicationcontroller/strategy.ts';
+import { resourceQuotaStrategy } from './resourcequota/strategy.ts';
 import { secretStrategy } from './secret/strategy.ts';
 import { serviceAccountStrategy } from './serviceaccount/strategy.ts';
 import { serviceCidrStrategy } from './servicecidr/strategy.ts';
+import { statefulSetStrategy } from './statefulset/strategy.ts';
 import type { ResourceDefinition, Strategy } from './strategy.ts';
+import { mutatingWebhookStrategy, validatingWebhookStrategy } from './webhookconfiguration/strategy.ts';
 
 /** What the catalog cannot make itself. */
 export interface CatalogOptions {
@@ -25,339 +40,183 @@ export interface CatalogOptions {
   readonly addresses: AddressBook;
 }
 
-/** What differs from a plain namespaced kind of the core group. */
-interface Row {
-  group?: string;
-  kind: string;
-  plural: string;
-  shortNames?: readonly string[];
-  categories?: readonly string[];
-  verbs?: readonly string[];
-  clusterScoped?: boolean;
-  /** First 8 bytes of SHA-256 over `<group>/<storage version>/<Kind>`, base64. */
-  hash: string;
-  strategy: Strategy;
-  more?: Partial<ResourceDefinition>;
-}
+/** What differs from the rule: a namespaced kind with all verbs. */
+type Differences = Partial<ResourceDefinition>;
 
 const verbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'] as const;
-const namespaceVerbs = verbs.filter((verb) => verb !== 'deletecollection');
-
-const apps = 'apps';
-const batch = 'batch';
-const networking = 'networking.k8s.io';
-const rbac = 'rbac.authorization.k8s.io';
-const admission = 'admissionregistration.k8s.io';
-const all = ['all'];
-const extensions = ['api-extensions'];
-
-const namespaced = genericStrategy({ namespaced: true, nameRule: nameIsDNSSubdomain });
-const withStatus = genericStrategy({
-  namespaced: true,
-  nameRule: nameIsDNSSubdomain,
-  hasStatus: true,
-  generationChanges: specChanges,
-});
-const clusterWide = genericStrategy({ namespaced: false, nameRule: nameIsDNSSubdomain });
-const role = genericStrategy({ namespaced: true, nameRule: nameIsPathSegment });
-const clusterRole = genericStrategy({ namespaced: false, nameRule: nameIsPathSegment });
+const inAll = { categories: ['all'] };
+const cluster = { namespaced: false };
+const extension = { ...cluster, categories: ['api-extensions'] };
 
 /** Every built-in resource with objects of its own; custom resources and reviews are elsewhere. */
 export function builtInResources(options: CatalogOptions): ResourceDefinition[] {
-  return [...coreRows(options), ...groupRows(options)].map(definition);
+  return [...core(options), ...workloads(), ...networking(options), ...security(), ...others()];
 }
 
-function coreRows({ service }: CatalogOptions): Row[] {
+function core({ service }: CatalogOptions): ResourceDefinition[] {
+  const row = rowsOf('', 'core');
   return [
-    {
-      kind: 'ConfigMap',
-      plural: 'configmaps',
-      shortNames: ['cm'],
-      hash: 'qFsyl6wFWjQ=',
-      strategy: configMapStrategy,
-    },
-    {
-      kind: 'Endpoints',
-      plural: 'endpoints',
+    row('ConfigMap', 'configmaps', 'qFsyl6wFWjQ=', configMapStrategy, { shortNames: ['cm'] }),
+    row('Endpoints', 'endpoints', 'fWeeMqaN/OA=', endpointsStrategy, {
       shortNames: ['ep'],
-      hash: 'fWeeMqaN/OA=',
-      strategy: endpointsStrategy,
-      more: {
-        singular: 'endpoints',
-        deprecationWarning: 'v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice',
-      },
-    },
-    {
-      kind: 'Event',
-      plural: 'events',
-      shortNames: ['ev'],
-      hash: 'r2yiGXH7wu8=',
-      strategy: coreEventStrategy,
-    },
-    {
-      kind: 'LimitRange',
-      plural: 'limitranges',
-      shortNames: ['limits'],
-      hash: 'EBKMFVe6cwo=',
-      strategy: namespaced,
-    },
-    {
-      kind: 'Namespace',
-      plural: 'namespaces',
+      deprecationWarning: 'v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice',
+    }),
+    row('Event', 'events', 'r2yiGXH7wu8=', coreEventStrategy, { shortNames: ['ev'] }),
+    row('LimitRange', 'limitranges', 'EBKMFVe6cwo=', limitRangeStrategy, { shortNames: ['limits'] }),
+    row('Namespace', 'namespaces', 'Q3oi5N2YM8M=', namespaceStrategy, {
+      ...cluster,
       shortNames: ['ns'],
-      verbs: namespaceVerbs,
-      clusterScoped: true,
-      hash: 'Q3oi5N2YM8M=',
-      strategy: namespaceStrategy,
-    },
-    {
-      kind: 'Node',
-      plural: 'nodes',
-      shortNames: ['no'],
-      clusterScoped: true,
-      hash: 'XwShjMxG9Fs=',
-      strategy: nodeStrategy,
-    },
-    {
-      kind: 'PersistentVolumeClaim',
-      plural: 'persistentvolumeclaims',
+      verbs: verbs.filter((verb) => verb !== 'deletecollection'),
+    }),
+    row('Node', 'nodes', 'XwShjMxG9Fs=', nodeStrategy, { ...cluster, shortNames: ['no'] }),
+    row('PersistentVolumeClaim', 'persistentvolumeclaims', 'QWTyNDq0dC4=', persistentVolumeClaimStrategy, {
       shortNames: ['pvc'],
-      hash: 'QWTyNDq0dC4=',
-      strategy: withStatus,
-    },
-    {
-      kind: 'Pod',
-      plural: 'pods',
+    }),
+    row('Pod', 'pods', 'xPOwRZ+Yhw8=', podStrategy, {
+      ...inAll,
       shortNames: ['po'],
-      categories: all,
-      hash: 'xPOwRZ+Yhw8=',
-      strategy: podStrategy,
-      more: { fieldAliases: new Map([['spec.host', 'spec.nodeName']]) },
-    },
-    { kind: 'PodTemplate', plural: 'podtemplates', hash: 'LIXB2x4IFpk=', strategy: namespaced },
-    {
-      kind: 'ReplicationController',
-      plural: 'replicationcontrollers',
+      fieldAliases: new Map([['spec.host', 'spec.nodeName']]),
+    }),
+    row('PodTemplate', 'podtemplates', 'LIXB2x4IFpk=', podTemplateStrategy),
+    row('ReplicationController', 'replicationcontrollers', 'Jond2If31h0=', replicationControllerStrategy, {
+      ...inAll,
       shortNames: ['rc'],
-      categories: all,
-      hash: 'Jond2If31h0=',
-      strategy: withStatus,
-    },
-    {
-      kind: 'ResourceQuota',
-      plural: 'resourcequotas',
-      shortNames: ['quota'],
-      hash: '8uhSgffRX6w=',
-      strategy: withStatus,
-    },
-    { kind: 'Secret', plural: 'secrets', hash: 'S6u1pOWzb84=', strategy: secretStrategy },
-    {
-      kind: 'ServiceAccount',
-      plural: 'serviceaccounts',
-      shortNames: ['sa'],
-      hash: 'pbx9ZvyFpBE=',
-      strategy: serviceAccountStrategy,
-    },
-    {
-      kind: 'Service',
-      plural: 'services',
-      shortNames: ['svc'],
-      categories: all,
-      hash: '0/CO1lhkEBI=',
-      strategy: service,
-    },
+    }),
+    row('ResourceQuota', 'resourcequotas', '8uhSgffRX6w=', resourceQuotaStrategy, { shortNames: ['quota'] }),
+    row('Secret', 'secrets', 'S6u1pOWzb84=', secretStrategy),
+    row('ServiceAccount', 'serviceaccounts', 'pbx9ZvyFpBE=', serviceAccountStrategy, { shortNames: ['sa'] }),
+    row('Service', 'services', '0/CO1lhkEBI=', service, { ...inAll, shortNames: ['svc'] }),
   ];
 }
 
-function groupRows({ addresses }: CatalogOptions): Row[] {
+function workloads(): ResourceDefinition[] {
+  const apps = rowsOf('apps', 'apps');
+  const batch = rowsOf('batch', 'batch');
   return [
-    {
-      group: apps,
-      kind: 'ControllerRevision',
-      plural: 'controllerrevisions',
-      hash: '85nkx63pcBU=',
-      strategy: namespaced,
-    },
-    {
-      group: apps,
-      kind: 'DaemonSet',
-      plural: 'daemonsets',
-      shortNames: ['ds'],
-      categories: all,
-      hash: 'dd7pWHUlMKQ=',
-      strategy: withStatus,
-    },
-    {
-      group: apps,
-      kind: 'Deployment',
-      plural: 'deployments',
+    apps('ControllerRevision', 'controllerrevisions', '85nkx63pcBU=', controllerRevisionStrategy),
+    apps('DaemonSet', 'daemonsets', 'dd7pWHUlMKQ=', daemonSetStrategy, { ...inAll, shortNames: ['ds'] }),
+    apps('Deployment', 'deployments', '8aSe+NMegvE=', deploymentStrategy, {
+      ...inAll,
       shortNames: ['deploy'],
-      categories: all,
-      hash: '8aSe+NMegvE=',
-      strategy: withStatus,
-    },
-    {
-      group: apps,
-      kind: 'ReplicaSet',
-      plural: 'replicasets',
-      shortNames: ['rs'],
-      categories: all,
-      hash: 'P1RzHs8/mWQ=',
-      strategy: withStatus,
-    },
-    {
-      group: apps,
-      kind: 'StatefulSet',
-      plural: 'statefulsets',
+    }),
+    apps('ReplicaSet', 'replicasets', 'P1RzHs8/mWQ=', replicaSetStrategy, { ...inAll, shortNames: ['rs'] }),
+    apps('StatefulSet', 'statefulsets', 'H+vl74LkKdo=', statefulSetStrategy, {
+      ...inAll,
       shortNames: ['sts'],
-      categories: all,
-      hash: 'H+vl74LkKdo=',
-      strategy: withStatus,
-    },
-    {
-      group: batch,
-      kind: 'CronJob',
-      plural: 'cronjobs',
-      shortNames: ['cj'],
-      categories: all,
-      hash: 'sd5LIXh4Fjs=',
-      strategy: withStatus,
-    },
-    {
-      group: batch,
-      kind: 'Job',
-      plural: 'jobs',
-      categories: all,
-      hash: 'mudhfqk/qZY=',
-      strategy: withStatus,
-    },
-    {
-      group: 'discovery.k8s.io',
-      kind: 'EndpointSlice',
-      plural: 'endpointslices',
-      hash: 'qgS0xkrxYAI=',
-      strategy: endpointSliceStrategy,
-    },
-    {
-      group: networking,
-      kind: 'IngressClass',
-      plural: 'ingressclasses',
-      clusterScoped: true,
-      hash: 'l/iqIbDgFyQ=',
-      strategy: ingressClassStrategy,
-    },
-    {
-      group: networking,
-      kind: 'Ingress',
-      plural: 'ingresses',
-      shortNames: ['ing'],
-      hash: '39NQlfNR+bo=',
-      strategy: ingressStrategy,
-    },
-    {
-      group: networking,
-      kind: 'IPAddress',
-      plural: 'ipaddresses',
-      shortNames: ['ip'],
-      clusterScoped: true,
-      hash: '3f/plJFChNE=',
-      strategy: ipAddressStrategy(addresses),
-    },
-    {
-      group: networking,
-      kind: 'NetworkPolicy',
-      plural: 'networkpolicies',
-      shortNames: ['netpol'],
-      hash: 'YpfwF18m1G8=',
-      strategy: networkPolicyStrategy,
-    },
-    {
-      group: networking,
-      kind: 'ServiceCIDR',
-      plural: 'servicecidrs',
-      clusterScoped: true,
-      hash: 'gNLvruQhW2g=',
-      strategy: serviceCidrStrategy,
-    },
-    {
-      group: 'coordination.k8s.io',
-      kind: 'Lease',
-      plural: 'leases',
-      hash: 'gqkMMb/YqFM=',
-      strategy: leaseStrategy,
-    },
-    {
-      group: 'events.k8s.io',
-      kind: 'Event',
-      plural: 'events',
-      shortNames: ['ev'],
-      hash: 'r2yiGXH7wu8=',
-      strategy: newEventStrategy,
-      more: { storedAs: sharedWithCoreEvents, fieldAliases: eventFieldAliases },
-    },
-    {
-      group: rbac,
-      kind: 'ClusterRoleBinding',
-      plural: 'clusterrolebindings',
-      clusterScoped: true,
-      hash: '48tpQ8gZHFc=',
-      strategy: clusterRole,
-    },
-    {
-      group: rbac,
-      kind: 'ClusterRole',
-      plural: 'clusterroles',
-      clusterScoped: true,
-      hash: 'bYE5ZWDrJ44=',
-      strategy: clusterRole,
-    },
-    { group: rbac, kind: 'RoleBinding', plural: 'rolebindings', hash: 'eGsCzGH6b1g=', strategy: role },
-    { group: rbac, kind: 'Role', plural: 'roles', hash: '7FuwZcIIItM=', strategy: role },
-    {
-      group: admission,
-      kind: 'MutatingWebhookConfiguration',
-      plural: 'mutatingwebhookconfigurations',
-      categories: extensions,
-      clusterScoped: true,
-      hash: 'Sqi0GUgDaX0=',
-      strategy: clusterWide,
-    },
-    {
-      group: admission,
-      kind: 'ValidatingWebhookConfiguration',
-      plural: 'validatingwebhookconfigurations',
-      categories: extensions,
-      clusterScoped: true,
-      hash: 'B0wHjQmsGNk=',
-      strategy: clusterWide,
-    },
-    {
-      group: 'policy',
-      kind: 'PodDisruptionBudget',
-      plural: 'poddisruptionbudgets',
-      shortNames: ['pdb'],
-      hash: 'EVWiDmWqyJw=',
-      strategy: withStatus,
-    },
+    }),
+    batch('CronJob', 'cronjobs', 'sd5LIXh4Fjs=', cronJobStrategy, { ...inAll, shortNames: ['cj'] }),
+    batch('Job', 'jobs', 'mudhfqk/qZY=', jobStrategy, inAll),
   ];
 }
 
-function definition(row: Row): ResourceDefinition {
-  const group = row.group ?? '';
-  const package_ = group === '' ? 'core' : (group.split('.')[0] ?? group);
-  return {
+function networking({ addresses }: CatalogOptions): ResourceDefinition[] {
+  const row = rowsOf('networking.k8s.io', 'networking');
+  const discovery = rowsOf('discovery.k8s.io', 'discovery');
+  return [
+    discovery('EndpointSlice', 'endpointslices', 'qgS0xkrxYAI=', endpointSliceStrategy),
+    row('IngressClass', 'ingressclasses', 'l/iqIbDgFyQ=', ingressClassStrategy, cluster),
+    row('Ingress', 'ingresses', '39NQlfNR+bo=', ingressStrategy, { shortNames: ['ing'] }),
+    row('IPAddress', 'ipaddresses', '3f/plJFChNE=', ipAddressStrategy(addresses), {
+      ...cluster,
+      shortNames: ['ip'],
+    }),
+    row('NetworkPolicy', 'networkpolicies', 'YpfwF18m1G8=', networkPolicyStrategy, {
+      shortNames: ['netpol'],
+    }),
+    row('ServiceCIDR', 'servicecidrs', 'gNLvruQhW2g=', serviceCidrStrategy, cluster),
+  ];
+}
+
+function security(): ResourceDefinition[] {
+  const rbac = rowsOf('rbac.authorization.k8s.io', 'rbac');
+  const row = rowsOf('admissionregistration.k8s.io', 'admissionregistration');
+  const plain = plainAdmissionPolicyStrategy;
+  return [
+    rbac('ClusterRoleBinding', 'clusterrolebindings', '48tpQ8gZHFc=', clusterRoleBindingStrategy, cluster),
+    rbac('ClusterRole', 'clusterroles', 'bYE5ZWDrJ44=', clusterRoleStrategy, cluster),
+    rbac('RoleBinding', 'rolebindings', 'eGsCzGH6b1g=', roleBindingStrategy),
+    rbac('Role', 'roles', '7FuwZcIIItM=', roleStrategy),
+    row('MutatingAdmissionPolicy', 'mutatingadmissionpolicies', 'mHCkTKpUTrE=', plain, extension),
+    row(
+      'MutatingAdmissionPolicyBinding',
+      'mutatingadmissionpolicybindings',
+      'ZKgZT1uTmZ0=',
+      plain,
+      extension,
+    ),
+    row(
+      'MutatingWebhookConfiguration',
+      'mutatingwebhookconfigurations',
+      'Sqi0GUgDaX0=',
+      mutatingWebhookStrategy,
+      extension,
+    ),
+    row(
+      'ValidatingAdmissionPolicy',
+      'validatingadmissionpolicies',
+      '6OxvlMmQ6is=',
+      admissionPolicyStrategy,
+      extension,
+    ),
+    row(
+      'ValidatingAdmissionPolicyBinding',
+      'validatingadmissionpolicybindings',
+      'v9715VZqakg=',
+      plain,
+      extension,
+    ),
+    row(
+      'ValidatingWebhookConfiguration',
+      'validatingwebhookconfigurations',
+      'B0wHjQmsGNk=',
+      validatingWebhookStrategy,
+      extension,
+    ),
+  ];
+}
+
+function others(): ResourceDefinition[] {
+  return [
+    rowsOf('coordination.k8s.io', 'coordination')('Lease', 'leases', 'gqkMMb/YqFM=', leaseStrategy),
+    rowsOf('events.k8s.io', 'events')('Event', 'events', 'r2yiGXH7wu8=', newEventStrategy, {
+      shortNames: ['ev'],
+      storedAs: sharedWithCoreEvents,
+      fieldAliases: eventFieldAliases,
+    }),
+    rowsOf('policy', 'policy')(
+      'PodDisruptionBudget',
+      'poddisruptionbudgets',
+      'EVWiDmWqyJw=',
+      podDisruptionBudgetStrategy,
+      { shortNames: ['pdb'] },
+    ),
+  ];
+}
+
+type RowMaker = (
+  kind: string,
+  plural: string,
+  /** First 8 bytes of SHA-256 over `<group>/<storage version>/<Kind>`, base64. */
+  storageVersionHash: string,
+  strategy: Strategy,
+  differences?: Differences,
+) => ResourceDefinition;
+
+/** @param goPackage as it is in the names of the OpenAPI components. */
+function rowsOf(group: string, goPackage: string): RowMaker {
+  return (kind, plural, storageVersionHash, strategy, differences = {}) => ({
     group,
     version: 'v1',
-    plural: row.plural,
-    singular: row.kind.toLowerCase(),
-    kind: row.kind,
-    namespaced: row.clusterScoped !== true,
-    shortNames: row.shortNames ?? [],
-    categories: row.categories ?? [],
-    verbs: row.verbs ?? verbs,
-    schema: `io.k8s.api.${package_}.v1.${row.kind}`,
-    strategy: row.strategy,
-    storageVersionHash: row.hash,
-    ...row.more,
-  };
+    plural,
+    singular: kind.toLowerCase(),
+    kind,
+    namespaced: true,
+    shortNames: [],
+    categories: [],
+    verbs,
+    schema: `io.k8s.api.${goPackage}.v1.${kind}`,
+    strategy,
+    storageVersionHash,
+    ...differences,
+  });
 }

@@ -50,7 +50,9 @@ function validatePort({ protocol, port, endPort }: NetworkPolicyPort, path: stri
   if (typeof port === 'number') {
     for (const message of isValidPortNumber(port)) errors.push(invalid(`${path}.port`, port, message));
     if (endPort === undefined) return errors;
-    if (endPort < port) end('must be greater than or equal to `port`');
+    // kube-apiserver shows the port, not the endPort.
+    if (endPort < port)
+      errors.push(invalid(`${path}.endPort`, port, 'must be greater than or equal to `port`'));
     for (const message of isValidPortNumber(endPort)) end(message);
     return errors;
   }

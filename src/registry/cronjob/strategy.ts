@@ -1,0 +1,72 @@
+import type { KubeObject, ObjectMeta } from '../../objects/meta.ts';
+import { type FieldError, invalid, required } from '../field-errors.ts';
+import { genericStrategy, specChanges } from '../generic.ts';
+import { type JobSpec, validateGeneratedSelector, validateJobSpec } from '../job/strategy.ts';
+import { nameIsDNSSubdomain } from '../names.ts';
+import { setTemplateDefaults } from '../pod/defaults.ts';
+import { pushChoiceErrors } from '../pod/field-checks.ts';
+import { validateNonNegative } from '../workload/rules.ts';
+import { fillParts } from '../workload/workload.ts';
+import { scheduleFault } from './schedule.ts';
+
+/** Batch/v1 CronJob. */
+export interface CronJob extends KubeObject {
+  spec: {
+    schedule?: string;
+    timeZone?: string;
+    startingDeadlineSeconds?: number;
+    concurrencyPolicy?: string;
+    suspend?: boolean;
+    jobTemplate?: { metadata?: ObjectMeta; spec?: JobSpec };
+    successfulJobsHistoryLimit?: number;
+    failedJobsHistoryLimit?: number;
+  };
+  status: object;
+}
+
+/** Jobs are named after the CronJob, with a dash and ten digits. */
+const maxName = 52;
+const concurrencyPolicies = ['Allow', 'Forbid', 'Replace'];
+
+/** The rules of CronJobs (`apis/batch/v1/defaults.go`, `apis/batch/validation` ValidateCronJob). */
+export const cronJobStrategy = genericStrategy<CronJob>({
+  namespaced: true,
+  nameRule: nameIsDNSSubdomain,
+  hasStatus: true,
+  generationChanges: specChanges,
+  setDefaults(cronJob) {
+    fillParts(cronJob);
+    const { spec } = cronJob;
+    if ((spec.concurrencyPolicy ?? '') === '') spec.concurrencyPolicy = 'Allow';
+    spec.suspend ??= false;
+    spec.successfulJobsHistoryLimit ??= 3;
+    spec.failedJobsHistoryLimit ??= 1;
+    const template = (spec.jobTemplate ??= {});
+    setTemplateDefaults(((template.spec ??= {}).template ??= {}));
+  },
+  validateCreate({ metadata, spec }) {
+    const errors = validateSpec(spec);
+    const { name = '' } = metadata;
+    if (name.length > maxName) {
+      errors.push(invalid('metadata.name', name, `must be no more than ${maxName} characters`));
+    }
+    return errors;
+  },
+  validateUpdate: ({ spec }) => validateSpec(spec),
+});
+
+function validateSpec(spec: CronJob['spec']): FieldError[] {
+  const { schedule = '', jobTemplate = {} } = spec;
+  const errors: FieldError[] = [];
+  const fault = schedule === '' ? '' : scheduleFault(schedule);
+  if (schedule === '') errors.push(required('spec.schedule'));
+  else if (fault !== '') errors.push(invalid('spec.schedule', schedule, fault));
+  errors.push(...validateNonNegative(spec.startingDeadlineSeconds, 'spec.startingDeadlineSeconds'));
+  pushChoiceErrors(errors, 'spec.concurrencyPolicy', spec.concurrencyPolicy, concurrencyPolicies);
+  const path = 'spec.jobTemplate.spec';
+  errors.push(...validateJobSpec(jobTemplate.spec ?? {}, path));
+  errors.push(...validateGeneratedSelector(jobTemplate.spec ?? {}, path));
+  errors.push(...validateNonNegative(spec.successfulJobsHistoryLimit, 'spec.successfulJobsHistoryLimit'));
+  errors.push(...validateNonNegative(spec.failedJobsHistoryLimit, 'spec.failedJobsHistoryLimit'));
+  return errors;
+}

@@ -1,0 +1,105 @@
+import { type FieldError, invalid, notSupported, required } from '../field-errors.ts';
+import { genericStrategy, specChanges } from '../generic.ts';
+import { validateImmutableField } from '../metadata.ts';
+import { nameIsDNSSubdomain } from '../names.ts';
+import { setTemplateDefaults } from '../pod/defaults.ts';
+import {
+  isZeroCount,
+  validateAtMost100Percent,
+  validateCollisions,
+  validateCountOrPercent,
+  validateCounts,
+  validateNonNegative,
+  validateSelectedTemplate,
+} from '../workload/rules.ts';
+import { fillParts, type Workload, type WorkloadSpec, type WorkloadStatus } from '../workload/workload.ts';
+
+/** Apps/v1 DaemonSet. */
+export interface DaemonSet extends Workload {
+  spec: WorkloadSpec & {
+    updateStrategy?: {
+      type?: string;
+      rollingUpdate?: { maxUnavailable?: number | string; maxSurge?: number | string };
+    };
+  };
+  status: WorkloadStatus & Record<string, unknown>;
+}
+
+const words = { emptySelector: 'invalid for daemonset', owner: 'DaemonSet' };
+const counts = [
+  'currentNumberScheduled',
+  'numberMisscheduled',
+  'desiredNumberScheduled',
+  'numberReady',
+  'observedGeneration',
+  'updatedNumberScheduled',
+  'numberAvailable',
+  'numberUnavailable',
+];
+
+/** The rules of DaemonSets (`apis/apps/v1/defaults.go`, `apis/apps/validation` ValidateDaemonSet). */
+export const daemonSetStrategy = genericStrategy<DaemonSet>({
+  namespaced: true,
+  nameRule: nameIsDNSSubdomain,
+  hasStatus: true,
+  generationChanges: specChanges,
+  repeatsCreate: 'before',
+  setDefaults(daemonSet) {
+    fillParts(daemonSet);
+    const { spec } = daemonSet;
+    const strategy = (spec.updateStrategy ??= {});
+    if ((strategy.type ?? '') === '') strategy.type = 'RollingUpdate';
+    if (strategy.type === 'RollingUpdate') {
+      const rolling = (strategy.rollingUpdate ??= {});
+      rolling.maxUnavailable ??= 1;
+      rolling.maxSurge ??= 0;
+    }
+    spec.revisionHistoryLimit ??= 10;
+    setTemplateDefaults((spec.template ??= {}));
+  },
+  validateCreate: ({ spec }) => validateSpec(spec),
+  validateUpdate: ({ spec }, old) => [
+    ...validateSpec(spec),
+    ...validateImmutableField(spec.selector, old.spec.selector, 'spec.selector'),
+  ],
+  validateStatus: ({ status }, old) => [
+    ...validateCounts(status, counts),
+    ...validateCollisions(status.collisionCount, old.status.collisionCount),
+  ],
+});
+
+function validateSpec(spec: DaemonSet['spec']): FieldError[] {
+  return [
+    ...validateSelectedTemplate(spec.selector, spec.template, words),
+    ...validateNonNegative(spec.minReadySeconds, 'spec.minReadySeconds'),
+    ...validateStrategy(spec.updateStrategy ?? {}),
+    ...validateNonNegative(spec.revisionHistoryLimit, 'spec.revisionHistoryLimit'),
+  ];
+}
+
+function validateStrategy({
+  type = '',
+  rollingUpdate,
+}: NonNullable<DaemonSet['spec']['updateStrategy']>): FieldError[] {
+  const path = 'spec.updateStrategy';
+  if (type === 'OnDelete') return [];
+  if (type !== 'RollingUpdate') return [notSupported(`${path}.type`, type, ['RollingUpdate', 'OnDelete'])];
+  if (rollingUpdate === undefined) return [required(`${path}.rollingUpdate`)];
+  const { maxUnavailable, maxSurge } = rollingUpdate;
+  const unavailablePath = `${path}.rollingUpdate.maxUnavailable`;
+  const surgePath = `${path}.rollingUpdate.maxSurge`;
+  const errors = [
+    ...validateCountOrPercent(maxUnavailable, unavailablePath),
+    ...validateCountOrPercent(maxSurge, surgePath),
+    ...validateAtMost100Percent(maxUnavailable, unavailablePath),
+    ...validateAtMost100Percent(maxSurge, surgePath),
+  ];
+  if (isZeroCount(maxUnavailable) === isZeroCount(maxSurge)) {
+    errors.push(
+      isZeroCount(maxSurge)
+        ? required(unavailablePath, 'cannot be 0 when maxSurge is 0')
+        : invalid(surgePath, maxSurge, 'may not be set when maxUnavailable is non-zero'),
+    );
+  }
+  return errors;
+}

@@ -1,0 +1,47 @@
+import type { FieldError } from '../field-errors.ts';
+import { genericStrategy, specChanges } from '../generic.ts';
+import { validateImmutableField } from '../metadata.ts';
+import { nameIsDNSSubdomain } from '../names.ts';
+import { setTemplateDefaults } from '../pod/defaults.ts';
+import { validateCounts, validateNonNegative, validateSelectedTemplate } from '../workload/rules.ts';
+import { fillParts, type Workload, type WorkloadSpec, type WorkloadStatus } from '../workload/workload.ts';
+
+/** Apps/v1 ReplicaSet. */
+export interface ReplicaSet extends Workload {
+  status: WorkloadStatus & Record<string, unknown>;
+}
+
+const words = { emptySelector: 'invalid for deployment', owner: 'ReplicaSet' };
+const limited = ['fullyLabeledReplicas', 'readyReplicas', 'availableReplicas'];
+
+/** The rules of ReplicaSets (`apis/apps/validation` ValidateReplicaSet). */
+export const replicaSetStrategy = genericStrategy<ReplicaSet>({
+  namespaced: true,
+  nameRule: nameIsDNSSubdomain,
+  hasStatus: true,
+  generationChanges: specChanges,
+  repeatsCreate: 'before',
+  setDefaults(replicaSet) {
+    fillParts(replicaSet);
+    replicaSet.spec.replicas ??= 1;
+    setTemplateDefaults((replicaSet.spec.template ??= {}));
+  },
+  validateCreate: ({ spec }) => validateSpec(spec),
+  validateUpdate: ({ spec }, old) => [
+    ...validateSpec(spec),
+    ...validateImmutableField(spec.selector, old.spec.selector, 'spec.selector'),
+  ],
+  validateStatus: ({ status }) =>
+    validateCounts(status, ['replicas', ...limited, 'observedGeneration'], limited),
+  fields: ({ status = {} }: Partial<Pick<ReplicaSet, 'status'>>) => ({
+    'status.replicas': String(status.replicas ?? 0),
+  }),
+});
+
+function validateSpec(spec: WorkloadSpec): FieldError[] {
+  return [
+    ...validateNonNegative(spec.replicas, 'spec.replicas'),
+    ...validateNonNegative(spec.minReadySeconds, 'spec.minReadySeconds'),
+    ...validateSelectedTemplate(spec.selector, spec.template, words),
+  ];
+}

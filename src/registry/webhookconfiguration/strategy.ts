@@ -1,0 +1,37 @@
+import { jsonEqual } from '../../objects/json.ts';
+import { genericStrategy } from '../generic.ts';
+import { nameIsDNSSubdomain } from '../names.ts';
+import type { Strategy } from '../strategy.ts';
+import { validateWebhooks } from './validation.ts';
+import type { Webhook, WebhookConfiguration } from './webhook.ts';
+
+/** The rules of ValidatingWebhookConfigurations (`apis/admissionregistration/v1/defaults.go`). */
+export const validatingWebhookStrategy = strategyOf(false);
+
+/** The rules of MutatingWebhookConfigurations. */
+export const mutatingWebhookStrategy = strategyOf(true);
+
+function strategyOf(mutating: boolean): Strategy<WebhookConfiguration> {
+  return genericStrategy<WebhookConfiguration>({
+    namespaced: false,
+    nameRule: nameIsDNSSubdomain,
+    allowUnconditionalUpdate: false,
+    generationChanges: (object, old) => !jsonEqual(object.webhooks ?? [], old.webhooks ?? []),
+    repeatsCreate: 'after',
+    setDefaults({ webhooks = [] }) {
+      for (const webhook of webhooks) setWebhookDefaults(webhook, mutating);
+    },
+    validateCreate: ({ webhooks = [] }) => validateWebhooks(webhooks, mutating),
+  });
+}
+
+function setWebhookDefaults(webhook: Webhook, mutating: boolean): void {
+  webhook.failurePolicy ??= 'Fail';
+  webhook.matchPolicy ??= 'Equivalent';
+  webhook.namespaceSelector ??= {};
+  webhook.objectSelector ??= {};
+  webhook.timeoutSeconds ??= 10;
+  if (mutating) webhook.reinvocationPolicy ??= 'Never';
+  if (webhook.clientConfig?.service !== undefined) webhook.clientConfig.service.port ??= 443;
+  for (const rule of webhook.rules ?? []) rule.scope ??= '*';
+}
