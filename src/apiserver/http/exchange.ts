@@ -55,7 +55,7 @@ export interface Reply {
     headers?: Readonly<Record<string, string>>,
   ): void;
   /** Starts a chunked answer that is written in pieces: watches, logs, proxies. */
-  stream(status: number, headers: Readonly<Record<string, string>>): ReplyStream;
+  stream(status: number, headers: Readonly<Record<string, string | readonly string[]>>): ReplyStream;
 }
 
 export interface ReplyStream {

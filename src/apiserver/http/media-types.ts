@@ -1,4 +1,4 @@
-import { StatusError } from '../../objects/status.ts';
+import { unsupportedMediaType } from '../../objects/status-errors.ts';
 
 /** What a body may be written as. */
 export type MediaType = 'application/json' | 'application/yaml';
@@ -30,9 +30,7 @@ export function bodyMediaType(contentType: string | undefined): MediaType {
   if (contentType === undefined || contentType === '') return 'application/json';
   const type = essence(contentType);
   if (type === 'application/json' || type === 'application/yaml') return type;
-  throw new StatusError(
-    415,
-    'UnsupportedMediaType',
+  throw unsupportedMediaType(
     `the body of the request was in an unknown format - accepted media types include: ${servedMediaTypes}`,
   );
 }
@@ -48,12 +46,10 @@ export function patchType(contentType: string | undefined, customResource: boole
   const type = patchTypes.get(essence(contentType ?? ''));
   if (type !== undefined && !(customResource && type === 'strategic')) return type;
   if (!customResource) {
-    throw new StatusError(415, 'UnsupportedMediaType', '415: Unsupported Media Type', { details: {} });
+    throw unsupportedMediaType('415: Unsupported Media Type', {});
   }
   const accepted = [...patchTypes].filter(([, patch]) => patch !== 'strategic').map(([name]) => name);
-  throw new StatusError(
-    415,
-    'UnsupportedMediaType',
+  throw unsupportedMediaType(
     `the body of the request was in an unknown format - accepted media types include: ${accepted.join(', ')}`,
   );
 }

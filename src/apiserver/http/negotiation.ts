@@ -2,7 +2,7 @@
  * Which form of an answer a client gets: the Accept rules of go-restful (the gate in front of built-in
  * resources) and of apiserver `pkg/endpoints/handlers/negotiation`, which differ in what a wildcard matches.
  */
-import { StatusError } from '../../objects/status.ts';
+import { notAcceptable } from '../../objects/status-errors.ts';
 import { type MediaType, servedMediaTypes } from './media-types.ts';
 
 /** The conversions of meta.k8s.io that a client can ask for with `as=`; "" is the object itself. */
@@ -51,7 +51,7 @@ export function negotiate(accept: string | undefined, endpoint: Endpoint): Negot
     }
   }
   const types = streams ? streamedMediaTypes : servedMediaTypes;
-  throw new StatusError(406, 'NotAcceptable', `only the following media types are accepted: ${types}`);
+  throw notAcceptable(`only the following media types are accepted: ${types}`);
 }
 
 /** The form of an error: what the client accepts, or JSON where it accepts nothing that can be produced. */
@@ -83,11 +83,7 @@ export function negotiateDiscovery(accept: string | undefined): {
       if (known && (version === 'v2' || version === 'v2beta1')) return { mediaType, aggregated: version };
     }
   }
-  throw new StatusError(
-    406,
-    'NotAcceptable',
-    `only the following media types are accepted: ${servedMediaTypes}`,
-  );
+  throw notAcceptable(`only the following media types are accepted: ${servedMediaTypes}`);
 }
 
 /**
@@ -102,9 +98,7 @@ function requireProducible(accept: string, streamed: boolean): void {
     if (type === '*/*' || producible.has(type)) return;
   }
   const types = streamed ? `${servedMediaTypes}, ${streamedMediaTypes}` : servedMediaTypes;
-  throw new StatusError(406, 'NotAcceptable', `406: Not Acceptable\n\nAvailable representations: ${types}`, {
-    details: {},
-  });
+  throw notAcceptable(`406: Not Acceptable\n\nAvailable representations: ${types}`, {});
 }
 
 /** The conversion that a clause asks for; undefined when there is no such one. */

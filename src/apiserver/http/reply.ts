@@ -13,6 +13,9 @@ const compress = promisify(gzip);
 /** Smaller answers are not worth the work (apiserver `responsewriters/writers.go`). */
 const compressFrom = 128 * 1024;
 
+/** Headers of an answer; a proxied one may repeat them, and brings its own `cache-control` in lower case. */
+type ExtraHeaders = Readonly<Record<string, string | readonly string[]>>;
+
 /** What a reply needs to know of its request. */
 export interface ReplyContext {
   readonly auditId: string;
@@ -76,7 +79,7 @@ export class HttpReply implements Reply {
     this.send(error.code, mediaType, encode(error.toStatus(), mediaType), error.headers);
   }
 
-  stream(status: number, headers: Readonly<Record<string, string>>): ReplyStream {
+  stream(status: number, headers: ExtraHeaders): ReplyStream {
     this.started = true;
     const { response } = this;
     response.writeHead(status, this.headers(headers));
@@ -107,12 +110,18 @@ export class HttpReply implements Reply {
   }
 
   /** Flat name-value pairs, which Node writes without a detour. */
-  private headers(extra: Readonly<Record<string, string>> | undefined): string[] {
-    const head = ['Audit-Id', this.context.auditId, 'Cache-Control', 'no-cache, private'];
+  private headers(extra: ExtraHeaders | undefined): string[] {
+    const head = ['Audit-Id', this.context.auditId];
+    if (extra === undefined || !('cache-control' in extra)) head.push('Cache-Control', 'no-cache, private');
     if (this.warnings !== undefined) {
       for (const warning of warningHeaders(this.warnings)) head.push('Warning', warning);
     }
-    if (extra !== undefined) for (const name of Object.keys(extra)) head.push(name, extra[name] ?? '');
+    if (extra === undefined) return head;
+    for (const name of Object.keys(extra)) {
+      const value = extra[name];
+      if (typeof value === 'string') head.push(name, value);
+      else for (const one of value ?? []) head.push(name, one);
+    }
     return head;
   }
 }

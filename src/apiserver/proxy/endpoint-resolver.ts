@@ -1,13 +1,151 @@
+import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
+import type { KubeObject } from '../../objects/meta.ts';
+import { badRequest, notFound, serviceUnavailable } from '../../objects/status-errors.ts';
+import { listAt, numberAt, recordAt, textAt } from '../../objects/read.ts';
+
 /** Where a proxied request goes. */
 export interface ProxyTarget {
   readonly scheme: 'http' | 'https';
+  /** An IP address. */
   readonly host: string;
   readonly port: number;
 }
 
-/** Finds where requests to a Service's or Pod's `/proxy` go. */
+/** Finds where requests to the `/proxy` of a Service or a Pod go. */
 export interface EndpointResolver {
-  /** @param id `name`, `name:port` or `scheme:name:port`. @throws {StatusError} 400, 404, 503 */
+  /**
+   * @param id `name`, `name:port` or `scheme:name:port`; the port by name or number.
+   * @throws {StatusError} 400, 404 or 503.
+   */
   service(namespace: string, id: string): ProxyTarget;
+  /** The same; the port is a number, and the first one of the Pod where it is left out. */
   pod(namespace: string, id: string): ProxyTarget;
+}
+
+export interface EndpointResolverOptions {
+  /** Reads the newest version of an object. */
+  get(group: string, plural: string, namespace: string, name: string): KubeObject | undefined;
+  /** In [0, 1). */
+  random(): number;
+  /**
+   * Also forwards to addresses that no Pod stands behind. kube-apiserver does not, so that whoever may write
+   * Endpoints cannot reach with the server's hands what is closed to them.
+   */
+  readonly addressesWithoutPods?: boolean;
+}
+
+/**
+ * Resolves from Endpoints and Pods as kube-apiserver does (`pkg/registry/core/service/storage/storage.go` and
+ * `pkg/registry/core/pod/strategy.go`, ResourceLocation).
+ */
+export function createEndpointResolver(options: EndpointResolverOptions): EndpointResolver {
+  return {
+    service: (namespace, id) => serviceTarget(options, namespace, id),
+    pod: (namespace, id) => podTarget(options, namespace, id),
+  };
+}
+
+interface ProxyId {
+  readonly scheme: 'http' | 'https';
+  readonly name: string;
+  readonly port: string;
+}
+
+/** Undefined when it is none (apimachinery `util/net/port_split.go`). */
+function parseId(id: string): ProxyId | undefined {
+  const parts = id.split(':');
+  const [scheme = '', name = '', port = ''] = parts.length === 3 ? parts : ['', parts[0], parts[1]];
+  if (parts.length > 3 || name === '' || (scheme !== '' && scheme !== 'http' && scheme !== 'https')) {
+    return undefined;
+  }
+  return { scheme: scheme === 'https' ? 'https' : 'http', name, port };
+}
+
+function serviceTarget(options: EndpointResolverOptions, namespace: string, id: string): ProxyTarget {
+  const parsed = parseId(id);
+  if (parsed === undefined) throw badRequest(`invalid service request ${JSON.stringify(id)}`);
+  const { scheme, name } = parsed;
+  const portName = /^[+-]?\d+$/.test(parsed.port)
+    ? nameOfPort(options, namespace, name, Number(parsed.port))
+    : parsed.port;
+
+  const endpoints = options.get('', 'endpoints', namespace, name);
+  if (endpoints === undefined) throw notFound({ group: '', resource: 'endpoints' }, name);
+  const subsets = listAt(endpoints, 'subsets');
+  if (subsets.length === 0) throw noEndpoints(name);
+  for (const subset of fromRandom(subsets, options)) {
+    const addresses = listAt(subset, 'addresses');
+    for (const port of listAt(subset, 'ports')) {
+      if (textAt(port, 'name') !== portName) continue;
+      for (const address of fromRandom(addresses, options)) {
+        if (!mayForward(options, namespace, address)) continue;
+        return { scheme, host: textAt(address, 'ip'), port: numberAt(port, 'port') };
+      }
+    }
+  }
+  throw noEndpoints(id);
+}
+
+function noEndpoints(id: string): Error {
+  return serviceUnavailable(`no endpoints available for service ${JSON.stringify(id)}`);
+}
+
+/** Endpoints know ports by name only: the name of the Service's port with a number. */
+function nameOfPort(
+  options: EndpointResolverOptions,
+  namespace: string,
+  name: string,
+  number: number,
+): string {
+  const service = options.get('', 'services', namespace, name);
+  if (service === undefined) throw notFound({ group: '', resource: 'services' }, name);
+  const port = listAt(service, 'spec', 'ports').find((candidate) => numberAt(candidate, 'port') === number);
+  if (port === undefined) {
+    throw serviceUnavailable(`no service port ${number} found for service ${JSON.stringify(name)}`);
+  }
+  return textAt(port, 'name');
+}
+
+/** True when a Pod of the namespace has the address, as its status and the target reference say. */
+function mayForward(options: EndpointResolverOptions, namespace: string, address: unknown): boolean {
+  const ip = textAt(address, 'ip');
+  const target = recordAt(address, 'targetRef');
+  if (target['kind'] === undefined) return options.addressesWithoutPods === true;
+  if (textAt(target, 'namespace') !== namespace) return false;
+  const pod = options.get('', 'pods', namespace, textAt(target, 'name'));
+  return listAt(pod, 'status', 'podIPs').some((podIP) => textAt(podIP, 'ip') === ip);
+}
+
+/** All items once around, from a random one on. */
+function fromRandom<T>(items: readonly T[], options: EndpointResolverOptions): readonly T[] {
+  const start = Math.floor(options.random() * items.length);
+  return [...items.slice(start), ...items.slice(0, start)];
+}
+
+function podTarget(options: EndpointResolverOptions, namespace: string, id: string): ProxyTarget {
+  const parsed = parseId(id);
+  if (parsed === undefined) throw badRequest(`invalid pod request ${JSON.stringify(id)}`);
+  const { scheme, name } = parsed;
+  const pod = options.get('', 'pods', namespace, name);
+  if (pod === undefined) throw notFound({ group: '', resource: 'pods' }, name);
+  const [podIP] = listAt(pod, 'status', 'podIPs');
+  const host = textAt(podIP, 'ip') || textAt(pod, 'status', 'podIP');
+  if (!isGlobalUnicast(host)) throw badRequest('address not allowed');
+  const declared = listAt(pod, 'spec', 'containers')
+    .map((container) => numberAt(listAt(container, 'ports')[0], 'containerPort'))
+    .find((port) => port > 0);
+  const fallback = declared ?? (scheme === 'https' ? 443 : 80);
+  const port = parsed.port === '' ? fallback : Number(parsed.port);
+  if (!Number.isInteger(port) || port < 1 || port > 65535) {
+    throw badRequest(`invalid pod request ${JSON.stringify(id)}`);
+  }
+  return { scheme, host, port };
+}
+
+/** Go's IsGlobalUnicast: neither unspecified, loopback, link-local, multicast nor broadcast. Private ranges pass. */
+function isGlobalUnicast(ip: string): boolean {
+  if (isIP(ip) === 0) return false;
+  const refused = ['unspecified', 'loopback', 'linkLocal', 'multicast', 'broadcast'];
+  return ip !== '0.0.0.0' && !refused.includes(ipaddr.process(ip).range());
 }

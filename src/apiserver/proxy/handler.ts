@@ -1,12 +1,81 @@
-import type { Handler, UpgradeHandler } from '../http/exchange.ts';
-import type { EndpointResolver } from './endpoint-resolver.ts';
+import type { IncomingMessage } from 'node:http';
+import { resourceNotFound, serviceUnavailable } from '../../objects/status-errors.ts';
+import type { ApiRequest, Handler, ReplyStream } from '../http/exchange.ts';
+import { answerOf, describeFailure, openRequest } from './backend.ts';
+import type { EndpointResolver, ProxyTarget } from './endpoint-resolver.ts';
+import {
+  backendPath,
+  prefixOf,
+  queryOf,
+  requestHeaders,
+  responseHeaders,
+  rewriteLocation,
+} from './forwarding.ts';
 
-/** Serves `services/<id>/proxy/…` and `pods/<id>/proxy/…`. */
-export function proxyHandler(_resolver: EndpointResolver): Handler {
-  throw new Error('not built yet');
+/**
+ * Serves `services/<id>/proxy/…` and `pods/<id>/proxy/…` for every method: the request goes to an endpoint, bodies
+ * stream both ways (apimachinery `util/proxy/upgradeaware.go`).
+ */
+export function proxyHandler(resolver: EndpointResolver): Handler {
+  return async (request, reply) => {
+    const target = resolveTarget(resolver, request);
+    const path = backendPath(request);
+    const query = queryOf(request.url);
+    if (path === '' && (request.method === 'GET' || request.method === 'HEAD')) {
+      // relative links of the page would otherwise leave the proxy
+      const location = `${prefixOf(request)}/${query}`;
+      reply.send(301, 'text/html; charset=utf-8', '', { Location: location });
+      return;
+    }
+    const response = await forward(request, target, `${path === '' ? '/' : path}${query}`);
+    const hosts = [hostOf(target), request.headers.host ?? ''];
+    const prefix = prefixOf(request);
+    const headers = responseHeaders(response.headers, (location) => rewriteLocation(location, prefix, hosts));
+    await copy(response, reply.stream(response.statusCode ?? 502, headers));
+  };
 }
 
-/** The same for upgrades (WebSocket). */
-export function proxyUpgradeHandler(_resolver: EndpointResolver): UpgradeHandler {
-  throw new Error('not built yet');
+/** @throws {StatusError} */
+export function resolveTarget(resolver: EndpointResolver, { info }: ApiRequest): ProxyTarget {
+  if (info.group !== '' || info.subresource !== 'proxy') throw resourceNotFound();
+  if (info.resource === 'services') return resolver.service(info.namespace, info.name);
+  if (info.resource === 'pods') return resolver.pod(info.namespace, info.name);
+  throw resourceNotFound();
+}
+
+/** The target as a URL names it; the default port is left out. */
+function hostOf({ scheme, host, port }: ProxyTarget): string {
+  return new URL(`${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`).host;
+}
+
+async function forward(request: ApiRequest, target: ProxyTarget, path: string): Promise<IncomingMessage> {
+  const { incoming, signal, method } = request;
+  const outgoing = openRequest(target, { method, path, headers: requestHeaders(request) });
+  const cut = (): void => void outgoing.destroy();
+  if (signal.aborted) cut();
+  else signal.addEventListener('abort', cut, { once: true });
+  outgoing.once('close', () => signal.removeEventListener('abort', cut));
+  const answered = answerOf(outgoing);
+  // the answer may be complete while the body still comes; after it, what fails there concerns nobody
+  outgoing.on('error', () => incoming.unpipe(outgoing));
+  incoming.pipe(outgoing);
+  try {
+    const { response } = await answered;
+    return response;
+  } catch (error) {
+    throw serviceUnavailable(`error trying to reach service: ${describeFailure(error, target)}`);
+  }
+}
+
+/** Hands the body on as fast as the client takes it. A body that breaks off breaks off for the client too. */
+async function copy(response: IncomingMessage, stream: ReplyStream): Promise<void> {
+  try {
+    for await (const chunk of response) {
+      if (!Buffer.isBuffer(chunk)) continue;
+      if (!stream.write(chunk)) await stream.drained();
+    }
+    stream.end();
+  } catch {
+    stream.destroy();
+  }
 }

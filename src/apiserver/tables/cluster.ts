@@ -1,7 +1,7 @@
 /** Tables of nodes, namespaces, configuration, access and admission. */
 import type { KubeObject } from '../../objects/meta.ts';
 import { timeSince } from './age.ts';
-import { at, conditionStatus, listAt, numberAt, recordAt, textAt } from './read.ts';
+import { at, conditionStatus, listAt, numberAt, recordAt, textAt } from '../../objects/read.ts';
 import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf, wideColumn } from './table.ts';
 
 const rolePrefix = 'node-role.kubernetes.io/';

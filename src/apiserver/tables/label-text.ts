@@ -1,4 +1,4 @@
-import { at, listAt, recordAt, textAt } from './read.ts';
+import { at, listAt, recordAt, textAt } from '../../objects/read.ts';
 
 const none = '<none>';
 

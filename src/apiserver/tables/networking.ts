@@ -1,6 +1,6 @@
 /** Tables of networking.k8s.io. */
 import { selectorText } from './label-text.ts';
-import { at, listAt, recordAt, textAt } from './read.ts';
+import { at, listAt, recordAt, textAt } from '../../objects/read.ts';
 import { ingressPoints } from './services.ts';
 import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf } from './table.ts';
 

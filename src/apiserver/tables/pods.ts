@@ -1,7 +1,7 @@
 /** The table of Pods, whose status sums up its containers (`printers.go`, printPod). */
 import type { KubeObject } from '../../objects/meta.ts';
 import { timeSince } from './age.ts';
-import { at, conditionStatus, listAt, numberAt, textAt } from './read.ts';
+import { at, conditionStatus, listAt, numberAt, textAt } from '../../objects/read.ts';
 import {
   type TableConverter,
   type TableRowCondition,

@@ -1,6 +1,6 @@
 /** Tables of Services and of what stands behind them (`pkg/printers/internalversion/printers.go`). */
 import { labelsText } from './label-text.ts';
-import { at, listAt, numberAt, textAt } from './read.ts';
+import { at, listAt, numberAt, textAt } from '../../objects/read.ts';
 import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf, wideColumn } from './table.ts';
 
 /** So many entries are shown before the rest is counted. */

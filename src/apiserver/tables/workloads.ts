@@ -2,7 +2,7 @@
 import type { KubeObject } from '../../objects/meta.ts';
 import { humanDuration, timeSince } from './age.ts';
 import { labelsText, selectorText } from './label-text.ts';
-import { at, conditionStatus, listAt, numberAt, recordAt, scalarAt, textAt } from './read.ts';
+import { at, conditionStatus, listAt, numberAt, recordAt, scalarAt, textAt } from '../../objects/read.ts';
 import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf, wideColumn } from './table.ts';
 
 const templateColumns = [

@@ -2,7 +2,7 @@
  * Reads members of objects whose shape is not checked again here: stored objects are valid, but a custom resource
  * or a kind served by its schema only may lack anything.
  */
-import { isRecord, type JsonRecord } from '../../objects/json.ts';
+import { isRecord, type JsonRecord } from './json.ts';
 
 /** The value at a path of member names; undefined where there is none. */
 export function at(value: unknown, ...path: readonly string[]): unknown {

@@ -1,0 +1,131 @@
+/**
+ * What of a request reaches the other side of a proxy, and what comes back (Go's `httputil.ReverseProxy`, and
+ * apimachinery `util/proxy`).
+ */
+import type { IncomingHttpHeaders } from 'node:http';
+import { posix } from 'node:path';
+import type { ApiRequest } from '../http/exchange.ts';
+
+/** They are about one connection, not about the request (RFC 9110, 7.6.1). */
+const hopByHop = [
+  'connection',
+  'proxy-connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'expect',
+];
+
+/** What was meant for the API server: credentials above all. */
+const consumed = /^(authorization|impersonate-.*|x-forwarded-(host|proto|uri)|x-remote-.*)$/;
+
+/** A backend cannot open this server to other origins. */
+const originHeaders: ReadonlySet<string> = new Set([
+  'access-control-allow-credentials',
+  'access-control-allow-headers',
+  'access-control-allow-methods',
+  'access-control-allow-origin',
+]);
+
+/** The path in front of the proxied one: `/api/v1/namespaces/a/services/x/proxy`. */
+export function prefixOf({ info }: ApiRequest): string {
+  const tail = info.rest.length === 0 ? '' : `/${info.rest.join('/')}`;
+  const path = withoutTrailingSlashes(info.path);
+  return path.slice(0, path.length - tail.length);
+}
+
+/**
+ * The path that is asked of the backend, cleaned of `.` and `..` and encoded as Go encodes a path; "" when the
+ * request ends in `/proxy`.
+ */
+export function backendPath({ info }: ApiRequest): string {
+  const trailing = info.path.endsWith('/');
+  if (info.rest.length === 0) return trailing ? '/' : '';
+  const cleaned = posix.join('/', ...info.rest);
+  const path = trailing && !cleaned.endsWith('/') ? `${cleaned}/` : cleaned;
+  return path.split('/').map(encodeSegment).join('/');
+}
+
+const keptByGo: ReadonlyMap<string, string> = new Map(
+  Array.from('$&+,:;=@', (character) => [encodeURIComponent(character), character]),
+);
+
+function encodeSegment(segment: string): string {
+  return encodeURIComponent(segment)
+    .replaceAll(/%(24|26|2B|2C|3A|3B|3D|40)/g, (escape) => keptByGo.get(escape) ?? escape)
+    .replaceAll(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
+}
+
+/** The raw query with its `?`, or "". */
+export function queryOf(url: string): string {
+  const question = url.indexOf('?');
+  return question === -1 ? '' : url.slice(question);
+}
+
+/** The headers of the request to the backend. */
+export function requestHeaders(request: ApiRequest): Record<string, string | string[]> {
+  const { headers, incoming } = request;
+  const forwarded = endToEnd(headers, (name) => consumed.test(name));
+  // without a length, Node must be told that a body follows, whatever the method
+  if (headers['transfer-encoding'] !== undefined) forwarded['transfer-encoding'] = 'chunked';
+  const client = incoming.socket.remoteAddress;
+  if (client !== undefined) {
+    const before = headers['x-forwarded-for'];
+    const chain = [...(before === undefined ? [] : [before].flat()), client];
+    forwarded['x-forwarded-for'] = chain.join(', ');
+  }
+  forwarded['x-forwarded-uri'] = request.info.path.split('/').map(encodeSegment).join('/');
+  forwarded['x-forwarded-proto'] = 'https';
+  if (headers.host !== undefined) forwarded['x-forwarded-host'] = headers.host;
+  return forwarded;
+}
+
+/** The headers of the backend's answer that the client gets. */
+export function responseHeaders(
+  headers: IncomingHttpHeaders,
+  rewrite: (location: string) => string,
+): Record<string, string | string[]> {
+  const passed = endToEnd(headers, (name) => originHeaders.has(name));
+  const { location } = headers;
+  if (location !== undefined) passed['location'] = rewrite(location);
+  return passed;
+}
+
+function endToEnd(
+  headers: IncomingHttpHeaders,
+  drop: (name: string) => boolean,
+): Record<string, string | string[]> {
+  const named = (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase());
+  const dropped = new Set([...hopByHop, ...named]);
+  const kept: Record<string, string | string[]> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    if (value !== undefined && !dropped.has(name) && !drop(name)) kept[name] = value;
+  }
+  return kept;
+}
+
+/**
+ * A redirect of the backend to itself, as a path through the proxy. Redirects to other hosts and relative ones stay
+ * as they are (apimachinery `util/proxy/transport.go`, rewriteURL).
+ *
+ * @param hosts names that mean the backend: its own and the Host that the client sent.
+ */
+export function rewriteLocation(location: string, prefix: string, hosts: readonly string[]): string {
+  let path = location;
+  if (!location.startsWith('/') || location.startsWith('//')) {
+    const base = URL.parse(location, 'http://relative.invalid/');
+    if (base === null || !hosts.includes(base.host)) return location;
+    path = `${base.pathname}${base.search}${base.hash}`;
+  }
+  return path.startsWith(prefix) ? path : `${prefix}${path}`;
+}
+
+function withoutTrailingSlashes(path: string): string {
+  let end = path.length;
+  while (end > 1 && path.charCodeAt(end - 1) === 0x2f) end--;
+  return path.slice(0, end);
+}

@@ -1,0 +1,67 @@
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { plainError } from '../../objects/status-errors.ts';
+import type { UpgradeHandler } from '../http/exchange.ts';
+import { type BackendAnswer, answerOf, describeFailure, openRequest } from './backend.ts';
+import type { EndpointResolver } from './endpoint-resolver.ts';
+import { backendPath, queryOf, requestHeaders } from './forwarding.ts';
+import { resolveTarget } from './handler.ts';
+
+/**
+ * Serves upgrades (WebSocket) through `/proxy`: once the backend has switched protocols, bytes go both ways until
+ * one side ends. A refusal of the backend is handed on.
+ */
+export function proxyUpgradeHandler(resolver: EndpointResolver): UpgradeHandler {
+  return async (request, client, head) => {
+    const target = resolveTarget(resolver, request);
+    const { connection = 'Upgrade', upgrade = '' } = request.headers;
+    const outgoing = openRequest(target, {
+      method: request.method,
+      path: `${backendPath(request) || '/'}${queryOf(request.url)}`,
+      headers: { ...requestHeaders(request), connection, upgrade },
+    });
+    client.once('close', () => outgoing.destroy());
+    outgoing.end();
+    let answer: BackendAnswer;
+    try {
+      answer = await answerOf(outgoing);
+    } catch (error) {
+      throw plainError(`error dialing backend: ${describeFailure(error, target)}`);
+    }
+    const { response, upgraded } = answer;
+    const status = response.statusCode ?? 0;
+    if (upgraded !== undefined) {
+      client.write(headOf(response));
+      connect(client, upgraded.socket, head, upgraded.head);
+    } else if (status >= 400) {
+      client.write(headOf(response, ['Connection', 'close']));
+      response.pipe(client);
+    } else {
+      response.destroy();
+      throw plainError(`invalid upgrade response: status code ${status}`);
+    }
+  };
+}
+
+/** The backend's status line and headers as text; Node has checked that no value can end a line. */
+function headOf(response: IncomingMessage, more: readonly [string, string] | [] = []): string {
+  const lines = [`HTTP/1.1 ${response.statusCode ?? 0} ${response.statusMessage ?? ''}`];
+  const { rawHeaders } = response;
+  const replaced = more.length === 0 ? [] : ['connection', 'transfer-encoding', 'content-length'];
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] ?? '';
+    if (!replaced.includes(name.toLowerCase())) lines.push(`${name}: ${rawHeaders[i + 1] ?? ''}`);
+  }
+  if (more.length === 2) lines.push(more.join(': '));
+  return `${lines.join('\r\n')}\r\n\r\n`;
+}
+
+function connect(client: Duplex, backend: Duplex, clientHead: Buffer, backendHead: Buffer): void {
+  if (backendHead.length > 0) client.write(backendHead);
+  if (clientHead.length > 0) backend.write(clientHead);
+  backend.on('error', () => client.destroy());
+  client.once('close', () => backend.destroy());
+  backend.once('close', () => client.destroy());
+  client.pipe(backend);
+  backend.pipe(client);
+}

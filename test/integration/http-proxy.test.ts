@@ -1,0 +1,307 @@
+import { once } from 'node:events';
+import { type IncomingHttpHeaders, type RequestListener, createServer } from 'node:http';
+import { createServer as createTlsServer, request as httpsRequest } from 'node:https';
+import type { Server } from 'node:net';
+import { Readable } from 'node:stream';
+import { pino } from 'pino';
+import { WebSocket, WebSocketServer } from 'ws';
+import { afterEach, describe, expect, test } from 'vitest';
+import { createAuthenticator } from '../../src/apiserver/authentication/authenticator.ts';
+import { staticTokens } from '../../src/apiserver/authentication/static-tokens.ts';
+import { createHttpServer } from '../../src/apiserver/http/server.ts';
+import { createCertificateAuthority, issueServerCertificate } from '../../src/apiserver/pki/certificates.ts';
+import type { ProxyTarget } from '../../src/apiserver/proxy/endpoint-resolver.ts';
+import { proxyHandler } from '../../src/apiserver/proxy/handler.ts';
+import { proxyUpgradeHandler } from '../../src/apiserver/proxy/upgrade.ts';
+import { serviceUnavailable } from '../../src/objects/status-errors.ts';
+
+const now = new Date();
+const ca = createCertificateAuthority('ca', { now });
+const pair = issueServerCertificate(ca, 'server', ['127.0.0.1'], { now });
+const proxyPath = '/api/v1/namespaces/ns/services/web/proxy';
+const authorization = 'Bearer secret';
+
+const cleanups: (() => void | Promise<void>)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+async function listen(server: Server): Promise<number> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
+
+async function backend(listener: RequestListener, scheme: 'http' | 'https' = 'http'): Promise<ProxyTarget> {
+  const server =
+    scheme === 'http'
+      ? createServer(listener)
+      : createTlsServer({ cert: pair.certificate, key: pair.key }, listener);
+  const port = await listen(server);
+  cleanups.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { scheme, host: '127.0.0.1', port };
+}
+
+interface Answer {
+  status: number;
+  headers: IncomingHttpHeaders;
+  body: string;
+}
+
+interface Front {
+  port: number;
+  send: (
+    path: string,
+    sent?: { method?: string; body?: Readable | string; headers?: Record<string, string> },
+  ) => Promise<Answer>;
+}
+
+/** An API server that forwards everything to one target. */
+async function front(target: ProxyTarget | Error): Promise<Front> {
+  const resolve = (): ProxyTarget => {
+    if (target instanceof Error) throw target;
+    return target;
+  };
+  const resolver = { service: resolve, pod: resolve };
+  const server = createHttpServer({
+    tls: pair,
+    authenticator: createAuthenticator({
+      tokens: [staticTokens([{ token: 'secret', user: { name: 'admin', uid: '', groups: [], extra: {} } }])],
+      anonymous: false,
+    }),
+    handler: proxyHandler(resolver),
+    upgrade: proxyUpgradeHandler(resolver),
+    log: pino({ level: 'silent' }),
+  });
+  const { port } = await server.listen(0, '127.0.0.1');
+  cleanups.push(() => server.close(0));
+  const send: Front['send'] = async (path, { method = 'GET', body, headers = {} } = {}) => {
+    const outgoing = httpsRequest({
+      host: '127.0.0.1',
+      port,
+      path,
+      method,
+      ca: ca.certificate,
+      headers: { authorization, ...headers },
+    });
+    const answered = Promise.withResolvers<Answer>();
+    outgoing.on('error', answered.reject);
+    outgoing.on('response', (response) => {
+      let text = '';
+      response.setEncoding('utf8');
+      response.on('error', answered.reject);
+      response.on('data', (chunk: string) => (text += chunk));
+      response.on('end', () =>
+        answered.resolve({ status: response.statusCode ?? 0, headers: response.headers, body: text }),
+      );
+    });
+    if (body instanceof Readable) body.pipe(outgoing);
+    else outgoing.end(body);
+    return answered.promise;
+  };
+  return { port, send };
+}
+
+const echo: RequestListener = (request, response) => {
+  let body = '';
+  request.setEncoding('utf8');
+  request.on('data', (chunk: string) => (body += chunk));
+  request.on('end', () => {
+    response.setHeader('Content-Type', 'application/json');
+    response.setHeader('Set-Cookie', ['a=b', 'c=d']);
+    response.setHeader('Access-Control-Allow-Origin', '*');
+    response.setHeader('Cache-Control', 'max-age=5');
+    response.end(
+      JSON.stringify({ method: request.method, url: request.url, headers: request.headers, body }),
+    );
+  });
+};
+
+describe('a proxied request', () => {
+  test.each(['http', 'https'] as const)('reaches a backend by %s, whatever the method', async (scheme) => {
+    const { send } = await front(await backend(echo, scheme));
+    for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+      const sent = method === 'GET' ? {} : { body: 'hello', headers: { 'content-length': '5' } };
+      const answer = await send(`${proxyPath}/a%20b/?x=%2F&y`, { method, ...sent });
+      expect(JSON.parse(answer.body)).toMatchObject({
+        method,
+        url: '/a%20b/?x=%2F&y',
+        body: sent.body ?? '',
+      });
+    }
+    expect((await send(`${proxyPath}/`, { method: 'HEAD' })).status).toBe(200);
+  });
+
+  test('leaves the credential here and tells the backend who asked', async () => {
+    const { send } = await front(await backend(echo));
+    const answer = await send(`${proxyPath}/a`, { headers: { 'x-forwarded-for': '192.0.2.1' } });
+    const { headers } = JSON.parse(answer.body) as { headers: Record<string, string> };
+    expect(headers['authorization']).toBeUndefined();
+    expect(headers['x-forwarded-for']).toBe('192.0.2.1, 127.0.0.1');
+    expect(headers['x-forwarded-uri']).toBe(`${proxyPath}/a`);
+    expect(answer.headers['set-cookie']).toEqual(['a=b', 'c=d']);
+    expect(answer.headers['access-control-allow-origin']).toBeUndefined();
+    expect(answer.headers['cache-control']).toBe('max-age=5');
+  });
+
+  test('without a path is sent to the path /', async () => {
+    const { send } = await front(await backend(echo));
+    const answer = await send(`${proxyPath}?a=b`);
+    expect([answer.status, answer.headers.location]).toEqual([301, `${proxyPath}/?a=b`]);
+    expect(JSON.parse((await send(proxyPath, { method: 'POST' })).body)).toMatchObject({ url: '/' });
+  });
+
+  test('follows redirects of the backend through the proxy', async () => {
+    const target = await backend((request, response) => {
+      response.writeHead(302, { Location: request.url === '/abs' ? '/login' : 'login' }).end();
+    });
+    const { send } = await front(target);
+    expect((await send(`${proxyPath}/abs`)).headers.location).toBe(`${proxyPath}/login`);
+    expect((await send(`${proxyPath}/rel`)).headers.location).toBe('login');
+  });
+
+  test('streams a body larger than any limit, both ways', async () => {
+    const target = await backend((request, response) => void request.pipe(response));
+    const { send } = await front(target);
+    const piece = Buffer.alloc(64 * 1024, 'a');
+    const body = Readable.from(Array.from({ length: 160 }, () => piece));
+    expect((await send(`${proxyPath}/`, { method: 'POST', body })).body.length).toBe(160 * piece.length);
+  });
+
+  test('keeps the status and a body of chunks sent over time', async () => {
+    const { send } = await front(
+      await backend((_request, response) => {
+        response.writeHead(418, { 'X-A': 'b' });
+        response.write('one ');
+        setImmediate(() => response.end('two'));
+      }),
+    );
+    expect(await send(`${proxyPath}/`)).toMatchObject({ status: 418, body: 'one two' });
+  });
+
+  test('that breaks off at the backend breaks off at the client', async () => {
+    const { send } = await front(
+      await backend((_request, response) => {
+        response.writeHead(200, { 'Content-Length': '100' });
+        response.write('half', () => response.destroy());
+      }),
+    );
+    await expect(send(`${proxyPath}/`)).rejects.toThrow();
+  });
+
+  test('ends at the backend when the client goes away', async () => {
+    const gone = Promise.withResolvers<undefined>();
+    const { port } = await front(
+      await backend((request, response) => {
+        response.write('x');
+        request.socket.on('close', () => gone.resolve(undefined));
+      }),
+    );
+    const outgoing = httpsRequest({
+      host: '127.0.0.1',
+      port,
+      path: `${proxyPath}/`,
+      ca: ca.certificate,
+      headers: { authorization },
+    });
+    outgoing.on('error', () => undefined);
+    outgoing.on('response', (response) => {
+      response.on('error', () => undefined);
+      outgoing.destroy();
+    });
+    outgoing.end();
+    await gone.promise;
+  });
+});
+
+describe('a backend that cannot be reached', () => {
+  test('is 503 with the reason', async () => {
+    const closed = createServer();
+    const port = await listen(closed);
+    closed.close();
+    await once(closed, 'close');
+    const { send } = await front({ scheme: 'http', host: '127.0.0.1', port });
+    const answer = await send(`${proxyPath}/`, { method: 'POST', body: 'x' });
+    expect(JSON.parse(answer.body)).toEqual({
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Failure',
+      message: `error trying to reach service: dial tcp 127.0.0.1:${port}: connect: connection refused`,
+      reason: 'ServiceUnavailable',
+      code: 503,
+    });
+  });
+
+  test('because there is none is 503', async () => {
+    const { send } = await front(serviceUnavailable('no endpoints available for service "web"'));
+    expect(await send(`${proxyPath}/`)).toMatchObject({ status: 503 });
+  });
+
+  test('because it hangs up is 503', async () => {
+    const { send } = await front(await backend((request) => void request.socket.destroy()));
+    expect(JSON.parse((await send(`${proxyPath}/`)).body)).toMatchObject({
+      code: 503,
+      message: 'error trying to reach service: EOF',
+    });
+  });
+});
+
+describe('a WebSocket', () => {
+  const url = (port: number, path: string): string => `wss://127.0.0.1:${port}${path}`;
+  const options = { ca: ca.certificate, headers: { authorization } };
+
+  test('carries messages both ways', async () => {
+    const sockets = new WebSocketServer({ host: '127.0.0.1', port: 0 });
+    await once(sockets, 'listening');
+    cleanups.push(() => {
+      for (const client of sockets.clients) client.terminate();
+      sockets.close();
+    });
+    const paths: (string | undefined)[] = [];
+    sockets.on('connection', (socket, request) => {
+      paths.push(request.url);
+      socket.on('message', (message) => {
+        if (Buffer.isBuffer(message)) socket.send(`you said ${message.toString()}`);
+      });
+    });
+    const address = sockets.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    const { port: frontPort } = await front({ scheme: 'http', host: '127.0.0.1', port });
+    const client = new WebSocket(url(frontPort, `${proxyPath}/socket?q=1`), options);
+    await once(client, 'open');
+    client.send('hi');
+    expect(String((await once(client, 'message'))[0])).toBe('you said hi');
+    expect(paths).toEqual(['/socket?q=1']);
+    const closed = once(client, 'close');
+    for (const socket of sockets.clients) socket.close(1000);
+    await closed;
+  });
+
+  test.each([
+    [403, 403],
+    [200, 500],
+  ])('that the backend answers with %d is refused with %d', async (answered, status) => {
+    const target = await backend((_request, response) => void response.writeHead(answered).end('no'));
+    const { port } = await front(target);
+    const client = new WebSocket(url(port, `${proxyPath}/`), options);
+    client.on('error', () => undefined);
+    const answer: unknown[] = await once(client, 'unexpected-response');
+    expect(answer[1]).toMatchObject({ statusCode: status });
+    client.terminate();
+  });
+
+  test('to nobody is refused with a Status', async () => {
+    const { port } = await front(serviceUnavailable('no endpoints available for service "web"'));
+    const client = new WebSocket(url(port, `${proxyPath}/`), options);
+    client.on('error', () => undefined);
+    const answer: unknown[] = await once(client, 'unexpected-response');
+    expect(answer[1]).toMatchObject({ statusCode: 503 });
+    client.terminate();
+  });
+});

@@ -1,0 +1,173 @@
+import { describe, expect, test } from 'vitest';
+import type { KubeObject } from '../../../../src/objects/meta.ts';
+import { StatusError } from '../../../../src/objects/status.ts';
+import {
+  createEndpointResolver,
+  type EndpointResolver,
+} from '../../../../src/apiserver/proxy/endpoint-resolver.ts';
+
+type Stored = Record<string, Record<string, unknown>>;
+
+function resolver(
+  stored: Stored,
+  more: { random?: number; addressesWithoutPods?: boolean } = {},
+): EndpointResolver {
+  return createEndpointResolver({
+    get: (_group, plural, namespace, name): KubeObject | undefined => {
+      const key = `${plural}/${namespace}/${name}`;
+      return Object.hasOwn(stored, key) ? { metadata: { name, namespace }, ...stored[key] } : undefined;
+    },
+    random: () => more.random ?? 0,
+    addressesWithoutPods: more.addressesWithoutPods ?? false,
+  });
+}
+
+const podRef = (name: string) => ({ kind: 'Pod', namespace: 'ns', name });
+const web: Stored = {
+  'services/ns/web': {
+    spec: {
+      ports: [
+        { name: 'http', port: 80 },
+        { name: 'tls', port: 443 },
+      ],
+    },
+  },
+  'endpoints/ns/web': {
+    subsets: [
+      {
+        addresses: [
+          { ip: '10.1.0.1', targetRef: podRef('a') },
+          { ip: '10.1.0.2', targetRef: podRef('b') },
+        ],
+        ports: [
+          { name: 'http', port: 8080 },
+          { name: 'tls', port: 8443 },
+        ],
+      },
+    ],
+  },
+  'pods/ns/a': { status: { podIPs: [{ ip: '10.1.0.1' }] } },
+  'pods/ns/b': { status: { podIPs: [{ ip: '10.1.0.2' }] } },
+};
+
+function failure(call: () => unknown): [number, string] {
+  try {
+    call();
+  } catch (error) {
+    if (error instanceof StatusError) return [error.code, error.message];
+    throw error;
+  }
+  throw new Error('it was resolved');
+}
+
+describe('services', () => {
+  test.each([
+    ['web:http', 'http', 8080],
+    ['web:80', 'http', 8080],
+    ['http:web:tls', 'http', 8443],
+    ['https:web:443', 'https', 8443],
+  ])('%s', (id, scheme, port) => {
+    expect(resolver(web).service('ns', id)).toEqual({ scheme, host: '10.1.0.1', port });
+  });
+
+  test('a port without a name is meant when none is given', () => {
+    const unnamed: Stored = {
+      'endpoints/ns/x': {
+        subsets: [{ addresses: [{ ip: '10.1.0.1', targetRef: podRef('a') }], ports: [{ port: 1 }] }],
+      },
+      'pods/ns/a': web['pods/ns/a'] ?? {},
+    };
+    expect(resolver(unnamed).service('ns', 'x').port).toBe(1);
+    expect(failure(() => resolver(web).service('ns', 'web'))).toEqual([
+      503,
+      'no endpoints available for service "web"',
+    ]);
+  });
+
+  test('any ready address may be chosen', () => {
+    expect(resolver(web, { random: 0.99 }).service('ns', 'web:80').host).toBe('10.1.0.2');
+  });
+
+  test.each([
+    ['a:b:c:d', 400, 'invalid service request "a:b:c:d"'],
+    ['ftp:web:80', 400, 'invalid service request "ftp:web:80"'],
+    [':80', 400, 'invalid service request ":80"'],
+    ['web:81', 503, 'no service port 81 found for service "web"'],
+    ['none:80', 404, 'services "none" not found'],
+    ['none', 404, 'endpoints "none" not found'],
+    ['web:other', 503, 'no endpoints available for service "web:other"'],
+  ])('%s is refused with %d', (id, code, message) => {
+    expect(failure(() => resolver(web).service('ns', id))).toEqual([code, message]);
+  });
+
+  test('nothing ready, nothing to forward to', () => {
+    const message = 'no endpoints available for service "web"';
+    const of = (subsets: unknown[]) => resolver({ 'endpoints/ns/web': { subsets } });
+    expect(failure(() => of([]).service('ns', 'web'))).toEqual([503, message]);
+    const notReady = [{ notReadyAddresses: [{ ip: '10.1.0.1' }], ports: [{ port: 80 }] }];
+    expect(failure(() => of(notReady).service('ns', 'web'))).toEqual([503, message]);
+  });
+
+  test('an address counts only when a Pod of the namespace has it', () => {
+    const with_ = (address: Record<string, unknown>): Stored => ({
+      ...web,
+      'endpoints/ns/web': { subsets: [{ addresses: [address], ports: [{ port: 80 }] }] },
+    });
+    const refused: Record<string, unknown>[] = [
+      { ip: '169.254.169.254' },
+      { ip: '10.1.0.9', targetRef: podRef('a') },
+      { ip: '10.1.0.1', targetRef: podRef('gone') },
+      { ip: '10.1.0.1', targetRef: { kind: 'Pod', namespace: 'other', name: 'a' } },
+    ];
+    for (const address of refused) {
+      expect(failure(() => resolver(with_(address)).service('ns', 'web'))[0]).toBe(503);
+    }
+    const open = resolver(with_({ ip: '192.0.2.7' }), { addressesWithoutPods: true });
+    expect(open.service('ns', 'web').host).toBe('192.0.2.7');
+  });
+});
+
+describe('pods', () => {
+  const pod = (ip: string, containerPort?: number): EndpointResolver =>
+    resolver({
+      'pods/ns/p': {
+        spec: { containers: [{}, containerPort === undefined ? {} : { ports: [{ containerPort }] }] },
+        status: { podIPs: ip === '' ? [] : [{ ip }] },
+      },
+    });
+
+  test.each([
+    ['p', 8080, 'http', 8080],
+    ['p', undefined, 'http', 80],
+    ['https:p:', undefined, 'https', 443],
+    ['p:9090', 8080, 'http', 9090],
+  ])('%s', (id, containerPort, scheme, port) => {
+    expect(pod('10.1.0.1', containerPort).pod('ns', id)).toEqual({ scheme, host: '10.1.0.1', port });
+  });
+
+  test.each([
+    '',
+    '127.0.0.1',
+    '::1',
+    '169.254.169.254',
+    'fe80::1',
+    '0.0.0.0',
+    '::',
+    '224.0.0.1',
+    '255.255.255.255',
+    '::ffff:127.0.0.1',
+  ])('the address "%s" is not allowed', (ip) =>
+    expect(failure(() => pod(ip).pod('ns', 'p'))).toEqual([400, 'address not allowed']),
+  );
+
+  test('private addresses are', () => {
+    for (const ip of ['10.0.0.1', '192.168.1.1', 'fd00::1']) expect(pod(ip).pod('ns', 'p').host).toBe(ip);
+  });
+
+  test('unknown pods and odd ports are refused', () => {
+    expect(failure(() => pod('10.1.0.1').pod('ns', 'q'))[0]).toBe(404);
+    for (const port of ['0', '65536', 'http', '-1']) {
+      expect(failure(() => pod('10.1.0.1').pod('ns', `p:${port}`))[0]).toBe(400);
+    }
+  });
+});
