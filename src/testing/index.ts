@@ -3,6 +3,7 @@ import { type Embedded, startEmbedded } from '../apiserver/embedded.ts';
 import type { AuthorizationMode } from '../apiserver/server.ts';
 import { createTransport } from '../client/connect.ts';
 import type { Transport } from '../client/transport.ts';
+import { clusterControllers, runControllers } from '../controllers/index.ts';
 import { nodePortRange, serviceCidrs } from '../config/service-ranges.ts';
 import { createLog, type LogLevel } from '../telemetry/log.ts';
 
@@ -18,6 +19,11 @@ export interface TestServerOptions {
   readonly token?: string;
   /** 0, the default, takes any free port. */
   readonly port?: number;
+  /**
+   * The controllers to run beside the server, as kube-controller-manager's `--controllers` (`*`, `name`, `-name`).
+   * Default: none.
+   */
+  readonly controllers?: readonly string[];
   /** Default `silent`. */
   readonly logLevel?: LogLevel;
 }
@@ -40,17 +46,27 @@ export interface TestServer {
 /** Starts an API server in this process. Any number may run at once. */
 export async function startApiServer(options: TestServerOptions = {}): Promise<TestServer> {
   const level = options.logLevel ?? 'silent';
+  const log = level === 'silent' ? pino({ enabled: false }) : createLog({ level, format: 'pretty' });
   const server: Embedded = await startEmbedded({
     bindAddress: '127.0.0.1',
     port: options.port ?? 0,
     serviceCidrs: serviceCidrs(options.serviceClusterIpRange ?? '10.96.0.0/16'),
     nodePorts: nodePortRange(options.serviceNodePortRange ?? '30000-32767'),
     authorizationMode: options.authorizationMode ?? 'AlwaysAllow',
-    log: level === 'silent' ? pino({ enabled: false }) : createLog({ level, format: 'pretty' }),
+    log,
     ...(options.token === undefined ? {} : { adminToken: options.token }),
   });
   const { url, token, ca } = server;
   const client = await createTransport({ kind: 'endpoint', url, ca, token });
+  const controllers =
+    options.controllers === undefined || options.controllers.length === 0
+      ? undefined
+      : runControllers({
+          transport: client,
+          catalog: clusterControllers({ transport: client, rootCa: ca }),
+          controllers: options.controllers,
+          log,
+        });
   return {
     url,
     token,
@@ -58,6 +74,7 @@ export async function startApiServer(options: TestServerOptions = {}): Promise<T
     kubeconfig: server.kubeconfig,
     client,
     stop: async () => {
+      await controllers?.stop();
       await client.close();
       await server.close();
     },
