@@ -78,6 +78,12 @@ export function isExpired(error: unknown): boolean {
   return error instanceof StatusError && (error.code === 410 || error.reason === 'Expired');
 }
 
+/** True for the 504 of a revision that the server has not reached: it was restored from a backup, or begun anew. */
+export function isFutureRevision(error: unknown): boolean {
+  if (!(error instanceof StatusError)) return false;
+  return error.details?.causes?.some(({ reason }) => reason === 'ResourceVersionTooLarge') ?? false;
+}
+
 /** True when the object does not exist (any more). */
 export function isNotFound(error: unknown): boolean {
   return error instanceof StatusError && error.code === 404;
@@ -91,11 +97,6 @@ export function isConflict(error: unknown): boolean {
 /** True when the name is taken. */
 export function isAlreadyExists(error: unknown): boolean {
   return error instanceof StatusError && error.code === 409 && error.reason === 'AlreadyExists';
-}
-
-/** True when the server did not even look at the request because it is busy or going away. */
-export function isOverload(error: unknown): boolean {
-  return error instanceof StatusError && (error.code === 429 || error.code === 503);
 }
 
 /** Milliseconds that the server asked to wait; undefined when it did not. */

@@ -6,7 +6,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import { isAborted } from './abort.ts';
 import { LoopBackoff } from './backoff.ts';
 import type { Clock, Random } from './clock.ts';
-import { errorFromStatus, errorWord, isExpired, retryAfterOf } from './errors.ts';
+import { errorFromStatus, errorWord, isExpired, isFutureRevision, retryAfterOf } from './errors.ts';
 import { ResourceClient } from './resource-client.ts';
 import { apiVersionOf, isKubeObject, resourceName, type ResourceType } from './resources.ts';
 import { TimeSlices } from './slices.ts';
@@ -105,7 +105,7 @@ export class Reflector<T extends KubeObject> {
   async #recover(error: unknown, signal: AbortSignal): Promise<void> {
     const { log, metrics, clock } = this.#options;
     metrics?.watchFailures.inc({ resource: this.#name, reason: errorWord(error) });
-    if (isExpired(error)) this.#revision = undefined;
+    if (isExpired(error) || isFutureRevision(error)) this.#revision = undefined;
     const refused = error instanceof StatusError && (error.code === 401 || error.code === 403);
     const delay = Math.max(this.#backoff.next(), retryAfterOf(error) ?? 0, refused ? refusedDelay : 0);
     const level = isExpired(error) ? 'info' : 'warn';

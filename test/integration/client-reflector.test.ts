@@ -266,6 +266,15 @@ describe('watching', () => {
   it.each([
     ['an answer', (watch: Exchange) => watch.status(410, 'Expired', 'too old resource version: 10 (900)')],
     ['an ERROR event', (watch: Exchange) => watch.watch().event('ERROR', failure(410, 'Expired')).end()],
+    [
+      'a revision from the future',
+      (watch: Exchange) => {
+        const details = {
+          causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
+        };
+        watch.json(504, { ...failure(504, 'Timeout'), details });
+      },
+    ],
     ['an old spelling', (watch: Exchange) => watch.watch().event('ERROR', failure(410, 'Gone')).end()],
   ])('lists again when its revision is gone: %s', async (_, expire) => {
     (await firstList()).json(200, podList('10', [listed('a', '5'), listed('b', '6')]));
