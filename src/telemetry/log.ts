@@ -7,7 +7,7 @@ export type LogLevel = (typeof logLevels)[number];
 
 /** Words of `--log-format`. */
 export const logFormats = ['json', 'pretty'] as const;
-export type LogFormat = (typeof logFormats)[number];
+type LogFormat = (typeof logFormats)[number];
 
 export interface LogOptions {
   readonly level: LogLevel;

@@ -8,7 +8,7 @@ import type { KubeObject } from '../../objects/meta.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 
 /** Writers and direct readers, by resource. */
-export interface Clients {
+interface Clients {
   for<T extends KubeObject>(resource: ResourceType<T>): ResourceClient<T>;
 }
 

@@ -60,7 +60,7 @@ export interface ControllerOptions {
 }
 
 /** The part of an informer that a start waits for. */
-export interface SyncedSource {
+interface SyncedSource {
   synced(signal: AbortSignal): Promise<boolean>;
 }
 
@@ -118,7 +118,16 @@ export class Controller implements Runnable {
           void running.add(() => this.#work(key)).then(pump);
         }
       };
-      this.#queue.onReady = pump;
+      // Not at once: handlers enqueue in the middle of an event, and a burst of events shall become one run.
+      let scheduled = false;
+      this.#queue.onReady = () => {
+        if (scheduled) return;
+        scheduled = true;
+        setImmediate(() => {
+          scheduled = false;
+          pump();
+        });
+      };
       this.#log.debug({ workers }, 'controller started');
       pump();
       await whenAborted(signal);

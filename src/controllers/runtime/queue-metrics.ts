@@ -11,7 +11,7 @@ export interface QueueRecorder {
   observe(look: () => RunningKeys): void;
 }
 
-export interface RunningKeys {
+interface RunningKeys {
   readonly startedAt: Iterable<number>;
   readonly now: number;
 }

@@ -63,6 +63,27 @@ describe('Controller', () => {
     await ended;
   });
 
+  it('runs a key once for a burst, and never inside the call that adds it', async () => {
+    let inside = false;
+    let runs = 0;
+    const { clock, controller, stop, ended } = start(() => {
+      expect(inside).toBe(false);
+      runs++;
+      return Promise.resolve(undefined);
+    });
+    await clock.advance(0);
+    inside = true;
+    for (let i = 0; i < 10; i++) {
+      controller.enqueue('a');
+      await Promise.resolve();
+    }
+    inside = false;
+    await clock.advance(0);
+    expect(runs).toBe(1);
+    stop.abort();
+    await ended;
+  });
+
   it('does nothing when it is stopped before its caches are full', async () => {
     const ran: string[] = [];
     const { controller, stop, ended } = start(
