@@ -1,13 +1,20 @@
-import { randomBytes } from 'node:crypto';
 import { networkInterfaces } from 'node:os';
 import type { StaticToken } from './authentication/static-tokens.ts';
+import { type Identity, keptIdentity, newIdentity } from './identity.ts';
 import { kubeconfig } from './kubeconfig.ts';
-import { createCertificateAuthority, issueClientCertificate, issueServerCertificate } from './pki/certificates.ts';
+import { openStore, type Store } from './open-store.ts';
+import { issueClientCertificate, issueServerCertificate } from './pki/certificates.ts';
+import { ResourceTable } from './rest/resource-table.ts';
 import { type ApiServer, type ApiServerOptions, startApiServer } from './server.ts';
 
 /** What a caller decides; identity and certificates are made here. */
-export type EmbeddedOptions = Omit<ApiServerOptions, 'tls' | 'tokens' | 'advertiseAddress'> & {
-  /** The administrator's bearer token; default: a random one. */
+export type EmbeddedOptions = Omit<
+  ApiServerOptions,
+  'tls' | 'tokens' | 'advertiseAddress' | 'serviceAccountKey' | 'store'
+> & {
+  /** Keeps the objects, the authority and the administrator's token in this directory; absent: nothing is kept. */
+  readonly dataDirectory?: string;
+  /** The administrator's bearer token; default: a random one, or the one that the data directory keeps. */
   readonly adminToken?: string;
   /** Further tokens (`--token-auth-file`). */
   readonly tokens?: readonly StaticToken[];
@@ -29,21 +36,39 @@ export interface Embedded extends ApiServer {
 const adminGroups = ['system:masters'];
 const localHosts = ['localhost', '127.0.0.1', '::1', 'kubernetes', 'kubernetes.default', 'kubernetes.default.svc'];
 
-/** Starts an API server with an authority, a server certificate and an administrator of its own. */
+/**
+ * Starts an API server with an authority, a server certificate and an administrator of its own.
+ *
+ * @throws {StorageLockedError} when another process uses the data directory.
+ * @throws {DamagedStorageError} when a file of the data directory does not hold what was written to it.
+ */
 export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
-  const { adminToken, tokens = [], extraHosts = [], ...rest } = options;
-  const validity = { now: new Date() };
-  const authority = createCertificateAuthority('servicenet-ca', validity);
+  const { dataDirectory } = options;
+  const store = await openStore(new ResourceTable(), options.log, dataDirectory);
+  try {
+    const now = new Date();
+    const identity = dataDirectory === undefined ? newIdentity(now) : keptIdentity(dataDirectory, now);
+    return await startWith(options, store, identity, now);
+  } catch (error) {
+    await store.storage.close();
+    throw error;
+  }
+}
+
+async function startWith(options: EmbeddedOptions, store: Store, identity: Identity, now: Date): Promise<Embedded> {
+  const { adminToken: token = identity.adminToken, tokens = [], extraHosts = [], ...rest } = options;
+  const { authority } = identity;
   const hosts = [...new Set([...localHosts, options.bindAddress, ...extraHosts])].filter(isConcrete);
-  const tls = issueServerCertificate(authority, 'servicenet', hosts, validity);
-  const clientCertificate = issueClientCertificate(authority, 'kubernetes-admin', adminGroups, validity);
-  const token = adminToken ?? randomBytes(24).toString('base64url');
+  const tls = issueServerCertificate(authority, 'servicenet', hosts, { now });
+  const clientCertificate = issueClientCertificate(authority, 'kubernetes-admin', adminGroups, { now });
   const admin: StaticToken = {
     token,
     user: { name: 'kubernetes-admin', uid: '', groups: adminGroups, extra: {} },
   };
   const server = await startApiServer({
     ...rest,
+    store,
+    serviceAccountKey: identity.serviceAccountKey,
     tokens: [admin, ...tokens],
     tls: { ...tls, clientCa: authority.certificate },
     advertiseAddress: advertisedAddress(options.bindAddress),

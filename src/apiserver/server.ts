@@ -1,8 +1,10 @@
-import { randomUUID } from 'node:crypto';
+import { type KeyObject, randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
+import { version } from '../telemetry/version.ts';
 import type { ServiceCidr } from '../allocation/address-range.ts';
 import { formatAddress } from '../objects/address.ts';
 import { createAuthenticator } from './authentication/authenticator.ts';
+import { type ServiceAccountTokens, serviceAccountTokens as createAccountTokens } from './authentication/service-account-tokens.ts';
 import { type StaticToken, staticTokens } from './authentication/static-tokens.ts';
 import { type Authorizer, alwaysAllow } from './authorization/authorizer.ts';
 import { RbacAuthorizer } from './authorization/rbac.ts';
@@ -14,12 +16,10 @@ import { createHttpServer } from './http/server.ts';
 import { every, type Stop } from './loops.ts';
 import { createServing, type Serving } from './serving.ts';
 import { Admission } from './rest/admission.ts';
-import { ResourceTable } from './rest/resource-table.ts';
 import type { ServerCore } from './rest/server-core.ts';
 import { registerBuiltIns, type ServiceRanges } from './built-ins.ts';
-import { encodeStored } from './stored-encoding.ts';
-import { createMemoryStorage } from './storage/memory-storage.ts';
-import type { Storage } from './storage/storage.ts';
+import type { Store } from './open-store.ts';
+import { objectKey } from './storage/storage.ts';
 
 export type AuthorizationMode = 'AlwaysAllow' | 'RBAC';
 
@@ -34,12 +34,14 @@ export interface ApiServerOptions {
   readonly tokens: readonly StaticToken[];
   readonly tls: { readonly certificate: string; readonly key: string; readonly clientCa: string };
   readonly authorizationMode: AuthorizationMode;
+  /** Signs the tokens of service accounts: EC P-256, private. */
+  readonly serviceAccountKey: KeyObject;
   /** What Endpoints and the slice of `default/kubernetes` show. */
   readonly advertiseAddress: string;
   readonly log: Logger;
   readonly limits?: Partial<HttpLimits>;
-  /** Default: in memory. */
-  readonly storage?: Storage;
+  /** Closed with the server. */
+  readonly store: Store;
 }
 
 /** A running API server. */
@@ -50,26 +52,15 @@ export interface ApiServer {
   close(): Promise<void>;
 }
 
-/** Revisions that watches can resume from, and for how long, as etcd's compaction of five minutes. */
-const retain = { revisions: 100_000, milliseconds: 5 * 60_000 };
-
 /**
- * Starts the embedded API server: storage, the built-in resources, system objects, HTTPS. It is ready when the
+ * Starts the embedded API server: the built-in resources, system objects, HTTPS. It is ready when the
  * promise resolves.
  *
  * @throws {Error} when it cannot listen.
  */
 export async function startApiServer(options: ApiServerOptions): Promise<ApiServer> {
   const { log } = options;
-  const resources = new ResourceTable();
-  const storage =
-    options.storage ??
-    createMemoryStorage({
-      encode: (object) => encodeStored(resources, object),
-      retain,
-      clock: () => Date.now(),
-      onListenerError: (error) => log.error({ err: error }, 'a watcher failed, the others go on'),
-    });
+  const { resources, storage } = options.store;
   const core: ServerCore = {
     storage,
     resources,
@@ -84,11 +75,16 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   new CustomResourceDefinitions(core).start();
   const rbac = options.authorizationMode === 'RBAC' ? new RbacAuthorizer(storage) : undefined;
   const authorizer: Authorizer = rbac ?? alwaysAllow;
-  const tokens = [staticTokens(options.tokens)];
-  const serving: Serving = createServing(core, authorizer, {
+  const serviceAccountTokens = tokensOfAccounts(core, options.serviceAccountKey);
+  const tokens = [staticTokens(options.tokens), serviceAccountTokens];
+  let host = '';
+  const serving: Serving = createServing({
+    core,
     authorizer,
-    tokens,
-    rulesOf: (user, namespace) => rbac?.rulesOf(user, namespace),
+    reviews: { authorizer, tokens, rulesOf: (user, namespace) => rbac?.rulesOf(user, namespace) },
+    serviceAccountTokens,
+    version: version(),
+    address: () => host,
   });
   const http = createHttpServer({
     tls: options.tls,
@@ -102,6 +98,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     ...(options.limits === undefined ? {} : { limits: options.limits }),
   });
   const address = await http.listen(options.port, options.bindAddress);
+  host = `${options.bindAddress.includes(':') ? `[${options.bindAddress}]` : options.bindAddress}:${address.port}`;
   const stops: Stop[] = [];
   const system: SystemObjects = {
     serviceCidrs: options.serviceCidrs.map((cidr) => cidr.range.text),
@@ -118,9 +115,8 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   stops.push(every(reconcileEvery, 'system objects', log, () => ensureSystemObjects(core, system)));
   stops.push(every(60_000, 'event expiry', log, () => expireEvents(core)));
   serving.ready();
-  const host = options.bindAddress.includes(':') ? `[${options.bindAddress}]` : options.bindAddress;
   return {
-    url: `https://${host}:${address.port}`,
+    url: `https://${host}`,
     port: address.port,
     close: async () => {
       for (const stop of stops.splice(0)) stop();
@@ -132,4 +128,17 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
 
 function firstAddress(cidr: ServiceCidr): string {
   return formatAddress(cidr.usable.family, cidr.usable.first);
+}
+
+/** Tokens of service accounts, dead as soon as the account or the object that they are bound to is gone. */
+function tokensOfAccounts(core: ServerCore, key: KeyObject): ServiceAccountTokens {
+  const uidOf = (plural: string, namespace: string, name: string): string | undefined =>
+    core.storage.get(objectKey('', plural, namespace, name))?.object.metadata.uid;
+  return createAccountTokens({
+    key,
+    issuer: 'https://kubernetes.default.svc.cluster.local',
+    now: () => core.now(),
+    accountUid: (namespace, name) => uidOf('serviceaccounts', namespace, name),
+    boundUid: (kind, namespace, name) => uidOf(`${kind.toLowerCase()}s`, kind === 'Node' ? '' : namespace, name),
+  });
 }

@@ -1,14 +1,21 @@
-import { methodNotAllowed, resourceNotFound } from '../objects/status-errors.ts';
+import { methodNotAllowed } from '../objects/status-errors.ts';
+import { impersonation } from './authentication/impersonation.ts';
+import type { ServiceAccountTokens } from './authentication/service-account-tokens.ts';
 import { accessOf, type Authorizer, requireAccess } from './authorization/authorizer.ts';
-import { effectiveUser } from './authorization/impersonation.ts';
 import { discoveryHandler } from './discovery/handler.ts';
 import { healthHandler } from './discovery/health.ts';
+import { versionHandler } from './discovery/version.ts';
 import type { ApiRequest, Handler, UpgradeHandler } from './http/exchange.ts';
 import { createRouter } from './http/router.ts';
+import { createEndpointResolver } from './proxy/endpoint-resolver.ts';
+import { proxyHandler } from './proxy/handler.ts';
+import { proxyUpgradeHandler } from './proxy/upgrade.ts';
 import { restHandler } from './rest/dispatch.ts';
 import type { ServerCore } from './rest/server-core.ts';
 import type { ReviewSources } from './reviews/reviews.ts';
-import { servedForDiscovery, specialHandlers } from './subresources.ts';
+import { objectKey } from './storage/storage.ts';
+import { specialHandlers } from './subresources/handlers.ts';
+import { servedForDiscovery } from './subresources/rows.ts';
 
 /** Everything behind authentication. */
 export interface Serving {
@@ -18,12 +25,28 @@ export interface Serving {
   ready(): void;
 }
 
+export interface ServingOptions {
+  readonly core: ServerCore;
+  readonly authorizer: Authorizer;
+  readonly reviews: ReviewSources;
+  readonly serviceAccountTokens: ServiceAccountTokens;
+  /** Of servicenet, for `/version`. */
+  readonly version: string;
+  /** `host:port` as clients reach the server. */
+  address(): string;
+}
+
 /** Wires paths to handlers; every request is authorized first. */
-export function createServing(core: ServerCore, authorizer: Authorizer, reviews: ReviewSources): Serving {
+export function createServing(options: ServingOptions): Serving {
+  const { core, authorizer, reviews, serviceAccountTokens } = options;
   let isReady = false;
-  const served = servedForDiscovery(core);
-  const rest = restHandler(core, specialHandlers(reviews));
-  const discovery = discoveryHandler(served, () => '');
+  const resolver = createEndpointResolver({
+    get: (group, plural, namespace, name) => core.storage.get(objectKey(group, plural, namespace, name))?.object,
+    random: () => core.random(),
+  });
+  const rest = restHandler(core, specialHandlers({ reviews, serviceAccountTokens, proxy: proxyHandler(resolver) }));
+  const upgrade = proxyUpgradeHandler(resolver);
+  const discovery = discoveryHandler(servedForDiscovery(core), () => options.address());
   const api: Handler = async (request, reply) => {
     const { info } = request;
     const known = info.isResource && core.resources.hasGroupVersion(info.group, info.version);
@@ -43,6 +66,7 @@ export function createServing(core: ServerCore, authorizer: Authorizer, reviews:
     new Map<string, Handler>([
       ['api', api],
       ['apis', api],
+      ['version', versionHandler({ version: options.version, platform: `${process.platform}/${goArch()}` })],
       ['healthz', health],
       ['livez', health],
       ['readyz', health],
@@ -52,9 +76,10 @@ export function createServing(core: ServerCore, authorizer: Authorizer, reviews:
     handler: async (request, reply) => {
       await route(authorized(authorizer, request), reply);
     },
-    upgrade: async (request) => {
-      authorized(authorizer, request);
-      throw request.info.isResource ? resourceNotFound() : methodNotAllowed();
+    upgrade: async (request, socket, head) => {
+      const allowed = authorized(authorizer, request);
+      if (!request.info.isResource || request.info.subresource !== 'proxy') throw methodNotAllowed();
+      await upgrade(allowed, socket, head);
     },
     ready: () => {
       isReady = true;
@@ -62,9 +87,18 @@ export function createServing(core: ServerCore, authorizer: Authorizer, reviews:
   };
 }
 
-/** The request as its effective user. @throws {StatusError} 403 */
+/** The architecture as Go names it. */
+function goArch(): string {
+  return process.arch === 'x64' ? 'amd64' : process.arch;
+}
+
+/** The request as the user that it acts as. @throws {StatusError} 400 or 403 */
 function authorized(authorizer: Authorizer, request: ApiRequest): ApiRequest {
-  const user = effectiveUser(authorizer, request.user, request.headers);
+  const acting = impersonation(request.headers);
+  for (const resource of acting?.attributes ?? []) {
+    requireAccess(authorizer, request.user, { verb: 'impersonate', path: '', resource });
+  }
+  const user = acting?.user ?? request.user;
   requireAccess(authorizer, user, accessOf(request.info));
   return user === request.user ? request : asUser(request, user);
 }

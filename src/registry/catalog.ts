@@ -31,6 +31,8 @@ import { secretStrategy } from './secret/strategy.ts';
 import { serviceAccountStrategy } from './serviceaccount/strategy.ts';
 import { serviceCidrStrategy } from './servicecidr/strategy.ts';
 import { statefulSetStrategy } from './statefulset/strategy.ts';
+import { genericStrategy } from './generic.ts';
+import { nameIsDNSSubdomain } from './names.ts';
 import type { ResourceDefinition, Strategy } from './strategy.ts';
 import { mutatingWebhookStrategy, validatingWebhookStrategy } from './webhookconfiguration/strategy.ts';
 
@@ -46,6 +48,7 @@ type Differences = Partial<ResourceDefinition>;
 const verbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'] as const;
 const inAll = { categories: ['all'] };
 const cluster = { namespaced: false };
+const persistentVolume = genericStrategy({ namespaced: false, nameRule: nameIsDNSSubdomain, hasStatus: true });
 const extension = { ...cluster, categories: ['api-extensions'] };
 
 /** Every built-in resource with objects of its own; custom resources and reviews are elsewhere. */
@@ -69,6 +72,10 @@ function core({ service }: CatalogOptions): ResourceDefinition[] {
       verbs: verbs.filter((verb) => verb !== 'deletecollection'),
     }),
     row('Node', 'nodes', 'XwShjMxG9Fs=', nodeStrategy, { ...cluster, shortNames: ['no'] }),
+    row('PersistentVolume', 'persistentvolumes', 'HN/zwEC+JgM=', persistentVolume, {
+      ...cluster,
+      shortNames: ['pv'],
+    }),
     row('PersistentVolumeClaim', 'persistentvolumeclaims', 'QWTyNDq0dC4=', persistentVolumeClaimStrategy, {
       shortNames: ['pvc'],
     }),

@@ -1,0 +1,66 @@
+import { isRecord } from '../../objects/json.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import { methodNotAllowed, notFound } from '../../objects/status-errors.ts';
+import { admitEviction } from '../../registry/pod/eviction.ts';
+import type { PodDisruptionBudget } from '../../registry/poddisruptionbudget/strategy.ts';
+import { deleteObject } from '../rest/delete.ts';
+import type { DeleteOptions } from '../rest/delete-options.ts';
+import type { ResourceHandler } from '../rest/handlers.ts';
+import { outputOf, sendStatus } from '../rest/output.ts';
+import { type ServerCore } from '../rest/server-core.ts';
+import { listPrefix, objectKey, type StoredObject } from '../storage/storage.ts';
+import { isPod } from './pod-binding.ts';
+import { readBody } from './read-body.ts';
+
+const kind = { group: 'policy', version: 'v1', kind: 'Eviction', schema: 'io.k8s.api.policy.v1.Eviction' };
+
+/** Serves `POST pods/<name>/eviction`: deletes a Pod if its disruption budget allows it (`kubectl drain`). */
+export const evictionHandler: ResourceHandler = async (core, resource, request, reply) => {
+  if (request.method !== 'POST') throw methodNotAllowed(['POST']);
+  const output = outputOf(request, resource, 'object');
+  const { object, options } = await readBody(request, reply, kind);
+  const { namespace, name } = request.info;
+  const pod = core.storage.getForUpdate(objectKey('', 'pods', namespace, name))?.object;
+  if (pod === undefined || !isPod(pod)) throw notFound({ group: '', resource: 'pods' }, name);
+  const stored = core.storage.list(listPrefix('policy', 'poddisruptionbudgets', namespace)).items;
+  const budget = admitEviction(pod, stored.map((item) => item.object).filter(isBudget));
+  const deletion = deleteOptionsOf(object, options.dryRun);
+  if (budget !== undefined && !deletion.dryRun) await useBudget(core, stored, budget);
+  await deleteObject(core, resource, {
+    namespace,
+    name,
+    user: request.user,
+    options: deletion,
+    warn: (text) => reply.warn(text),
+  });
+  sendStatus(reply, output, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 });
+};
+
+async function useBudget(core: ServerCore, items: readonly StoredObject[], budget: PodDisruptionBudget): Promise<void> {
+  const stored = items.find((item) => item.object === budget);
+  if (stored === undefined) return;
+  const allowed = Number(budget.status.disruptionsAllowed ?? 0);
+  const next: PodDisruptionBudget = {
+    ...budget,
+    metadata: { ...budget.metadata },
+    status: { ...budget.status, disruptionsAllowed: allowed - 1 },
+  };
+  await core.storage.commit([{ key: stored.key, expect: stored.revision, object: next }]);
+}
+
+function deleteOptionsOf(eviction: KubeObject, dryRun: boolean): DeleteOptions {
+  const value: object = eviction;
+  const given = isRecord(value) && isRecord(value['deleteOptions']) ? value['deleteOptions'] : {};
+  const { gracePeriodSeconds, propagationPolicy, dryRun: dry } = given;
+  return {
+    gracePeriodSeconds: typeof gracePeriodSeconds === 'number' ? gracePeriodSeconds : undefined,
+    preconditions: isRecord(given['preconditions']) ? given['preconditions'] : {},
+    orphanDependents: undefined,
+    propagationPolicy: typeof propagationPolicy === 'string' ? propagationPolicy : undefined,
+    dryRun: dryRun || (Array.isArray(dry) && dry.length > 0),
+  };
+}
+
+function isBudget(object: KubeObject): object is PodDisruptionBudget {
+  return object.kind === 'PodDisruptionBudget' && 'spec' in object && 'status' in object;
+}

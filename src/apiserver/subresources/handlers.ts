@@ -1,0 +1,43 @@
+import type { ServiceAccountTokens } from '../authentication/service-account-tokens.ts';
+import type { Handler } from '../http/exchange.ts';
+import type { SpecialHandlers } from '../rest/dispatch.ts';
+import type { ResourceHandler } from '../rest/handlers.ts';
+import { reviewHandler } from '../reviews/handler.ts';
+import { reviewKinds, type ReviewSources } from '../reviews/reviews.ts';
+import { evictionHandler } from './eviction.ts';
+import { bindingHandler } from './pod-binding.ts';
+import { scaleHandler } from './scale.ts';
+import { tokenRequestHandler } from './token-request.ts';
+import { noContainers } from './unserved.ts';
+
+/** What the special handlers need beyond the store. */
+export interface SpecialSources {
+  readonly reviews: ReviewSources;
+  readonly serviceAccountTokens: ServiceAccountTokens;
+  /** Serves `services/proxy` and `pods/proxy`. */
+  readonly proxy: Handler;
+}
+
+/** What serves subresources that are no part of their object, and reviews. */
+export function specialHandlers(sources: SpecialSources): SpecialHandlers {
+  const proxy: ResourceHandler = (_core, _resource, request, reply) => sources.proxy(request, reply);
+  const handlers = new Map<string, ResourceHandler>([
+    ['/services/proxy', proxy],
+    ['/pods/proxy', proxy],
+    ['/pods/binding', bindingHandler],
+    ['/bindings/', bindingHandler],
+    ['/pods/eviction', evictionHandler],
+    ['/pods/exec', noContainers],
+    ['/pods/attach', noContainers],
+    ['/pods/portforward', noContainers],
+    ['/pods/log', noContainers],
+    ['/nodes/proxy', noContainers],
+    ['/serviceaccounts/token', tokenRequestHandler(sources.serviceAccountTokens)],
+    ['/replicationcontrollers/scale', scaleHandler],
+    ['apps/deployments/scale', scaleHandler],
+    ['apps/replicasets/scale', scaleHandler],
+    ['apps/statefulsets/scale', scaleHandler],
+  ]);
+  for (const [name, { review }] of reviewKinds) handlers.set(`${name}/`, reviewHandler(review, sources.reviews));
+  return handlers;
+}

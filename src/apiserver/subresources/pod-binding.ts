@@ -1,0 +1,49 @@
+import type { KubeObject } from '../../objects/meta.ts';
+import { methodNotAllowed, notFound } from '../../objects/status-errors.ts';
+import { invalidObject } from '../../registry/field-errors.ts';
+import { type Binding, bindPod, validateBinding } from '../../registry/pod/binding.ts';
+import type { Pod } from '../../registry/pod/types.ts';
+import { outputOf, sendStatus } from '../rest/output.ts';
+import type { ResourceHandler } from '../rest/handlers.ts';
+import { matchNamespace } from '../rest/object-name.ts';
+import { objectKey, PreconditionError } from '../storage/storage.ts';
+import { type ServerCore, timestamp } from '../rest/server-core.ts';
+import { readBody } from './read-body.ts';
+
+const kind = { group: '', version: 'v1', kind: 'Binding', schema: 'io.k8s.api.core.v1.Binding' };
+
+/** Serves `POST pods/<name>/binding` and `POST bindings`: puts a Pod on a node. */
+export const bindingHandler: ResourceHandler = async (core, resource, request, reply) => {
+  if (request.method !== 'POST') throw methodNotAllowed(['POST']);
+  const output = outputOf(request, resource, 'object');
+  const { object, options } = await readBody(request, reply, kind);
+  const { namespace } = request.info;
+  matchNamespace(object, namespace);
+  const name = request.info.name === '' ? (object.metadata.name ?? '') : request.info.name;
+  const binding: Binding = object;
+  const errors = validateBinding(binding);
+  if (errors.length > 0) throw invalidObject({ group: '', kind: 'Binding', name }, errors);
+  await bind(core, namespace, name, binding, options.dryRun);
+  sendStatus(reply, output, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 });
+};
+
+async function bind(core: ServerCore, namespace: string, name: string, binding: Binding, dryRun: boolean): Promise<void> {
+  for (;;) {
+    const stored = core.storage.getForUpdate(objectKey('', 'pods', namespace, name));
+    if (stored === undefined || !isPod(stored.object)) throw notFound({ group: '', resource: 'pods' }, name);
+    const bound = bindPod(stored.object, binding, timestamp(core.now()));
+    if (dryRun) return;
+    try {
+      await core.storage.commit([{ key: stored.key, expect: stored.revision, object: bound }]);
+      return;
+    } catch (error) {
+      // The Pod changed in between: decide again.
+      if (!(error instanceof PreconditionError)) throw error;
+    }
+  }
+}
+
+/** True for a decoded Pod. */
+export function isPod(object: KubeObject): object is Pod {
+  return object.kind === 'Pod' && 'spec' in object && 'status' in object;
+}
