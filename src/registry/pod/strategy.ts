@@ -107,7 +107,8 @@ function ephemeralContainers(): SubresourceStrategy<Pod> {
       const { ephemeralContainers: wanted } = pod.spec;
       pod.status = old.status;
       pod.spec = { ...old.spec };
-      if (wanted !== undefined) pod.spec.ephemeralContainers = wanted;
+      if (wanted === undefined) delete pod.spec.ephemeralContainers;
+      else pod.spec.ephemeralContainers = wanted;
       raiseGeneration(pod, old);
     },
     validateUpdate({ metadata, spec }, old) {

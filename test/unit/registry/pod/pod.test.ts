@@ -1,0 +1,268 @@
+import { describe, expect, it } from 'vitest';
+import { defaultPullPolicy } from '../../../../src/registry/pod/image.ts';
+import { contextOf, create, definitionOf, memberOf, now, read, update } from '../decide.ts';
+
+const pod = definitionOf('Pod');
+const container = { name: 'c', image: 'example.com/c' };
+const spec = { containers: [container] };
+
+describe('a new Pod', () => {
+  it('shows all that kube-apiserver fills in', () => {
+    expect(create(pod, { spec }).object).toEqual({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'a', namespace: 'ns', uid: 'uid', generation: 1 },
+      spec: {
+        containers: [
+          {
+            ...container,
+            resources: {},
+            terminationMessagePath: '/dev/termination-log',
+            terminationMessagePolicy: 'File',
+            imagePullPolicy: 'Always',
+          },
+        ],
+        restartPolicy: 'Always',
+        terminationGracePeriodSeconds: 30,
+        dnsPolicy: 'ClusterFirst',
+        securityContext: {},
+        schedulerName: 'default-scheduler',
+        tolerations: ['not-ready', 'unreachable'].map((state) => ({
+          key: `node.kubernetes.io/${state}`,
+          operator: 'Exists',
+          effect: 'NoExecute',
+          tolerationSeconds: 300,
+        })),
+        priority: 0,
+        enableServiceLinks: true,
+        preemptionPolicy: 'PreemptLowerPriority',
+      },
+      status: { phase: 'Pending', qosClass: 'BestEffort' },
+    });
+  });
+
+  it('shows both names of its service account and fills in volumes, probes and requests', () => {
+    const { object } = create(pod, {
+      spec: {
+        serviceAccountName: 'robot',
+        volumes: [{ name: 'v' }, { name: 's', secret: { secretName: 's' } }],
+        containers: [
+          {
+            ...container,
+            resources: { limits: { cpu: '1' } },
+            readinessProbe: { httpGet: { port: 80 } },
+          },
+        ],
+      },
+    });
+    expect(object).toMatchObject({
+      spec: {
+        serviceAccountName: 'robot',
+        serviceAccount: 'robot',
+        volumes: [{ name: 'v', emptyDir: {} }, { secret: { defaultMode: 420 } }],
+        containers: [
+          {
+            resources: { limits: { cpu: '1' }, requests: { cpu: '1' } },
+            readinessProbe: {
+              httpGet: { path: '/', scheme: 'HTTP', port: 80 },
+              timeoutSeconds: 1,
+              periodSeconds: 10,
+              successThreshold: 1,
+              failureThreshold: 3,
+            },
+          },
+        ],
+      },
+    });
+  });
+
+  it.each([
+    [{ containers: [] }, ['spec.containers: Required value']],
+    [{ containers: [{ name: 'c' }] }, ['spec.containers[0].image: Required value']],
+    [
+      { ...spec, restartPolicy: 'Sometimes' },
+      [
+        'spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "OnFailure", "Never"',
+      ],
+    ],
+    [
+      { ...spec, dnsPolicy: 'None' },
+      ['spec.dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None'],
+    ],
+    [
+      { containers: [{ ...container, ports: [{ containerPort: 80, hostPort: 81 }] }], hostNetwork: true },
+      [
+        'spec.containers[0].ports[0].hostPort: Invalid value: 81: must match `containerPort` when `hostNetwork` is true',
+      ],
+    ],
+    [
+      { containers: [{ ...container, resources: { limits: { cpu: '1' }, requests: { cpu: '1500m' } } }] },
+      [
+        'spec.containers[0].resources.requests: Invalid value: "1500m": must be less than or equal to cpu limit of 1',
+      ],
+    ],
+    [
+      { containers: [{ ...container, volumeMounts: [{ name: 'x', mountPath: '/x' }] }] },
+      ['spec.containers[0].volumeMounts[0].name: Not found: "x"'],
+    ],
+    [
+      { ...spec, ephemeralContainers: [{ name: 'd', image: 'x' }] },
+      ['spec.ephemeralContainers: Forbidden: cannot be set on create'],
+    ],
+  ])('%j is refused', (given, errors) => {
+    expect(create(pod, { spec: given }).errors).toEqual(errors);
+  });
+
+  it('is refused for a priority class that does not exist', () => {
+    const given = { spec: { ...spec, priorityClassName: 'high' } };
+    expect(() => create(pod, given)).toThrow('no PriorityClass with name high was found');
+  });
+
+  it('waits with a condition while it is gated', () => {
+    const { object } = create(pod, { spec: { ...spec, schedulingGates: [{ name: 'example.com/g' }] } });
+    expect(object).toMatchObject({
+      status: { conditions: [{ type: 'PodScheduled', reason: 'SchedulingGated' }] },
+    });
+  });
+});
+
+it.each([
+  ['a', 'Always'],
+  ['a:latest', 'Always'],
+  ['a:1', 'IfNotPresent'],
+  ['localhost:5000/a', 'Always'],
+  ['localhost:5000/a:1', 'IfNotPresent'],
+  ['a@sha256:0123', 'IfNotPresent'],
+  ['', 'IfNotPresent'],
+])('the image %j is pulled %s', (image, policy) => {
+  expect(defaultPullPolicy(image)).toBe(policy);
+});
+
+it.each([
+  [[{}], 'BestEffort'],
+  [[{ requests: { cpu: '1' } }], 'Burstable'],
+  [[{ limits: { cpu: '1', memory: '1Gi' } }], 'Guaranteed'],
+  [[{ limits: { cpu: '1', memory: '1Gi' }, requests: { cpu: '500m' } }], 'Burstable'],
+  [[{ limits: { cpu: '1', memory: '1Gi' } }, {}], 'Burstable'],
+  [[{ requests: { cpu: '0' } }], 'BestEffort'],
+])('resources %j make a Pod %s', (list, quality) => {
+  const containers = list.map((resources, i) => ({ ...container, name: `c${i}`, resources }));
+  expect(create(pod, { spec: { containers } }).object).toMatchObject({ status: { qosClass: quality } });
+});
+
+describe('a Pod that is there', () => {
+  const old = create(pod, { spec }).stored;
+  const same = { spec: structuredClone(memberOf(old, 'spec')), status: {} };
+  const given: unknown = same.spec['tolerations'];
+  const oldTolerations: readonly unknown[] = Array.isArray(given) ? given : [];
+
+  it('changes its image, and counts that', () => {
+    const next = { spec: { ...same.spec, containers: [{ ...container, image: 'example.com/d' }] } };
+    const { errors, object } = update(pod, old, next);
+    expect(errors).toEqual([]);
+    expect(object).toMatchObject({ metadata: { generation: 2 }, status: { phase: 'Pending' } });
+  });
+
+  it.each([{ hostNetwork: true }, { nodeName: 'n1' }, { hostname: 'h' }])('does not change %j', (change) => {
+    const { errors } = update(pod, old, { spec: { ...same.spec, ...change } });
+    expect(errors).toHaveLength(1);
+    expect(errors[0]).toMatch(/^spec: Forbidden: pod updates may not change fields other than/);
+  });
+
+  it('neither gains nor loses containers', () => {
+    const { errors } = update(pod, old, {
+      spec: { ...same.spec, containers: [container, { ...container, name: 'd' }] },
+    });
+    expect(errors).toEqual(['spec.containers: Forbidden: pod updates may not add or remove containers']);
+  });
+
+  it('gets more tolerations, and keeps those it has', () => {
+    const tolerations = [...oldTolerations, { key: 'k', operator: 'Exists' }];
+    expect(update(pod, old, { spec: { ...same.spec, tolerations } }).errors).toEqual([]);
+    expect(update(pod, old, { spec: { ...same.spec, tolerations: [] } }).errors).toEqual([
+      'spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds',
+    ]);
+  });
+
+  it('keeps spec, owners and quality in a write of its status', () => {
+    const status = { phase: 'Running', podIP: '10.1.0.5', qosClass: 'Guaranteed' };
+    const { errors, object } = update(pod, old, { spec: { nodeName: 'x' }, status }, 'status');
+    expect(errors).toEqual([]);
+    expect(object).toMatchObject({
+      spec: { schedulerName: 'default-scheduler' },
+      status: { phase: 'Running', podIP: '10.1.0.5', podIPs: [{ ip: '10.1.0.5' }], qosClass: 'BestEffort' },
+    });
+    expect(object).not.toHaveProperty('spec.nodeName');
+  });
+
+  it.each([
+    [
+      { podIPs: [{ ip: '10.1.0.8' }, { ip: '10.1.0.9' }] },
+      'status.podIPs: Invalid value: [{"IP":"10.1.0.8"},{"IP":"10.1.0.9"}]: may specify no more than one IP for each IP family',
+    ],
+    [
+      { podIP: 'x' },
+      'status.podIPs[0]: Invalid value: "x": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)',
+    ],
+    [
+      { hostIP: '192.0.2.1', hostIPs: [{ ip: '192.0.2.2' }] },
+      'status.hostIPs[0].ip: Invalid value: "192.0.2.2": must be equal to `hostIP`',
+    ],
+  ])('refuses the status %j', (status, error) => {
+    expect(update(pod, old, { spec: same.spec, status }, 'status').errors).toEqual([error]);
+  });
+
+  it('takes ephemeral containers through their subresource only, and never loses one', () => {
+    const ephemeralContainers = [{ name: 'debug', image: 'x' }];
+    const added = update(pod, old, { spec: { ephemeralContainers } }, 'ephemeralcontainers');
+    expect(added.errors).toEqual([]);
+    expect(added.object).toMatchObject({
+      spec: { containers: [{ name: 'c' }], ephemeralContainers: [{ name: 'debug' }] },
+    });
+    expect(update(pod, added.stored, { spec: {} }, 'ephemeralcontainers').errors).toHaveLength(1);
+  });
+
+  it('is resized within its quality of service', () => {
+    const resources = { requests: { cpu: '1' } };
+    const { errors } = update(pod, old, { spec: { containers: [{ ...container, resources }] } }, 'resize');
+    expect(errors).toEqual([
+      'spec: Invalid value: "Burstable": Pod QOS Class may not change as a result of resizing',
+    ]);
+  });
+});
+
+describe('the grace period of a deletion', () => {
+  const grace = (extra: object, status: object, requested?: number) =>
+    pod.strategy.gracePeriodSeconds?.(
+      read(pod, { metadata: { name: 'a' }, spec: { ...spec, ...extra }, status }),
+      requested,
+    );
+
+  it.each([
+    ['the default on a node', { nodeName: 'n' }, {}, undefined, 30],
+    ['what the Pod says', { nodeName: 'n', terminationGracePeriodSeconds: 5 }, {}, undefined, 5],
+    ['what the client says', { nodeName: 'n' }, {}, 7, 7],
+    ['a second for a negative one', { nodeName: 'n' }, {}, -1, 1],
+    ['none without a node', {}, {}, -5, 0],
+    ['none when it has ended', { nodeName: 'n' }, { phase: 'Succeeded' }, 30, 0],
+  ])('is %s', (_, extra, status, requested, seconds) => {
+    expect(grace(extra, status, requested)).toBe(seconds);
+  });
+});
+
+it('selects by its fields', () => {
+  const { strategy } = pod;
+  const given = read(pod, {
+    metadata: { name: 'a' },
+    spec: { ...spec, nodeName: 'n', hostNetwork: true },
+    status: { podIPs: [{ ip: '10.0.0.1' }, { ip: 'fd00::1' }] },
+  });
+  expect(strategy.fields?.(given)).toMatchObject({
+    'spec.nodeName': 'n',
+    'spec.hostNetwork': 'true',
+    'status.podIP': '10.0.0.1',
+    'status.podIPs': '10.0.0.1,fd00::1',
+    'status.nominatedNodeName': '',
+  });
+  expect(contextOf().now).toBe(now);
+});
