@@ -1,4 +1,4 @@
-import type { KubeObject } from './meta.ts';
+import type { KubeObject, LabelSelector } from './meta.ts';
 
 /** The part of core/v1 Pod that service networking reads. Fields not named here are kept by every writer. */
 export interface Pod extends KubeObject {
@@ -18,6 +18,10 @@ export interface PodSpec {
   terminationGracePeriodSeconds?: number;
   containers?: Container[];
   initContainers?: Container[];
+  affinity?: Affinity;
+  tolerations?: Toleration[];
+  readinessGates?: { conditionType?: string }[];
+  schedulingGates?: { name?: string }[];
 }
 
 export interface Container {
@@ -25,6 +29,41 @@ export interface Container {
   image?: string;
   restartPolicy?: string;
   ports?: ContainerPort[];
+}
+
+/** The part of core/v1 Affinity that the simulated scheduler follows. */
+export interface Affinity {
+  nodeAffinity?: {
+    requiredDuringSchedulingIgnoredDuringExecution?: { nodeSelectorTerms?: NodeSelectorTerm[] };
+  };
+  podAntiAffinity?: {
+    requiredDuringSchedulingIgnoredDuringExecution?: PodAffinityTerm[];
+  };
+}
+
+export interface NodeSelectorTerm {
+  matchExpressions?: NodeSelectorRequirement[];
+  matchFields?: NodeSelectorRequirement[];
+}
+
+export interface NodeSelectorRequirement {
+  key: string;
+  operator: string;
+  values?: string[];
+}
+
+export interface PodAffinityTerm {
+  labelSelector?: LabelSelector;
+  topologyKey: string;
+}
+
+export interface Toleration {
+  key?: string;
+  operator?: string;
+  value?: string;
+  effect?: string;
+  /** Only of NoExecute taints: how long the Pod stays; absent: for ever. */
+  tolerationSeconds?: number;
 }
 
 export interface ContainerPort {
@@ -39,13 +78,48 @@ export interface PodStatus {
   podIP?: string;
   podIPs?: { ip: string }[];
   hostIP?: string;
+  hostIPs?: { ip: string }[];
   startTime?: string;
+  observedGeneration?: number;
+  reason?: string;
+  message?: string;
+  containerStatuses?: ContainerStatus[];
+  initContainerStatuses?: ContainerStatus[];
+}
+
+export interface ContainerStatus {
+  name: string;
+  state?: ContainerState;
+  lastState?: ContainerState;
+  ready: boolean;
+  restartCount: number;
+  image: string;
+  imageID: string;
+  containerID?: string;
+  started?: boolean;
+}
+
+/** At most one member is set; none counts as waiting. */
+export interface ContainerState {
+  waiting?: { reason?: string; message?: string };
+  running?: { startedAt?: string };
+  terminated?: ContainerTermination;
+}
+
+export interface ContainerTermination {
+  exitCode: number;
+  reason?: string;
+  startedAt?: string;
+  finishedAt?: string;
+  containerID?: string;
 }
 
 export interface PodCondition {
   type: string;
   status: string;
   lastTransitionTime?: string;
+  lastProbeTime?: string | null;
+  observedGeneration?: number;
   reason?: string;
   message?: string;
 }
