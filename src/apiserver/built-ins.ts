@@ -1,4 +1,5 @@
 import type { ServiceCidr } from '../allocation/address-range.ts';
+import { jsonEqual } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import type { ServiceCIDR } from '../objects/networking.ts';
 import type { Service } from '../objects/service.ts';
@@ -11,7 +12,8 @@ import { reviewKinds } from './reviews/reviews.ts';
 import { serveResource } from './rest/served-resource.ts';
 import type { ServerCore } from './rest/server-core.ts';
 import { builtinSchema } from './schema/builtin.ts';
-import { listPrefix } from './storage/storage.ts';
+import { listPrefix, objectKey } from './storage/storage.ts';
+import { virtualResources } from './subresources/virtual.ts';
 import { tableConverter } from './tables/converters.ts';
 
 /** The ranges of the flags `--service-cluster-ip-range` and `--service-node-port-range`. */
@@ -54,11 +56,24 @@ export function registerBuiltIns(core: ServerCore, ranges: ServiceRanges): void 
     const table = () => tableConverter(definition.group, definition.kind);
     core.resources.add(serveResource(definition, builtinSchema(definition.schema), table));
   }
-  for (const { definition } of reviewKinds.values()) {
+  for (const definition of [...virtualResources, ...[...reviewKinds.values()].map((kind) => kind.definition)]) {
     const table = () => tableConverter(definition.group, definition.kind);
     core.resources.add(serveResource(definition, builtinSchema(definition.schema), table));
   }
+  warnOfOtherRanges(core, ranges);
   seed(core, allocators);
+}
+
+/** The stored ranges count, as in kube-apiserver (`defaultservicecidr`): Services have addresses of them. */
+function warnOfOtherRanges(core: ServerCore, { cidrs }: ServiceRanges): void {
+  const stored = core.storage.get(objectKey(networking, 'servicecidrs', '', 'kubernetes'))?.object;
+  if (stored === undefined || !isServiceCidr(stored)) return;
+  const flag = cidrs.map(({ range }) => range.text);
+  if (jsonEqual(stored.spec.cidrs, flag)) return;
+  core.log.warn(
+    { stored: stored.spec.cidrs, flag },
+    'the ServiceCIDR kubernetes has other ranges than the flag; the stored ones count',
+  );
 }
 
 /** Fills the allocators from the store, and follows the ServiceCIDRs from there. */

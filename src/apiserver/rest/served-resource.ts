@@ -14,7 +14,7 @@ export interface ServedResource {
   /** `v1`, or `discovery.k8s.io/v1`. */
   readonly apiVersion: string;
   readonly groupResource: GroupResource;
-  /** For 422s and delete preconditions, which name the Kind. */
+  /** For 422s and delete preconditions, which name the Kind, in the group that owns the stored objects. */
   readonly groupKind: { readonly group: string; readonly kind: string };
   /** A custom resource: decoded as unstructured, no strategic merge patch. */
   readonly custom: boolean;
@@ -49,7 +49,7 @@ export function serveResource(
     schema,
     apiVersion,
     groupResource: { group, resource: plural },
-    groupKind: { group, kind },
+    groupKind: { group: definition.storedAs?.group ?? group, kind },
     custom,
     get table() {
       return table();

@@ -21,8 +21,11 @@ import {
 import { deletedVersion, type Encode, type Version, writtenVersion } from './version.ts';
 import { type Listener, type ListenerErrorHandler, Watchers } from './watchers.ts';
 
-/** The revision of an empty store. */
-const FIRST_REVISION = 1;
+/**
+ * The revision of an empty store. Not 1 as etcd's: clients name revision 1 where they want one that is certainly too
+ * old, and must be told so.
+ */
+const FIRST_REVISION = 2;
 
 export interface MultiVersionOptions {
   readonly encode: Encode;

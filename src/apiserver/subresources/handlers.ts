@@ -9,6 +9,7 @@ import { bindingHandler } from './pod-binding.ts';
 import { scaleHandler } from './scale.ts';
 import { tokenRequestHandler } from './token-request.ts';
 import { noContainers } from './unserved.ts';
+import { componentStatuses } from './virtual.ts';
 
 /** What the special handlers need beyond the store. */
 export interface SpecialSources {
@@ -26,6 +27,7 @@ export function specialHandlers(sources: SpecialSources): SpecialHandlers {
     ['/pods/proxy', proxy],
     ['/pods/binding', bindingHandler],
     ['/bindings/', bindingHandler],
+    ['/componentstatuses/', componentStatuses],
     ['/pods/eviction', evictionHandler],
     ['/pods/exec', noContainers],
     ['/pods/attach', noContainers],

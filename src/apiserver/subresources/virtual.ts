@@ -1,0 +1,46 @@
+/** Resources of the core group without objects of their own: `bindings` and `componentstatuses`. */
+import { methodNotAllowed, notFound } from '../../objects/status-errors.ts';
+import { genericStrategy } from '../../registry/generic.ts';
+import { nameIsPathSegment } from '../../registry/names.ts';
+import type { ResourceDefinition } from '../../registry/strategy.ts';
+import { outputOf, sendList } from '../rest/output.ts';
+import type { ResourceHandler } from '../rest/handlers.ts';
+
+/** Discovery rows of the virtual resources. */
+export const virtualResources: readonly ResourceDefinition[] = [
+  {
+    group: '',
+    version: 'v1',
+    plural: 'bindings',
+    singular: 'binding',
+    kind: 'Binding',
+    namespaced: true,
+    shortNames: [],
+    categories: [],
+    verbs: ['create'],
+    schema: 'io.k8s.api.core.v1.Binding',
+    strategy: genericStrategy({ namespaced: true, nameRule: nameIsPathSegment }),
+  },
+  {
+    group: '',
+    version: 'v1',
+    plural: 'componentstatuses',
+    singular: 'componentstatus',
+    kind: 'ComponentStatus',
+    namespaced: false,
+    shortNames: ['cs'],
+    categories: [],
+    verbs: ['get', 'list'],
+    schema: 'io.k8s.api.core.v1.ComponentStatus',
+    strategy: genericStrategy({ namespaced: false, nameRule: nameIsPathSegment }),
+    deprecationWarning: 'v1 ComponentStatus is deprecated in v1.19+',
+  },
+];
+
+/** There is no scheduler, controller manager or etcd of its own to tell of: the list is empty. */
+export const componentStatuses: ResourceHandler = (core, resource, request, reply) => {
+  if (request.method !== 'GET') throw methodNotAllowed(['GET']);
+  if (request.info.name !== '') throw notFound(resource.groupResource, request.info.name);
+  sendList(reply, outputOf(request, resource, 'collection'), resource, [], {}, core.now());
+  return Promise.resolve();
+};
