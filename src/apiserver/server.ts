@@ -66,6 +66,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     resources,
     admission: new Admission([]),
     log,
+    firstRevision: 0,
     random: () => Math.random(),
     now: () => Date.now(),
     newUid: () => randomUUID(),
@@ -97,6 +98,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     log,
     ...(options.limits === undefined ? {} : { limits: options.limits }),
   });
+  const isNew = storage.revision === 1;
   const address = await http.listen(options.port, options.bindAddress);
   host = `${options.bindAddress.includes(':') ? `[${options.bindAddress}]` : options.bindAddress}:${address.port}`;
   const stops: Stop[] = [];
@@ -112,6 +114,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     await http.close(0);
     throw error;
   }
+  if (isNew) core.firstRevision = storage.revision;
   stops.push(every(reconcileEvery, 'system objects', log, () => ensureSystemObjects(core, system)));
   stops.push(every(60_000, 'event expiry', log, () => expireEvents(core)));
   serving.ready();

@@ -1,34 +1,339 @@
+/** Server-side apply (apiserver `endpoints/handlers/patch.go` applyPatcher, apimachinery `util/managedfields`). */
+import { isRecord, jsonEqual, type JsonRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
+import { badRequest, plainError } from '../../objects/status-errors.ts';
+import { pruneCustomObject } from '../schema/custom-object.ts';
 import type { ExpectedKind } from '../schema/decode-body.ts';
-import type { FieldValidation } from '../schema/schema.ts';
+import { DecodeError, decodeMapValue, withoutRawNumbers } from '../schema/decode.ts';
+import { JsonSyntaxError, parseJson } from '../schema/parse-json.ts';
+import { parseYaml, YamlSyntaxError } from '../schema/parse-yaml.ts';
+import type { FieldValidation, StructSchema } from '../schema/schema.ts';
+import { jsonTypeName, VersionKindError, parseVersion } from '../schema/version-kind.ts';
+import { changedFields, fieldsOf, removedFields } from './compare.ts';
+import { conflictError, type Conflict, findConflicts } from './conflicts.ts';
+import { difference, type FieldSet, intersection, isEmptySet, union } from './field-set.ts';
+import { fieldsOfLastApplied, kubectl, withLastApplied } from './last-applied.ts';
+import {
+  decodeManagers,
+  encodeManagers,
+  type Managed,
+  ManagedFieldsError,
+  managerId,
+  type Managers,
+  takeFields,
+} from './managers.ts';
+import { mergeValues, removeFields, withNamedParents } from './merge.ts';
+import { filterForEndpoint, stripUnowned } from './ownership.ts';
+import { emptyObject, recordUpdate } from './track-update.ts';
+import { joinErrors, validateConfig } from './validate-config.ts';
 
 export interface ApplyRequest {
   /** YAML or JSON (`application/apply-patch+yaml`). */
   readonly bytes: Buffer;
-  /** The stored object, or for a create an object with only apiVersion, kind, metadata.name and namespace. */
-  readonly live: KubeObject;
+  /** The stored object; for a create undefined, or an object without a uid. Not changed. */
+  readonly live: KubeObject | undefined;
   readonly expected: ExpectedKind;
   readonly fieldValidation: FieldValidation;
-  /** The manager's name: see manager-name.ts. */
+  /** The `fieldManager` parameter, which an apply must have. */
   readonly manager: string;
   readonly force: boolean;
   /** "" for the main resource, "status" … */
   readonly subresource: string;
   /** RFC 3339, UTC, whole seconds. */
   readonly now: string;
-  /** The kind has a `/status` subresource: see ResetFields in track-update.ts. */
+  /** The kind has a `/status` subresource: what is applied to one endpoint owns nothing of the other's half. */
   readonly hasStatus: boolean;
   /** Fills in defaults on decode (`Strategy.setDefaults`), in place. */
   setDefaults(object: KubeObject): void;
 }
 
 export interface Applied {
-  /** The merged object with its new managedFields: decoded, defaulted. */
+  /** The merged object with its new managedFields: decoded, defaulted, with apiVersion and kind. */
   readonly object: KubeObject;
+  /** Texts for `Warning` headers (fieldValidation Warn). */
   readonly warnings: readonly string[];
 }
 
-/** Server-side apply. @throws {StatusError} 400, 409 (conflicts), 422 or 500 as kube-apiserver. */
+/**
+ * Server-side apply: merges a configuration into the stored object, takes away what its manager applied before and
+ * does no longer, and records who owns what.
+ *
+ * @throws {StatusError} 400 for a body that is no configuration of this kind, 409 for conflicts, 500 for values
+ * that do not fit the schema, as kube-apiserver.
+ */
 export function applyObject(request: ApplyRequest): Applied {
-  throw new Error(`not yet: ${request.manager}`);
+  const { config, duplicates } = parseConfig(request.bytes);
+  checkKind(config, request.expected);
+  const live = request.live?.metadata.uid === undefined ? undefined : request.live;
+  const run = new ApplyRun(request, config, live);
+  const object = run.apply();
+  if (duplicates !== undefined) {
+    const text = `error converting YAML to JSON: ${duplicates}`;
+    if (request.fieldValidation === 'Strict') throw badRequest(`error strict decoding YAML: ${text}`);
+    if (request.fieldValidation === 'Warn') return { object, warnings: [text] };
+  }
+  return { object, warnings: [] };
+}
+
+/** The configuration. JSON is YAML; the JSON parser only is the faster one. */
+function parseConfig(bytes: Buffer): { config: JsonRecord; duplicates: string | undefined } {
+  const parsed = parseFastJson(bytes) ?? parseSlowYaml(bytes);
+  const { value, duplicates } = parsed;
+  if (value === null || value === undefined) return { config: {}, duplicates };
+  if (isRecord(value)) return { config: value, duplicates };
+  throw badRequest(
+    `error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal ${jsonTypeName(value)} into Go value of type map[string]interface {}`,
+  );
+}
+
+function parseFastJson(bytes: Buffer): { value: unknown; duplicates: undefined } | undefined {
+  if (bytes[0] !== 0x7b) return undefined;
+  try {
+    const { value, repeated, hasRawNumbers } = parseJson(bytes);
+    if (repeated !== undefined) return undefined;
+    return { value: hasRawNumbers ? withoutRawNumbers(value) : value, duplicates: undefined };
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) return undefined;
+    throw error;
+  }
+}
+
+function parseSlowYaml(bytes: Buffer): { value: unknown; duplicates: string | undefined } {
+  try {
+    return parseYaml(bytes);
+  } catch (error) {
+    if (!(error instanceof YamlSyntaxError)) throw error;
+    throw badRequest(`error decoding YAML: error converting YAML to JSON: ${error.message}`);
+  }
+}
+
+/** An applied object must say what it is, and be of the kind and version of the request. */
+function checkKind(config: JsonRecord, expected: ExpectedKind): void {
+  const { apiVersion, kind } = config;
+  const kindText = typeof kind === 'string' ? kind : '';
+  const { group, version } = splitVersion(typeof apiVersion === 'string' ? apiVersion : '');
+  if (group !== expected.group || version !== expected.version || kindText !== expected.kind) {
+    throw badRequest(`invalid object type: ${group}/${version}, Kind=${kindText}`);
+  }
+  const metadata = config['metadata'];
+  if (isRecord(metadata) && Array.isArray(metadata['managedFields'])) {
+    throw badRequest('metadata.managedFields must be nil');
+  }
+}
+
+function splitVersion(apiVersion: string): { group: string; version: string } {
+  try {
+    return parseVersion(apiVersion);
+  } catch (error) {
+    if (error instanceof VersionKindError) return { group: '', version: '' };
+    throw error;
+  }
+}
+
+class ApplyRun {
+  readonly #request: ApplyRequest;
+  readonly #schema: StructSchema;
+  readonly #config: JsonRecord;
+  readonly #live: KubeObject | undefined;
+  /** The stored object as apply sees it; for a create an empty one. */
+  readonly #base: unknown;
+
+  constructor(request: ApplyRequest, config: JsonRecord, live: KubeObject | undefined) {
+    this.#request = request;
+    this.#schema = request.expected.schema;
+    this.#config = config;
+    this.#live = live !== undefined && request.manager === kubectl ? withLastApplied(live, config) : live;
+    this.#base = this.#live === undefined ? emptyObject(this.#schema) : untracked(this.#live);
+  }
+
+  apply(): KubeObject {
+    const errors = validateConfig(this.#schema, this.#config);
+    if (errors.length > 0) {
+      throw plainError(`failed to create typed patch object (${this.#subject()}): ${joinErrors(errors)}`);
+    }
+    const before = this.#readManagers();
+    const { subresource, hasStatus } = this.#request;
+    const self = this.#row(filterForEndpoint(fieldsOf(this.#schema, this.#config), subresource, hasStatus));
+    const id = managerId(self);
+    const previous = before.get(id);
+    const managers: Managers = new Map(before).set(id, self);
+    const merged = mergeValues(this.#schema, this.#base, this.#config);
+    const pruned = previous === undefined ? merged : this.#prune(merged, managers, previous.fields);
+    this.#settleConflicts(managers, id, pruned);
+    takeUnowned(managers, id);
+    if (jsonEqual(withoutNulls(this.#base), withoutNulls(pruned)) && this.#live !== undefined) {
+      return this.#finish(structuredClone(this.#live), managers, before, previous);
+    }
+    const object = this.#decode(pruned);
+    this.#request.setDefaults(object);
+    return this.#finish(object, managers, undefined, undefined);
+  }
+
+  #row(fields: FieldSet): Managed {
+    const { manager, subresource, now, expected } = this.#request;
+    return {
+      manager,
+      operation: 'Apply',
+      apiVersion: apiVersionOf(expected),
+      subresource,
+      time: now,
+      fields,
+    };
+  }
+
+  /**
+   * Who owns what before this apply. An object that nobody tracked belongs to "before-first-apply", so that the
+   * first apply does not silently change it.
+   */
+  #readManagers(): Managers {
+    let managers: Managers;
+    try {
+      managers = decodeManagers(this.#live?.metadata.managedFields);
+    } catch (error) {
+      if (!(error instanceof ManagedFieldsError)) throw error;
+      throw plainError(`failed to decode managed fields: ${error.message}`);
+    }
+    if (managers.size === 0 && this.#live !== undefined) {
+      const { subresource, now, hasStatus, expected } = this.#request;
+      const update = {
+        schema: this.#schema,
+        manager: 'before-first-apply',
+        subresource,
+        apiVersion: apiVersionOf(expected),
+        now,
+        hasStatus,
+      };
+      recordUpdate(managers, update, emptyObject(this.#schema), this.#live);
+    }
+    return managers;
+  }
+
+  /**
+   * Takes away what this manager applied the last time and not now, unless another one owns it, and never anything
+   * that this manager did not apply.
+   */
+  #prune(merged: unknown, managers: Managers, last: FieldSet): unknown {
+    const schema = this.#schema;
+    const named = (set: FieldSet): FieldSet => withNamedParents(schema, set);
+    const lastNamed = named(last);
+    const all = named(fieldsOf(schema, merged));
+    let owned: FieldSet | undefined;
+    for (const { fields } of managers.values()) owned = owned === undefined ? fields : union(owned, fields);
+    const bare = removeFields(schema, merged, lastNamed);
+    const left = named(fieldsOf(schema, bare ?? {}));
+    const keep = owned === undefined ? left : union(left, named(owned));
+    const withOwned = removeFields(schema, merged, difference(all, keep));
+    const leftWithOwned = named(fieldsOf(schema, withOwned ?? {}));
+    return removeFields(schema, merged, intersection(difference(all, leftWithOwned), lastNamed)) ?? {};
+  }
+
+  /** @throws {StatusError} 409, unless forced: then the others lose what they owned. */
+  #settleConflicts(managers: Managers, id: string, next: unknown): void {
+    const { subresource, hasStatus } = this.#request;
+    const filter = (set: FieldSet): FieldSet => filterForEndpoint(set, subresource, hasStatus);
+    const changed = filter(changedFields(this.#schema, this.#base, next));
+    const removed = filter(removedFields(this.#schema, this.#base, next));
+    const conflicts = findConflicts(managers, id, changed);
+    if (conflicts.size > 0 && !this.#request.force) {
+      const refused = this.#withoutAllowed(conflicts);
+      if (refused.size > 0) throw conflictError(refused);
+    }
+    const gone = union(changed, removed);
+    for (const other of [...managers.keys()]) if (other !== id) takeFields(managers, other, gone);
+  }
+
+  /** `kubectl` may change what its client-side applies set. */
+  #withoutAllowed(conflicts: Map<string, Conflict>): Map<string, Conflict> {
+    if (this.#request.manager !== kubectl || this.#live === undefined) return conflicts;
+    const allowed = fieldsOfLastApplied(this.#schema, this.#request.live ?? this.#live);
+    const refused = new Map<string, Conflict>();
+    for (const [id, { owner, fields }] of conflicts) {
+      const rest = difference(fields, allowed);
+      if (!isEmptySet(rest)) refused.set(id, { owner, fields: rest });
+    }
+    return refused;
+  }
+
+  #decode(value: unknown): KubeObject {
+    const { expected } = this.#request;
+    if (this.#schema.custom !== undefined) {
+      return pruneCustomObject(this.#schema, { value, repeated: undefined, hasRawNumbers: false }).object;
+    }
+    try {
+      const { metadata, ...rest } = decodeMapValue(this.#schema, value).object;
+      return {
+        ...rest,
+        apiVersion: apiVersionOf(expected),
+        kind: expected.kind,
+        metadata: isRecord(metadata) ? metadata : {},
+      };
+    } catch (error) {
+      if (!(error instanceof DecodeError)) throw error;
+      const subject = this.#subject();
+      throw plainError(
+        `failed to convert new object (${subject}) to proper version (${apiVersionOf(expected)}): unable to convert unstructured object to ${kindText(expected)}: ${error.message}`,
+      );
+    }
+  }
+
+  /** Writes managedFields. An apply that changes neither the object nor who owns what keeps its old time. */
+  #finish(
+    object: KubeObject,
+    managers: Managers,
+    before: Managers | undefined,
+    previous: Managed | undefined,
+  ): KubeObject {
+    if (before !== undefined && previous !== undefined) {
+      const id = managerId(previous);
+      const row = managers.get(id);
+      if (row !== undefined) managers.set(id, { ...row, time: previous.time });
+      const entries = encodeManagers(managers);
+      const same = jsonEqual(entries, encodeManagers(before));
+      if (!same && row !== undefined) managers.set(id, row);
+    }
+    const entries = encodeManagers(managers);
+    if (entries.length === 0) delete object.metadata.managedFields;
+    else object.metadata.managedFields = entries;
+    return object;
+  }
+
+  /** `namespace/name; group/version, Kind=kind`, as the configuration says. */
+  #subject(): string {
+    const metadata = isRecord(this.#config['metadata']) ? this.#config['metadata'] : {};
+    const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+    return `${text(metadata['namespace'])}/${text(metadata['name'])}; ${kindText(this.#request.expected)}`;
+  }
+}
+
+/** Nobody owns names and what the server sets; a row that is left with nothing goes. */
+function takeUnowned(managers: Managers, id: string): void {
+  const row = managers.get(id);
+  if (row === undefined) return;
+  const fields = stripUnowned(row.fields);
+  if (isEmptySet(fields)) managers.delete(id);
+  else managers.set(id, { ...row, fields });
+}
+
+function untracked(object: KubeObject): KubeObject {
+  const { managedFields: _managedFields, ...metadata } = object.metadata;
+  return { ...object, metadata };
+}
+
+function apiVersionOf({ group, version }: ExpectedKind): string {
+  return group === '' ? version : `${group}/${version}`;
+}
+
+function kindText({ group, version, kind }: ExpectedKind): string {
+  return `${group}/${version}, Kind=${kind}`;
+}
+
+/** A copy without null members: fields that are null are as good as absent. */
+function withoutNulls(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutNulls);
+  if (!isRecord(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([, member]) => member !== null && member !== undefined)
+      .map(([key, member]) => [key, withoutNulls(member)]),
+  );
 }

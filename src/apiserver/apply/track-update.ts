@@ -1,5 +1,21 @@
+/** Ownership after a write that is not an apply (apimachinery `util/managedfields`, the Update half). */
+import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject, ManagedFieldsEntry } from '../../objects/meta.ts';
-import type { StructSchema } from '../schema/schema.ts';
+import { type StructSchema, zeroValue } from '../schema/schema.ts';
+import { changedFields, removedFields } from './compare.ts';
+import { isEmptySet, union } from './field-set.ts';
+import {
+  capUpdaters,
+  decodeManagers,
+  encodeManagers,
+  type Managed,
+  ManagedFieldsError,
+  managerId,
+  type Managers,
+  takeFields,
+} from './managers.ts';
+import { PathElementError } from './path-element.ts';
+import { filterForEndpoint, stripUnowned } from './ownership.ts';
 
 export interface UpdateToTrack {
   readonly schema: StructSchema;
@@ -23,7 +39,96 @@ export interface UpdateToTrack {
 /**
  * The managedFields of `next` after a write that is not an apply; undefined when there are none. Entries that do
  * not change keep their time; when nothing changes the entries of `live` are returned as they are.
+ *
+ * A client that sends `managedFields: []` or `[{}]` gives up tracking: the object has none until it is applied.
  */
 export function trackUpdate(update: UpdateToTrack): ManagedFieldsEntry[] | undefined {
-  return update.live?.metadata.managedFields;
+  const { live, next } = update;
+  const { managers, entries } = startingManagers(update);
+  if (live !== undefined && managers.size === 0) return undefined;
+  const before = new Map(managers);
+  try {
+    recordUpdate(managers, update, live ?? emptyObject(update.schema), next);
+  } catch (error) {
+    // List items without an identity: validation will refuse them, and nothing else may come in its way.
+    if (error instanceof PathElementError) return undefined;
+    throw error;
+  }
+  if (entries !== undefined && sameRows(before, managers)) return entries;
+  return managers.size === 0 ? undefined : encodeManagers(managers);
+}
+
+function sameRows(before: Managers, after: Managers): boolean {
+  if (before.size !== after.size) return false;
+  for (const [id, row] of after) if (before.get(id) !== row) return false;
+  return true;
+}
+
+/** A freshly made object of a type: its structs are there, but empty. */
+export function emptyObject(schema: StructSchema): unknown {
+  return schema.custom === undefined ? zeroValue(schema) : { metadata: {} };
+}
+
+/** Records in `managers` that `manager` changed `from` into `to` by an update. */
+export function recordUpdate(
+  managers: Managers,
+  update: Omit<UpdateToTrack, 'live' | 'next'>,
+  from: unknown,
+  to: unknown,
+): void {
+  const { schema, subresource, hasStatus } = update;
+  const changed = filterForEndpoint(changedFields(schema, from, to), subresource, hasStatus);
+  const removed = filterForEndpoint(removedFields(schema, from, to), subresource, hasStatus);
+  const gone = union(changed, removed);
+  if (isEmptySet(gone)) return;
+  const self: Managed = {
+    manager: update.manager === '' ? 'unknown' : update.manager,
+    operation: 'Update',
+    apiVersion: update.apiVersion,
+    subresource,
+    time: update.now,
+    fields: stripUnowned(changed),
+  };
+  const id = managerId(self);
+  for (const other of [...managers.keys()]) takeFields(managers, other, gone);
+  if (!isEmptySet(self.fields)) {
+    // What the manager owned and did not touch now stays its own.
+    const kept = managers.get(id);
+    managers.set(id, kept === undefined ? self : { ...self, fields: union(self.fields, kept.fields) });
+  }
+  capUpdaters(managers);
+}
+
+interface Start {
+  readonly managers: Managers;
+  /** The entries that `managers` was read from. */
+  readonly entries: ManagedFieldsEntry[] | undefined;
+}
+
+/** The table that a write starts from: the one that the client sent, if it makes sense, else the stored one. */
+function startingManagers({ live, next, subresource }: UpdateToTrack): Start {
+  const stored = live?.metadata.managedFields;
+  const sent = next.metadata.managedFields;
+  if (subresource !== '' || sent === undefined || jsonEqual(sent, stored)) return readOrEmpty(stored);
+  if (isReset(sent)) return { managers: new Map(), entries: undefined };
+  try {
+    const managers = decodeManagers(sent);
+    return managers.size === 0 ? readOrEmpty(stored) : { managers, entries: sent };
+  } catch (error) {
+    if (error instanceof ManagedFieldsError) return readOrEmpty(stored);
+    throw error;
+  }
+}
+
+function readOrEmpty(entries: ManagedFieldsEntry[] | undefined): Start {
+  try {
+    return { managers: decodeManagers(entries), entries };
+  } catch (error) {
+    if (error instanceof ManagedFieldsError) return { managers: new Map(), entries: undefined };
+    throw error;
+  }
+}
+
+function isReset(entries: readonly ManagedFieldsEntry[]): boolean {
+  return entries.length === 0 || (entries.length === 1 && Object.keys(entries[0] ?? {}).length === 0);
 }

@@ -1,9 +1,12 @@
+import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
+import type { Service } from '../../objects/service.ts';
 import { StatusError } from '../../objects/status.ts';
 import type { UserInfo } from '../http/exchange.ts';
 import { createObject } from '../rest/create.ts';
 import { keyOf, type ServedResource } from '../rest/served-resource.ts';
 import { type ServerCore, timestamp } from '../rest/server-core.ts';
+import { objectKey, PreconditionError, type Write } from '../storage/storage.ts';
 
 /** What the system's own objects depend on. */
 export interface SystemObjects {
@@ -25,7 +28,7 @@ export const reconcileEvery = 10_000;
 /**
  * Makes what a cluster has from the start and what is missing of it: the system namespaces, the ServiceCIDR
  * `kubernetes`, and `default/kubernetes` as Service, Endpoints and EndpointSlice (`pkg/controlplane`). What exists
- * is left alone.
+ * is left alone, but for the address and port of the server.
  */
 export async function ensureSystemObjects(core: ServerCore, system: SystemObjects): Promise<void> {
   for (const name of systemNamespaces) {
@@ -33,8 +36,9 @@ export async function ensureSystemObjects(core: ServerCore, system: SystemObject
   }
   await ensureServiceCidr(core, system);
   await ensure(core, '', 'services', 'default', kubernetesService(system));
-  storeMissing(core, '', 'endpoints', kubernetesEndpoints(system));
-  storeMissing(core, 'discovery.k8s.io', 'endpointslices', kubernetesSlice(system));
+  await updateTargetPort(core, system);
+  await storeCurrent(core, '', 'endpoints', kubernetesEndpoints(system));
+  await storeCurrent(core, 'discovery.k8s.io', 'endpointslices', kubernetesSlice(system));
 }
 
 function served(core: ServerCore, group: string, plural: string): ServedResource {
@@ -43,7 +47,13 @@ function served(core: ServerCore, group: string, plural: string): ServedResource
   return resource;
 }
 
-async function ensure(core: ServerCore, group: string, plural: string, namespace: string, object: KubeObject): Promise<void> {
+async function ensure(
+  core: ServerCore,
+  group: string,
+  plural: string,
+  namespace: string,
+  object: KubeObject,
+): Promise<void> {
   const resource = served(core, group, plural);
   const name = object.metadata.name ?? '';
   if (core.storage.getForUpdate(keyOf(resource, namespace, name)) !== undefined) return;
@@ -62,7 +72,10 @@ async function ensure(core: ServerCore, group: string, plural: string, namespace
   } catch (error) {
     // Somebody was faster, or the namespace is just being deleted: the next round tries again.
     if (!(error instanceof StatusError)) throw error;
-    core.log.warn({ object: `${namespace}/${name}`, resource: plural, reason: error.reason, err: error }, 'cannot make a system object yet');
+    core.log.warn(
+      { object: `${namespace}/${name}`, resource: plural, reason: error.reason, err: error },
+      'cannot make a system object yet',
+    );
   }
 }
 
@@ -131,7 +144,9 @@ function kubernetesEndpoints(system: SystemObjects): KubeObject & { subsets: obj
   };
 }
 
-function kubernetesSlice(system: SystemObjects): KubeObject & { addressType: string } & Record<'endpoints' | 'ports', object[]> {
+function kubernetesSlice(
+  system: SystemObjects,
+): KubeObject & { addressType: string } & Record<'endpoints' | 'ports', object[]> {
   return {
     kind: 'EndpointSlice',
     apiVersion: 'discovery.k8s.io/v1',
@@ -147,15 +162,59 @@ function kubernetesSlice(system: SystemObjects): KubeObject & { addressType: str
   };
 }
 
-/** Stored as it is: on a machine without a network the address is a loopback one, which validation refuses. */
-function storeMissing(core: ServerCore, group: string, plural: string, object: KubeObject): void {
+/**
+ * Makes an object that only the server writes say where the server is now: after a restart that may be elsewhere.
+ * Stored as it is: on a machine without a network the address is a loopback one, which validation refuses.
+ */
+async function storeCurrent(
+  core: ServerCore,
+  group: string,
+  plural: string,
+  object: KubeObject,
+): Promise<void> {
   const resource = served(core, group, plural);
   const { namespace = '', name = '' } = object.metadata;
   const key = keyOf(resource, namespace, name);
-  if (core.storage.getForUpdate(key) !== undefined) return;
-  object.metadata.uid = core.newUid();
-  object.metadata.creationTimestamp = timestamp(core.now());
-  core.storage.commit([{ key, expect: 'absent', object }]).catch((error: unknown) => {
-    core.log.error({ object: `${namespace}/${name}`, resource: plural, err: error }, 'cannot store a system object');
-  });
+  const stored = core.storage.getForUpdate(key);
+  if (stored === undefined) {
+    object.metadata.uid = core.newUid();
+    object.metadata.creationTimestamp = timestamp(core.now());
+  } else {
+    const { metadata: _mine, ...content } = object;
+    if (jsonEqual(content, contentOf(stored.object))) return;
+    object.metadata = { ...stored.object.metadata };
+  }
+  await commitUnlessOvertaken(core, { key, expect: stored?.revision ?? 'absent', object });
+}
+
+function contentOf({ metadata: _metadata, ...content }: KubeObject): object {
+  return content;
+}
+
+/** The port that `default/kubernetes` sends to is the server's, which a restart may have changed. */
+async function updateTargetPort(core: ServerCore, { port }: SystemObjects): Promise<void> {
+  const stored = core.storage.getForUpdate(objectKey('', 'services', 'default', 'kubernetes'));
+  if (stored === undefined || !isService(stored.object)) return;
+  const { spec, metadata } = stored.object;
+  const [https] = spec.ports ?? [];
+  if (https === undefined || https.targetPort === port) return;
+  const object: Service = {
+    ...stored.object,
+    metadata: { ...metadata },
+    spec: { ...spec, ports: [{ ...https, targetPort: port }] },
+  };
+  await commitUnlessOvertaken(core, { key: stored.key, expect: stored.revision, object });
+}
+
+function isService(object: KubeObject): object is Service {
+  return object.kind === 'Service' && 'spec' in object;
+}
+
+/** Where somebody was faster the next round looks again. */
+async function commitUnlessOvertaken(core: ServerCore, write: Write): Promise<void> {
+  try {
+    await core.storage.commit([write]);
+  } catch (error) {
+    if (!(error instanceof PreconditionError)) throw error;
+  }
 }

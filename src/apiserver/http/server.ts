@@ -221,6 +221,7 @@ class Front {
   private toStatusError(error: unknown, incoming: IncomingMessage): StatusError {
     if (error instanceof StatusError) return error;
     this.logFailure(error, incoming);
+    if (isDiskFull(error)) return internalError('the disk is full, nothing was stored', error);
     return internalError("the request failed unexpectedly, the server's log says why", error);
   }
 
@@ -228,6 +229,10 @@ class Front {
     const { method, url } = incoming;
     this.options.log.error({ err: error, method, url }, 'request failed unexpectedly');
   }
+}
+
+function isDiskFull(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOSPC';
 }
 
 function ignore(): void {

@@ -113,6 +113,9 @@ function matchForm(resource: ServedResource, item: StoredObject): StoredObject['
 
 function read(core: ServerCore, prefix: string, start: Start, limit: number | undefined, continued: boolean): ListResult {
   try {
+    if (start.revision !== undefined && start.revision < core.firstRevision) {
+      throw new CompactedError(start.revision, core.firstRevision);
+    }
     return core.storage.list(prefix, {
       ...(start.revision === undefined ? {} : { revision: start.revision }),
       ...(start.after === undefined ? {} : { after: start.after }),

@@ -11,6 +11,11 @@ export interface ServerCore {
   readonly resources: ResourceTable;
   readonly admission: Admission;
   readonly log: Logger;
+  /**
+   * The revision at which a new store was first served: nobody was given an older one, and clients that name
+   * revision 1 want one that is certainly too old.
+   */
+  firstRevision: number;
   /** In [0, 1). */
   random(): number;
   /** Milliseconds since the epoch. */

@@ -48,6 +48,7 @@ export async function watchObjects(core: ServerCore, request: ApiRequest, reply:
   try {
     const initial = options.sendInitialEvents === true || (from === 0 && options.sendInitialEvents === undefined);
     const start = initial ? session.sendInitial(prefix) : from;
+    if (start < core.firstRevision) throw new CompactedError(start, core.firstRevision);
     unsubscribe = core.storage.watch(prefix, start, (event) => session.onEvent(event));
   } catch (error) {
     if (!(error instanceof CompactedError)) throw error;

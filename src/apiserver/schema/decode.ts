@@ -223,9 +223,15 @@ function decodeMember(
     if (!field.dropZero || typeof object[key] === 'object') Reflect.deleteProperty(object, key);
   } else if (decoded !== undefined) {
     const merged = object[key] === undefined ? decoded : mergeRepeated(field.schema, object[key], decoded);
-    if (field.dropZero && isZero(merged)) Reflect.deleteProperty(object, key);
+    if (field.dropZero && isZero(merged) && !isTrackingReset(schema, key))
+      Reflect.deleteProperty(object, key);
     else object[key] = merged;
   }
+}
+
+/** An empty list of managedFields is an order (give up tracking), which whoever tracks the write takes out again. */
+function isTrackingReset(schema: StructSchema, key: string): boolean {
+  return key === 'managedFields' && schema.name === 'ObjectMeta';
 }
 
 /** A field that came twice: Go decodes the second value into the first. */

@@ -105,6 +105,7 @@ function compileStruct(schema: StructSchema): Writer {
       name: field.name,
       label: `${JSON.stringify(field.name)}:`,
       write: partWriter(type),
+      dropsEmpty: field.dropZero && type.type === 'list',
       // What a missing value is written as; undefined leaves the field out.
       absent:
         field.absent === 'omit'
@@ -119,7 +120,7 @@ function compileStruct(schema: StructSchema): Writer {
     let separator = '{';
     for (const field of fields) {
       const member = value[field.name];
-      if (member === undefined || member === null) {
+      if (member === undefined || member === null || (field.dropsEmpty && isEmptyList(member))) {
         if (field.absent === undefined) continue;
         text += separator + field.label + field.absent;
       } else {
@@ -129,6 +130,10 @@ function compileStruct(schema: StructSchema): Writer {
     }
     return text + (separator === '{' ? '{}' : '}');
   };
+}
+
+function isEmptyList(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0;
 }
 
 function compileMap(write: Writer): Writer {

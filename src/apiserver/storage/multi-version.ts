@@ -21,11 +21,8 @@ import {
 import { deletedVersion, type Encode, type Version, writtenVersion } from './version.ts';
 import { type Listener, type ListenerErrorHandler, Watchers } from './watchers.ts';
 
-/**
- * The revision of an empty store. Not 1 as etcd's: clients name revision 1 where they want one that is certainly too
- * old, and must be told so.
- */
-const FIRST_REVISION = 2;
+/** The revision of an empty store. */
+const FIRST_REVISION = 1;
 
 export interface MultiVersionOptions {
   readonly encode: Encode;

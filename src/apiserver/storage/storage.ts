@@ -9,7 +9,7 @@ import type { KubeObject } from '../../objects/meta.ts';
  * test/contract/storage.contract.ts.
  */
 export interface Storage {
-  /** The newest durable revision; the first is 2 (an empty store). */
+  /** The newest durable revision; the first is 1 (an empty store). */
   readonly revision: number;
   /** The oldest revision that can still be listed, and after which a watch can start. */
   readonly compactedRevision: number;

@@ -1,0 +1,87 @@
+/**
+ * Sets of fields as a trie: what a manager owns, or what a write changed (structured-merge-diff `fieldpath.Set`).
+ * Sets never change; the operations share what stays the same.
+ */
+
+/** A node of the trie. Its path is what leads to it; `owned` says whether that path itself is in the set. */
+export interface FieldSet {
+  readonly owned: boolean;
+  /** By path element as FieldsV1 writes it: `f:name`, `k:{"port":80}`, `v:"x"`, `i:0`. Never holds empty sets. */
+  readonly children: ReadonlyMap<string, FieldSet>;
+}
+
+const noChildren: ReadonlyMap<string, FieldSet> = new Map();
+
+export const emptySet: FieldSet = { owned: false, children: noChildren };
+/** A path that is in the set, with nothing below it. */
+export const leafSet: FieldSet = { owned: true, children: noChildren };
+
+export function isEmptySet(set: FieldSet): boolean {
+  return !set.owned && set.children.size === 0;
+}
+
+/** The set of a node from its parts; children that are empty are dropped. */
+export function setOf(owned: boolean, children: ReadonlyMap<string, FieldSet>): FieldSet {
+  if (children.size === 0) return owned ? leafSet : emptySet;
+  return { owned, children };
+}
+
+export function union(a: FieldSet, b: FieldSet): FieldSet {
+  if (a === b || isEmptySet(b)) return a;
+  if (isEmptySet(a)) return b;
+  const children = new Map(a.children);
+  for (const [element, child] of b.children) {
+    const mine = children.get(element);
+    children.set(element, mine === undefined ? child : union(mine, child));
+  }
+  return setOf(a.owned || b.owned, children);
+}
+
+/** The paths of `a` that are not in `b`; what lies below a path of `b` stays. */
+export function difference(a: FieldSet, b: FieldSet): FieldSet {
+  return combine(a, b, (mine, other) => mine && !other, true);
+}
+
+export function intersection(a: FieldSet, b: FieldSet): FieldSet {
+  return combine(a, b, (mine, other) => mine && other, false);
+}
+
+function combine(
+  a: FieldSet,
+  b: FieldSet,
+  owned: (a: boolean, b: boolean) => boolean,
+  keepUnmatched: boolean,
+): FieldSet {
+  if (b.children.size === 0 && keepUnmatched) {
+    const own = owned(a.owned, b.owned);
+    return own === a.owned ? a : setOf(own, a.children);
+  }
+  const children = new Map<string, FieldSet>();
+  for (const [element, child] of a.children) {
+    const other = b.children.get(element);
+    const kept =
+      other === undefined ? (keepUnmatched ? child : emptySet) : combine(child, other, owned, keepUnmatched);
+    if (!isEmptySet(kept)) children.set(element, kept);
+  }
+  return setOf(owned(a.owned, b.owned), children);
+}
+
+/** The set without a field of the root and all that lies below it. */
+export function withoutField(set: FieldSet, name: string): FieldSet {
+  const element = `f:${name}`;
+  if (!set.children.has(element)) return set;
+  const children = new Map(set.children);
+  children.delete(element);
+  return setOf(set.owned, children);
+}
+
+/** All paths in the set, each as its elements, in no order. */
+export function pathsOf(set: FieldSet): string[][] {
+  const paths: string[][] = [];
+  const visit = (node: FieldSet, path: string[]): void => {
+    if (node.owned) paths.push(path);
+    for (const [element, child] of node.children) visit(child, [...path, element]);
+  };
+  visit(set, []);
+  return paths;
+}

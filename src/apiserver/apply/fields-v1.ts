@@ -1,0 +1,100 @@
+/** Field sets as `managedFields[].fieldsV1` holds them (structured-merge-diff `fieldpath/serialize.go`). */
+import { isRecord } from '../../objects/json.ts';
+import type { FieldsV1 } from '../../objects/meta.ts';
+import { emptySet, type FieldSet, isEmptySet, setOf } from './field-set.ts';
+import { compareElements, parseKey } from './path-element.ts';
+
+/** Fields that nobody could own; the message says why. */
+export class FieldsV1Error extends Error {
+  override readonly name = 'FieldsV1Error';
+}
+
+/** Levels of a set that are read; real objects have a dozen. */
+const maxDepth = 200;
+
+/**
+ * FieldsV1 of the sets written last, by their text. Objects that one manager writes in one way have equal sets: they
+ * share one FieldsV1, which saves most of the memory that managedFields would take, and the work to read them.
+ */
+const shared = new Map<string, { readonly fields: FieldsV1; readonly set: FieldSet }>();
+const sharedSets = new WeakMap<object, FieldSet>();
+const maxShared = 2_048;
+const none: FieldsV1 = Object.freeze({});
+
+/**
+ * The JSON of a set: path elements sorted, `.` for a path that has others below it. Frozen, and shared with other
+ * objects.
+ */
+export function encodeFields(set: FieldSet): FieldsV1 {
+  const fields = encodeNode(set);
+  const text = JSON.stringify(fields);
+  const known = shared.get(text);
+  if (known !== undefined) return known.fields;
+  if (shared.size >= maxShared) {
+    for (const [oldest, entry] of shared) {
+      shared.delete(oldest);
+      sharedSets.delete(entry.fields);
+      break;
+    }
+  }
+  shared.set(text, { fields, set });
+  sharedSets.set(fields, set);
+  return fields;
+}
+
+function encodeNode(set: FieldSet): FieldsV1 {
+  if (set.children.size === 0) return none;
+  const fields: FieldsV1 = {};
+  const elements = [...set.children.keys()];
+  if (elements.length > 1) elements.sort(compareElements);
+  for (const element of elements) {
+    const child = set.children.get(element);
+    if (child === undefined) continue;
+    const encoded = encodeNode(child);
+    fields[element] =
+      child.owned && child.children.size > 0 ? Object.freeze({ '.': none, ...encoded }) : encoded;
+  }
+  return Object.freeze(fields);
+}
+
+/** The set of a FieldsV1. @throws {FieldsV1Error} when it is none. */
+export function decodeFields(fields: unknown): FieldSet {
+  if (fields === undefined || fields === null) return emptySet;
+  if (!isRecord(fields)) throw new FieldsV1Error('fieldsV1 must be an object');
+  return sharedSets.get(fields) ?? decodeNode(fields, false, 0);
+}
+
+function decodeNode(fields: Record<string, unknown>, owned: boolean, depth: number): FieldSet {
+  if (depth > maxDepth) throw new FieldsV1Error('fieldsV1 is nested too deeply');
+  const children = new Map<string, FieldSet>();
+  for (const [key, value] of Object.entries(fields)) {
+    if (key === '.') continue;
+    if (!isRecord(value)) throw new FieldsV1Error(`fieldsV1 has no object at ${JSON.stringify(key)}`);
+    const below = Object.keys(value);
+    const child = decodeNode(value, below.length === 0 || Object.hasOwn(value, '.'), depth + 1);
+    if (!isEmptySet(child)) children.set(canonicalElement(key), child);
+  }
+  return setOf(owned, children);
+}
+
+/** Keys come sorted whatever a client wrote. */
+function canonicalElement(key: string): string {
+  const content = key.slice(2);
+  switch (key.slice(0, 2)) {
+    case 'f:':
+      return key;
+    case 'i:':
+      if (/^\d{1,9}$/.test(content)) return key;
+      break;
+    case 'v:':
+    case 'k:':
+      try {
+        if (key.startsWith('v:')) return `v:${JSON.stringify(JSON.parse(content))}`;
+        const entries = Object.entries(parseKey(content)).sort(([a], [b]) => (a < b ? -1 : Number(a > b)));
+        return `k:${JSON.stringify(Object.fromEntries(entries))}`;
+      } catch {
+        break;
+      }
+  }
+  throw new FieldsV1Error(`unknown path element in fieldsV1: ${JSON.stringify(key)}`);
+}

@@ -1,0 +1,40 @@
+import type { Logger } from 'pino';
+import type { ResourceTable } from './rest/resource-table.ts';
+import { encodeStored } from './stored-encoding.ts';
+import { createMemoryStorage } from './storage/memory-storage.ts';
+import type { MultiVersionOptions } from './storage/multi-version.ts';
+import type { Storage } from './storage/storage.ts';
+
+/** The store with the resources by which its objects are encoded. */
+export interface Store {
+  readonly storage: Storage;
+  /** Filled by the server. */
+  readonly resources: ResourceTable;
+}
+
+/** Revisions that watches can resume from, and for how long, as etcd's compaction of five minutes. */
+const retain = { revisions: 100_000, milliseconds: 5 * 60_000 };
+
+/**
+ * Opens the store of a server.
+ *
+ * @param directory where it is kept (`--data-dir`); undefined keeps it in memory only.
+ * @throws {StorageLockedError} when another process uses the directory.
+ * @throws {DamagedStorageError} when a file does not hold what was written to it.
+ */
+export async function openStore(
+  resources: ResourceTable,
+  log: Logger,
+  directory: string | undefined,
+): Promise<Store> {
+  const options: MultiVersionOptions = {
+    encode: (object) => encodeStored(resources, object),
+    retain,
+    clock: () => Date.now(),
+    onListenerError: (error) => log.error({ err: error }, 'a watcher failed, the others go on'),
+  };
+  if (directory === undefined) return { resources, storage: createMemoryStorage(options) };
+  // Loading this costs more than starting the rest of the server does.
+  const { openDiskStorage } = await import('./storage/disk/disk-storage.ts');
+  return { resources, storage: await openDiskStorage(directory, { ...options, log }) };
+}
