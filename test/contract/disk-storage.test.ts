@@ -134,7 +134,7 @@ describe('disk: restarts', () => {
     expect(storage.revision).toBe(1);
     expect(storage.getForUpdate(key('a'))?.revision).toBe(2);
     await commit;
-    expect(storage.revision).toBe(1);
+    expect(storage.revision).toBe(2);
     await storage.close();
   });
 

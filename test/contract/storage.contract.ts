@@ -181,7 +181,7 @@ export function describeStorage(
       const { seen } = record(storage, 1);
       await put(storage, 'a');
       expect(storage.get(key('a'))?.revision).toBe(2);
-      expect(storage.revision).toBe(1);
+      expect(storage.revision).toBe(2);
       expect(seen).toEqual(['ADDED a 2']);
     });
 
