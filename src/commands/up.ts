@@ -20,6 +20,7 @@ export async function up(config: UpConfig): Promise<void> {
     authorizationMode: config.authorizationMode,
     log,
     ...(config.token === undefined ? {} : { adminToken: config.token }),
+    ...(config.dataDir === undefined ? {} : { dataDirectory: config.dataDir }),
   });
   const client = await createTransport({ kind: 'endpoint', url: server.url, ca: server.ca, token: server.token });
   try {

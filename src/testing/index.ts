@@ -17,6 +17,8 @@ export interface TestServerOptions {
   readonly authorizationMode?: AuthorizationMode;
   /** Default: a random token. */
   readonly token?: string;
+  /** Keeps everything in this directory; default: in memory. */
+  readonly dataDirectory?: string;
   /** 0, the default, takes any free port. */
   readonly port?: number;
   /**
@@ -55,6 +57,7 @@ export async function startApiServer(options: TestServerOptions = {}): Promise<T
     authorizationMode: options.authorizationMode ?? 'AlwaysAllow',
     log,
     ...(options.token === undefined ? {} : { adminToken: options.token }),
+    ...(options.dataDirectory === undefined ? {} : { dataDirectory: options.dataDirectory }),
   });
   const { url, token, ca } = server;
   const client = await createTransport({ kind: 'endpoint', url, ca, token });
