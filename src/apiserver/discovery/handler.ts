@@ -108,12 +108,10 @@ function send(request: ApiRequest, reply: Reply, snapshot: Snapshot, document: D
   const name = `${document.name} ${aggregated}`;
   const { body, etag } = write(snapshot, name, mediaType, () => aggregatedDiscovery(aggregates, aggregated));
   const headers = { ETag: etag, Vary: 'Accept' };
-  if (request.headers['if-none-match'] === etag) {
-    reply.send(304, mediaType, '', headers);
-    return;
-  }
   const contentType = `${mediaType};g=apidiscovery.k8s.io;v=${aggregated};as=APIGroupDiscoveryList`;
-  reply.send(200, contentType, body, headers);
+  // a 304 with another type would change the type of what the client's cache holds
+  if (request.headers['if-none-match'] === etag) reply.send(304, contentType, '', headers);
+  else reply.send(200, contentType, body, headers);
 }
 
 function write(

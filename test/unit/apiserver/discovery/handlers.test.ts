@@ -78,7 +78,7 @@ describe('discovery', () => {
       const etag = answer.headers['ETag'] ?? '';
       expect(etag).toMatch(/^"[0-9A-F]{128}"$/);
       const again = await call(handler, path, { headers: { accept: aggregatedV2, 'if-none-match': etag } });
-      expect([again.status, again.body]).toEqual([304, '']);
+      expect([again.status, again.body, again.contentType]).toEqual([304, '', aggregatedV2]);
     }
   });
 

@@ -1,0 +1,133 @@
+/** Component schemas in the form of OpenAPI v3: the built-in ones, and those made for custom resources. */
+import { isRecord, type JsonRecord } from '../../objects/json.ts';
+import type { DiscoveredResource } from '../discovery/discovered-resource.ts';
+
+/** Schemas by component name. */
+export type Components = ReadonlyMap<string, JsonRecord>;
+
+/**
+ * The `openAPIV3Schema` of a custom resource; undefined where the definition has none, or when the resource is not
+ * custom.
+ */
+export type CustomSchema = (resource: DiscoveredResource) => unknown;
+
+export const metaV1 = 'io.k8s.apimachinery.pkg.apis.meta.v1';
+
+const refPrefix = '#/components/schemas/';
+/** Deeper schemas are cut: a definition that nests so far is nobody's. */
+const maxDepth = 100;
+
+/** Read on the first request for a document: most servers are never asked for one. */
+export async function loadBuiltInComponents(): Promise<Components> {
+  const module = await import('./components.generated.json', { with: { type: 'json' } });
+  const schemas: unknown = module.default;
+  const components = new Map<string, JsonRecord>();
+  if (isRecord(schemas)) {
+    for (const [name, schema] of Object.entries(schemas)) if (isRecord(schema)) components.set(name, schema);
+  }
+  // the body of a patch may be anything
+  components.set(`${metaV1}.Patch`, {
+    type: 'object',
+    description: 'A change to an object; its form is told by the content type.',
+  });
+  return components;
+}
+
+/** A reference to a component. */
+export function reference(component: string): JsonRecord {
+  return { $ref: `${refPrefix}${component}` };
+}
+
+/** The component that a reference names, undefined when it is none. */
+export function referenced(ref: unknown): string | undefined {
+  return typeof ref === 'string' && ref.startsWith(refPrefix) ? ref.slice(refPrefix.length) : undefined;
+}
+
+/** All components with those of the served custom resources, and lists where nobody has written one down. */
+export function completeComponents(
+  builtIn: Components,
+  resources: readonly DiscoveredResource[],
+  customSchema: CustomSchema,
+): Components {
+  const components = new Map(builtIn);
+  for (const resource of resources) {
+    if (resource.custom) components.set(resource.schema, customComponent(resource, customSchema(resource)));
+    const list = `${resource.schema}List`;
+    if (resource.verbs.includes('list') && !components.has(list))
+      components.set(list, listComponent(resource));
+  }
+  return components;
+}
+
+function typeMembers(): JsonRecord {
+  return {
+    apiVersion: { description: 'The group and version that the object is written in.', type: 'string' },
+    kind: { description: 'The kind of the object, in CamelCase.', type: 'string' },
+  };
+}
+
+function groupVersionKind(resource: DiscoveredResource, suffix = ''): JsonRecord[] {
+  return [{ group: resource.group, kind: `${resource.kind}${suffix}`, version: resource.version }];
+}
+
+function listComponent(resource: DiscoveredResource): JsonRecord {
+  return {
+    description: `A list of ${resource.kind} objects.`,
+    type: 'object',
+    required: ['items'],
+    properties: {
+      ...typeMembers(),
+      items: { description: 'The objects.', type: 'array', items: reference(resource.schema) },
+      metadata: {
+        description: 'The version of the store, and where the list goes on.',
+        allOf: [reference(`${metaV1}.ListMeta`)],
+      },
+    },
+    'x-kubernetes-group-version-kind': groupVersionKind(resource, 'List'),
+  };
+}
+
+/** The definition's schema with the members that all objects have. */
+function customComponent(resource: DiscoveredResource, schema: unknown): JsonRecord {
+  const own: JsonRecord = isRecord(schema)
+    ? schema
+    : { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+  const properties = isRecord(own['properties']) ? own['properties'] : {};
+  return {
+    ...own,
+    type: 'object',
+    properties: {
+      ...properties,
+      ...typeMembers(),
+      metadata: {
+        description: 'Name, labels and other things that all objects have.',
+        allOf: [reference(`${metaV1}.ObjectMeta`)],
+      },
+    },
+    'x-kubernetes-group-version-kind': groupVersionKind(resource),
+  };
+}
+
+/** The components that some components need, themselves included, sorted by name. A missing one is an open object. */
+export function closure(components: Components, roots: Iterable<string>): [string, JsonRecord][] {
+  const found = new Map<string, JsonRecord>();
+  const waiting = [...roots];
+  for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {
+    if (found.has(name)) continue;
+    const schema = components.get(name) ?? { type: 'object' };
+    found.set(name, schema);
+    collectReferences(schema, waiting, 0);
+  }
+  return [...found].sort(([a], [b]) => (a < b ? -1 : 1));
+}
+
+function collectReferences(value: unknown, into: string[], depth: number): void {
+  if (depth > maxDepth) return;
+  if (Array.isArray(value)) {
+    for (const item of value) collectReferences(item, into, depth + 1);
+  } else if (isRecord(value)) {
+    const component = referenced(value['$ref']);
+    if (component !== undefined) into.push(component);
+    for (const member of Object.values(value)) collectReferences(member, into, depth + 1);
+  }
+}

@@ -1,0 +1,132 @@
+/** The OpenAPI v2 (Swagger) document of everything that is served, in the subset of schemas that v2 has. */
+import { isRecord, type JsonRecord } from '../../objects/json.ts';
+import type { DiscoveredResource } from '../discovery/discovered-resource.ts';
+import { type Components, closure, metaV1, referenced } from './components.ts';
+import { describeCode, documentInfo } from './document-v3.ts';
+import { type Operation, type PathItem, pathsOf } from './operations.ts';
+import type { Parameter } from './parameters.ts';
+
+const answerTypes = ['application/json', 'application/yaml'];
+/** Deeper schemas are cut. */
+const maxDepth = 100;
+
+export function openApiV2(resources: readonly DiscoveredResource[], components: Components): JsonRecord {
+  const paths = resources.flatMap(pathsOf);
+  const used = new Set([`${metaV1}.Status`, `${metaV1}.DeleteOptions`, `${metaV1}.Patch`]);
+  for (const { schema, verbs } of resources) {
+    used.add(schema);
+    if (verbs.includes('list')) used.add(`${schema}List`);
+  }
+  for (const { operations } of paths) {
+    for (const { responses } of operations)
+      for (const [, name] of responses) if (name !== undefined) used.add(name);
+  }
+  return {
+    swagger: '2.0',
+    info: documentInfo(),
+    paths: Object.fromEntries(paths.map((item) => [item.path, pathItem(item)])),
+    definitions: Object.fromEntries(
+      closure(components, used).map(([name, schema]) => [name, downgrade(schema, 0)]),
+    ),
+    securityDefinitions: {
+      BearerToken: { description: 'A bearer token.', type: 'apiKey', name: 'authorization', in: 'header' },
+    },
+    security: [{ BearerToken: [] }],
+  };
+}
+
+function pathItem(item: PathItem): JsonRecord {
+  return {
+    ...Object.fromEntries(
+      item.operations.map((operation) => [operation.method, operationOf(operation, item.tag)]),
+    ),
+    parameters: item.parameters.map(parameter),
+  };
+}
+
+function operationOf(operation: Operation, tag: string): JsonRecord {
+  const { body } = operation;
+  const parameters = [
+    ...(body === undefined
+      ? []
+      : [
+          {
+            name: 'body',
+            in: 'body',
+            ...(body.required ? { required: true } : {}),
+            schema: { $ref: `#/definitions/${body.component}` },
+          },
+        ]),
+    ...operation.parameters.map(parameter),
+  ];
+  return {
+    description: operation.description,
+    consumes: body?.mediaTypes ?? ['*/*'],
+    produces: operation.action === 'connect' ? ['*/*'] : answerTypes,
+    schemes: ['https'],
+    tags: [tag],
+    operationId: operation.id,
+    ...(parameters.length === 0 ? {} : { parameters }),
+    responses: {
+      ...Object.fromEntries(
+        operation.responses.map(([code, component]) => [
+          String(code),
+          {
+            description: describeCode(code),
+            schema: component === undefined ? { type: 'string' } : { $ref: `#/definitions/${component}` },
+          },
+        ]),
+      ),
+      '401': { description: 'Unauthorized' },
+    },
+    'x-kubernetes-action': operation.action,
+    'x-kubernetes-group-version-kind': operation.kind,
+  };
+}
+
+function parameter({ name, in: place, type, description }: Parameter): JsonRecord {
+  return {
+    uniqueItems: true,
+    type,
+    description,
+    name,
+    in: place,
+    ...(place === 'path' ? { required: true } : {}),
+  };
+}
+
+/** What v2 does not have; kube-apiserver leaves it out as well (kube-openapi `pkg/schemaconv`). */
+const unknownToV2: ReadonlySet<string> = new Set(['oneOf', 'anyOf', 'not', 'nullable']);
+
+function downgrade(schema: unknown, depth: number): JsonRecord {
+  if (!isRecord(schema) || depth > maxDepth) return {};
+  const only: unknown =
+    Array.isArray(schema['allOf']) && schema['allOf'].length === 1 ? schema['allOf'][0] : schema;
+  const component = isRecord(only) ? referenced(only['$ref']) : undefined;
+  if (component !== undefined) {
+    const { description } = schema;
+    return { ...(description === undefined ? {} : { description }), $ref: `#/definitions/${component}` };
+  }
+  const result: JsonRecord = {};
+  for (const [keyword, value] of Object.entries(schema)) {
+    if (unknownToV2.has(keyword)) continue;
+    if (keyword === 'properties' && isRecord(value)) {
+      result[keyword] = Object.fromEntries(
+        Object.entries(value).map(([name, property]) => [name, downgrade(property, depth + 1)]),
+      );
+    } else if (keyword === 'items' || (keyword === 'additionalProperties' && isRecord(value))) {
+      result[keyword] = downgrade(value, depth + 1);
+    } else {
+      result[keyword] = value;
+    }
+  }
+  // alternatives such as "a number or a text" are a string to v2
+  if (result['type'] === undefined && schema['oneOf'] !== undefined) result['type'] = 'string';
+  if (
+    schema['x-kubernetes-preserve-unknown-fields'] === true &&
+    schema['x-kubernetes-group-version-kind'] === undefined
+  ) {
+    delete result['properties'];
+  }
+  return result;
+}

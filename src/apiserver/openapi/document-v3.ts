@@ -1,0 +1,105 @@
+import type { JsonRecord } from '../../objects/json.ts';
+import type { DiscoveredResource } from '../discovery/discovered-resource.ts';
+import { kubernetesVersion } from '../discovery/version.ts';
+import { type Components, closure, reference } from './components.ts';
+import { type Operation, type PathItem, pathsOf } from './operations.ts';
+import type { Parameter } from './parameters.ts';
+
+const answerTypes = ['application/json', 'application/yaml'];
+
+/** `info` of both versions. */
+export function documentInfo(): JsonRecord {
+  const { major, minor, patch } = kubernetesVersion;
+  return { title: 'Kubernetes', version: `v${major}.${minor}.${patch}` };
+}
+
+/** The OpenAPI v3 document of one group version. */
+export function openApiV3(resources: readonly DiscoveredResource[], components: Components): JsonRecord {
+  const paths = resources.flatMap(pathsOf);
+  const used = new Set(resources.map(({ schema }) => schema));
+  for (const { operations } of paths) for (const operation of operations) addComponents(operation, used);
+  return {
+    openapi: '3.0.0',
+    info: documentInfo(),
+    paths: Object.fromEntries(paths.map((item) => [item.path, pathItem(item)])),
+    components: {
+      schemas: Object.fromEntries(closure(components, used)),
+      securitySchemes: {
+        BearerToken: {
+          type: 'apiKey',
+          description: 'A bearer token.',
+          name: 'authorization',
+          in: 'header',
+        },
+      },
+    },
+  };
+}
+
+function addComponents(operation: Operation, into: Set<string>): void {
+  if (operation.body !== undefined) into.add(operation.body.component);
+  for (const [, component] of operation.responses) if (component !== undefined) into.add(component);
+}
+
+function pathItem(item: PathItem): JsonRecord {
+  return {
+    ...Object.fromEntries(
+      item.operations.map((operation) => [operation.method, operationOf(operation, item.tag)]),
+    ),
+    parameters: item.parameters.map(parameter),
+  };
+}
+
+function operationOf(operation: Operation, tag: string): JsonRecord {
+  const { body } = operation;
+  return {
+    tags: [tag],
+    description: operation.description,
+    operationId: operation.id,
+    ...(operation.parameters.length === 0 ? {} : { parameters: operation.parameters.map(parameter) }),
+    ...(body === undefined
+      ? {}
+      : {
+          requestBody: {
+            content: contentOf(body.mediaTypes, reference(body.component)),
+            ...(body.required ? { required: true } : {}),
+          },
+        }),
+    responses: {
+      ...Object.fromEntries(
+        operation.responses.map(([code, component]) => [
+          String(code),
+          {
+            description: describeCode(code),
+            content:
+              component === undefined
+                ? contentOf(['*/*'], { type: 'string' })
+                : contentOf(answerTypes, reference(component)),
+          },
+        ]),
+      ),
+      '401': { description: 'Unauthorized' },
+    },
+    'x-kubernetes-action': operation.action,
+    'x-kubernetes-group-version-kind': operation.kind,
+  };
+}
+
+function contentOf(mediaTypes: readonly string[], schema: JsonRecord): JsonRecord {
+  return Object.fromEntries(mediaTypes.map((mediaType) => [mediaType, { schema }]));
+}
+
+/** The text of a status code in both versions. */
+export function describeCode(code: number): string {
+  return code === 201 ? 'Created' : code === 202 ? 'Accepted' : 'OK';
+}
+
+function parameter({ name, in: place, type, description }: Parameter): JsonRecord {
+  return {
+    name,
+    in: place,
+    description,
+    ...(place === 'path' ? { required: true } : {}),
+    schema: { type, uniqueItems: true },
+  };
+}

@@ -1,0 +1,278 @@
+/**
+ * The operations that a resource is served with, in a form that both versions of OpenAPI are written from. Names are
+ * those of kube-apiserver (apiserver `pkg/endpoints/installer.go`), since generated clients are named after them.
+ */
+import type { DiscoveredResource, SubresourceRow } from '../discovery/discovered-resource.ts';
+import { metaV1 } from './components.ts';
+import {
+  type Parameter,
+  applyParameters,
+  deleteParameters,
+  listParameters,
+  pathParameter,
+  pretty,
+  writeParameters,
+} from './parameters.ts';
+
+export type HttpMethod = 'get' | 'put' | 'post' | 'delete' | 'patch';
+
+export interface GroupVersionKind {
+  readonly group: string;
+  readonly kind: string;
+  readonly version: string;
+}
+
+export interface Operation {
+  readonly method: HttpMethod;
+  readonly id: string;
+  readonly description: string;
+  /** `x-kubernetes-action`. */
+  readonly action: string;
+  readonly kind: GroupVersionKind;
+  readonly parameters: readonly Parameter[];
+  readonly body?: {
+    readonly component: string;
+    readonly mediaTypes: readonly string[];
+    readonly required: boolean;
+  };
+  /** Component of a JSON answer by status code; undefined for text. */
+  readonly responses: readonly (readonly [code: number, component: string | undefined])[];
+}
+
+export interface PathItem {
+  readonly path: string;
+  readonly tag: string;
+  /** Of all operations of the path. */
+  readonly parameters: readonly Parameter[];
+  readonly operations: readonly Operation[];
+}
+
+const patchTypes = [
+  'application/apply-patch+yaml',
+  'application/json-patch+json',
+  'application/merge-patch+json',
+  'application/strategic-merge-patch+json',
+];
+const anyType = ['*/*'];
+
+/** Everything that the names and paths of a resource's operations are made of. */
+interface Naming {
+  readonly resource: DiscoveredResource;
+  readonly kind: GroupVersionKind;
+  readonly root: string;
+  /** `CoreV1`. */
+  readonly groupVersion: string;
+  readonly tag: string;
+}
+
+/** The paths of a resource and its subresources. */
+export function pathsOf(resource: DiscoveredResource): PathItem[] {
+  const { group, version, plural, namespaced, schema } = resource;
+  const root = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
+  const words = groupWords(group);
+  const naming: Naming = {
+    resource,
+    kind: { group, kind: resource.kind, version },
+    root,
+    groupVersion: `${words.map(capital).join('')}${capital(version)}`,
+    tag: `${words.map((word, index) => (index === 0 ? word : capital(word))).join('')}_${version}`,
+  };
+  const collection = namespaced ? `${root}/namespaces/{namespace}/${plural}` : `${root}/${plural}`;
+  const scope = namespaced ? [pathParameter('namespace', 'Namespace of the objects.')] : [];
+  const object = [pathParameter('name', `Name of the ${resource.kind}.`), ...scope, pretty];
+  const item = (
+    path: string,
+    parameters: readonly Parameter[],
+    operations: readonly Operation[],
+  ): PathItem[] => (operations.length === 0 ? [] : [{ path, tag: naming.tag, parameters, operations }]);
+  return [
+    ...item(collection, [...scope, pretty], collectionOperations(naming)),
+    ...item(
+      `${collection}/{name}`,
+      object,
+      objectOperations(naming, resource.verbs, schema, naming.kind, ''),
+    ),
+    ...(namespaced && resource.verbs.includes('list')
+      ? item(
+          `${root}/${plural}`,
+          [...listParameters, pretty],
+          [listOperation(naming, 'ForAllNamespaces', [])],
+        )
+      : []),
+    ...resource.subresources.flatMap((row) =>
+      item(`${collection}/{name}/${row.name}`, object, subresourceOperations(naming, row)),
+    ),
+  ];
+}
+
+/** `core`, `apps`, `rbac authorization`, `stable example com`: the group's name in words, without k8s.io. */
+function groupWords(group: string): string[] {
+  return (group === '' ? 'core' : group.replace(/\.k8s\.io$/, '')).split(/[.-]/);
+}
+
+function capital(word: string): string {
+  return word.slice(0, 1).toUpperCase() + word.slice(1);
+}
+
+/** `readCoreV1NamespacedServiceStatus`. */
+function operationId(
+  { groupVersion, resource }: Naming,
+  verb: string,
+  suffix: string,
+  collection = '',
+): string {
+  const scope = resource.namespaced && suffix !== 'ForAllNamespaces' ? 'Namespaced' : '';
+  return `${verb}${groupVersion}${collection}${scope}${resource.kind}${suffix}`;
+}
+
+function listOperation(naming: Naming, suffix: string, parameters: readonly Parameter[]): Operation {
+  return {
+    method: 'get',
+    id: operationId(naming, 'list', suffix),
+    description: `list or watch objects of kind ${naming.resource.kind}`,
+    action: 'list',
+    kind: naming.kind,
+    parameters,
+    responses: [[200, `${naming.resource.schema}List`]],
+  };
+}
+
+function collectionOperations(naming: Naming): Operation[] {
+  const { resource, kind } = naming;
+  const operations: Operation[] = [];
+  if (resource.verbs.includes('list')) operations.push(listOperation(naming, '', listParameters));
+  if (resource.verbs.includes('create')) {
+    operations.push({
+      method: 'post',
+      id: operationId(naming, 'create', ''),
+      description: `create a ${resource.kind}`,
+      action: 'post',
+      kind,
+      parameters: writeParameters,
+      body: { component: resource.schema, mediaTypes: anyType, required: true },
+      responses: [200, 201, 202].map((code) => [code, resource.schema] as const),
+    });
+  }
+  if (resource.verbs.includes('deletecollection')) {
+    operations.push({
+      method: 'delete',
+      id: operationId(naming, 'delete', '', 'Collection'),
+      description: `delete a collection of ${resource.kind}`,
+      action: 'deletecollection',
+      kind,
+      parameters: [...deleteParameters, ...listParameters.filter(({ name }) => name !== 'watch')],
+      body: { component: `${metaV1}.DeleteOptions`, mediaTypes: anyType, required: false },
+      responses: [[200, `${metaV1}.Status`]],
+    });
+  }
+  return operations;
+}
+
+/** @param component what is read and written, @param suffix of a subresource, in operation ids. */
+function objectOperations(
+  naming: Naming,
+  verbs: readonly string[],
+  component: string,
+  kind: GroupVersionKind,
+  suffix: string,
+): Operation[] {
+  const { resource } = naming;
+  const what = suffix === '' ? '' : `${suffix.toLowerCase()} of `;
+  const operations: Operation[] = [];
+  const add = (operation: Omit<Operation, 'kind'>): void => void operations.push({ ...operation, kind });
+  if (verbs.includes('get')) {
+    add({
+      method: 'get',
+      id: operationId(naming, 'read', suffix),
+      description: `read ${what}the specified ${resource.kind}`,
+      action: 'get',
+      parameters: [],
+      responses: [[200, component]],
+    });
+  }
+  if (verbs.includes('update')) {
+    add({
+      method: 'put',
+      id: operationId(naming, 'replace', suffix),
+      description: `replace ${what}the specified ${resource.kind}`,
+      action: 'put',
+      parameters: writeParameters,
+      body: { component, mediaTypes: anyType, required: true },
+      responses: [200, 201].map((code) => [code, component] as const),
+    });
+  }
+  if (verbs.includes('create') && suffix !== '') {
+    add({
+      method: 'post',
+      id: operationId(naming, 'create', suffix),
+      description: `create ${what}the specified ${resource.kind}`,
+      action: 'post',
+      parameters: writeParameters,
+      body: { component, mediaTypes: anyType, required: true },
+      responses: [200, 201, 202].map((code) => [code, component] as const),
+    });
+  }
+  if (verbs.includes('delete') && suffix === '') {
+    add({
+      method: 'delete',
+      id: operationId(naming, 'delete', suffix),
+      description: `delete the specified ${resource.kind}`,
+      action: 'delete',
+      parameters: deleteParameters,
+      body: { component: `${metaV1}.DeleteOptions`, mediaTypes: anyType, required: false },
+      responses: [200, 202].map((code) => [code, `${metaV1}.Status`] as const),
+    });
+  }
+  if (verbs.includes('patch')) {
+    const strategic = resource.custom ? patchTypes.slice(0, -1) : patchTypes;
+    add({
+      method: 'patch',
+      id: operationId(naming, 'patch', suffix),
+      description: `change parts of ${what}the specified ${resource.kind}`,
+      action: 'patch',
+      parameters: applyParameters,
+      body: { component: `${metaV1}.Patch`, mediaTypes: strategic, required: true },
+      responses: [200, 201].map((code) => [code, component] as const),
+    });
+  }
+  return operations;
+}
+
+const connectMethods: readonly (readonly [verb: string, method: HttpMethod])[] = [
+  ['get', 'get'],
+  ['update', 'put'],
+  ['create', 'post'],
+  ['delete', 'delete'],
+  ['patch', 'patch'],
+];
+
+function subresourceOperations(naming: Naming, row: SubresourceRow): Operation[] {
+  const { resource } = naming;
+  const kind = {
+    group: row.kindGroup ?? resource.group,
+    kind: row.kind,
+    version: row.kindVersion ?? resource.version,
+  };
+  const suffix = capital(row.name);
+  if (!row.kind.endsWith('Options')) {
+    return objectOperations(naming, row.verbs, subresourceComponent(resource, row), kind, suffix);
+  }
+  return connectMethods
+    .filter(([verb]) => row.verbs.includes(verb))
+    .map(([, method]) => ({
+      method,
+      id: operationId(naming, 'connect', suffix, capital(method)),
+      description: `connect ${method.toUpperCase()} requests to ${row.name} of ${resource.kind}`,
+      action: 'connect',
+      kind,
+      parameters: [],
+      responses: [[200, undefined] as const],
+    }));
+}
+
+function subresourceComponent(resource: DiscoveredResource, row: SubresourceRow): string {
+  if (row.kind === resource.kind) return resource.schema;
+  const group = row.kindGroup ?? resource.group;
+  const packageName = group === '' ? 'core' : (group.split('.')[0] ?? group);
+  return `io.k8s.api.${packageName}.${row.kindVersion ?? resource.version}.${row.kind}`;
+}
