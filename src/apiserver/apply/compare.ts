@@ -2,10 +2,10 @@
 import { isRecord, jsonEqual } from '../../objects/json.ts';
 import type { Schema } from '../schema/schema.ts';
 import { emptySet, type FieldSet, isEmptySet, leafSet, setOf } from './field-set.ts';
-import { fieldElement } from './path-element.ts';
 import {
   asFields,
   asItems,
+  elementOf,
   indexItems,
   isEmptyValue,
   isNamedField,
@@ -37,7 +37,7 @@ function diff(schema: Schema, from: unknown, to: unknown, modified: boolean): Fi
       const type = memberSchema(fields, name);
       if (type === undefined) continue;
       const child = diff(type, Object.hasOwn(before, name) ? before[name] : undefined, after[name], modified);
-      if (!isEmptySet(child)) children.set(fieldElement(name), child);
+      if (!isEmptySet(child)) children.set(elementOf(fields, name), child);
     }
     return setOf(from === undefined, children);
   }
@@ -84,7 +84,7 @@ export function fieldsOf(schema: Schema, value: unknown): FieldSet {
       const below = fieldsOf(type, member);
       const empty = member === null || (isRecord(member) && isEmptyValue(member));
       const child = empty || !isNamedField(fields, name) ? setOf(true, below.children) : below;
-      if (!isEmptySet(child)) children.set(fieldElement(name), child);
+      if (!isEmptySet(child)) children.set(elementOf(fields, name), child);
     }
     return setOf(false, children);
   }

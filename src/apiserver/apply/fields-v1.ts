@@ -26,10 +26,10 @@ const none: FieldsV1 = Object.freeze({});
  * objects.
  */
 export function encodeFields(set: FieldSet): FieldsV1 {
-  const fields = encodeNode(set);
-  const text = JSON.stringify(fields);
+  const text = textOf(set, '');
   const known = shared.get(text);
   if (known !== undefined) return known.fields;
+  const fields = encodeNode(set);
   if (shared.size >= maxShared) {
     for (const [oldest, entry] of shared) {
       shared.delete(oldest);
@@ -42,12 +42,27 @@ export function encodeFields(set: FieldSet): FieldsV1 {
   return fields;
 }
 
+/** Appends a text to `text` that only equal sets have. */
+function textOf(set: FieldSet, text: string): string {
+  for (const element of sortedElements(set)) {
+    const child = set.children.get(element);
+    if (child === undefined) continue;
+    text += child.owned ? '\n' : '\r';
+    text += element;
+    if (child.children.size > 0) text = `${textOf(child, `${text}\t`)}\b`;
+  }
+  return text;
+}
+
+function sortedElements(set: FieldSet): string[] {
+  const elements = [...set.children.keys()];
+  return elements.length > 1 ? elements.sort(compareElements) : elements;
+}
+
 function encodeNode(set: FieldSet): FieldsV1 {
   if (set.children.size === 0) return none;
   const fields: FieldsV1 = {};
-  const elements = [...set.children.keys()];
-  if (elements.length > 1) elements.sort(compareElements);
-  for (const element of elements) {
+  for (const element of sortedElements(set)) {
     const child = set.children.get(element);
     if (child === undefined) continue;
     const encoded = encodeNode(child);

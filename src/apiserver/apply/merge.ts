@@ -2,10 +2,11 @@
 import type { JsonRecord } from '../../objects/json.ts';
 import { type ListSchema, type Schema, setMember } from '../schema/schema.ts';
 import { type FieldSet, isEmptySet, setOf } from './field-set.ts';
-import { fieldElement, itemElement } from './path-element.ts';
+import { itemElement } from './path-element.ts';
 import {
   asFields,
   asItems,
+  elementOf,
   indexItems,
   isEmptyValue,
   isNamedField,
@@ -76,7 +77,7 @@ export function removeFields(schema: Schema, value: unknown, gone: FieldSet): un
   if (fields !== undefined) {
     const kept: JsonRecord = {};
     for (const [name, member] of Object.entries(membersOf(value))) {
-      const below = gone.children.get(fieldElement(name));
+      const below = gone.children.get(elementOf(fields, name));
       const type = memberSchema(fields, name);
       if (below?.owned === true) continue;
       const left = below === undefined || type === undefined ? member : removeFields(type, member, below);

@@ -30,8 +30,21 @@ export class PathElementError extends Error {
   override readonly name = 'PathElementError';
 }
 
-/** The path element of a field. */
+/** Path elements of declared fields, of which there are only so many. */
+const fieldElements = new Map<string, string>();
+
+/** The path element of a declared field: the same string at every call. */
 export function fieldElement(name: string): string {
+  let element = fieldElements.get(name);
+  if (element === undefined) {
+    element = `f:${name}`;
+    fieldElements.set(name, element);
+  }
+  return element;
+}
+
+/** The path element of a member whose name a client chose. */
+export function memberElement(name: string): string {
   return `f:${name}`;
 }
 
@@ -101,10 +114,10 @@ function rankOf(element: string): number {
 
 /** The order of path elements: fields, keys, values, positions, each by content. */
 export function compareElements(a: string, b: string): number {
+  if (a.startsWith('f') && b.startsWith('f')) return a < b ? -1 : Number(a > b);
   const kinds = rankOf(a) - rankOf(b);
   if (kinds !== 0) return kinds;
   if (a === b) return 0;
-  if (a.startsWith('f:')) return a < b ? -1 : 1;
   const left = a.slice(2);
   const right = b.slice(2);
   if (a.startsWith('i:')) return Number(left) - Number(right);

@@ -64,9 +64,16 @@ function sameRows(before: Managers, after: Managers): boolean {
   return true;
 }
 
-/** A freshly made object of a type: its structs are there, but empty. */
+const emptyObjects = new WeakMap<StructSchema, unknown>();
+
+/** A freshly made object of a type, not to be changed: its structs are there, but empty. */
 export function emptyObject(schema: StructSchema): unknown {
-  return schema.custom === undefined ? zeroValue(schema) : { metadata: {} };
+  let empty = emptyObjects.get(schema);
+  if (empty === undefined) {
+    empty = schema.custom === undefined ? zeroValue(schema) : { metadata: {} };
+    emptyObjects.set(schema, empty);
+  }
+  return empty;
 }
 
 /** Records in `managers` that `manager` changed `from` into `to` by an update. */

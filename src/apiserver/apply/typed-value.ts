@@ -4,7 +4,7 @@
  */
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import type { LeafSchema, ListSchema, MapSchema, Schema, StructSchema } from '../schema/schema.ts';
-import { itemElement } from './path-element.ts';
+import { fieldElement, itemElement, memberElement } from './path-element.ts';
 
 /** A schema whose values are merged field by field. `any` stands for objects that no schema describes. */
 export type FieldsSchema = StructSchema | MapSchema | (LeafSchema & { readonly type: 'any' });
@@ -32,6 +32,11 @@ export function memberSchema(schema: FieldsSchema, name: string): Schema | undef
   const field = schema.byName.get(name);
   if (field !== undefined) return field.schema;
   return schema.custom?.keepUnknown === true ? schema.custom.unknownFields : undefined;
+}
+
+/** The path element of a member. */
+export function elementOf(schema: FieldsSchema, name: string): string {
+  return isNamedField(schema, name) ? fieldElement(name) : memberElement(name);
 }
 
 /** True for a named field, as opposed to a key that a client chose. */
