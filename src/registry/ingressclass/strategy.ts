@@ -36,7 +36,7 @@ export const ingressClassStrategy = genericStrategy<IngressClass>({
   repeatsCreate: 'after',
   setDefaults(ingressClass: Partial<Pick<IngressClass, 'spec'>>) {
     const { parameters } = (ingressClass.spec ??= {});
-    if (parameters !== undefined) parameters.scope ??= 'Cluster';
+    if (parameters !== undefined && (parameters.scope ?? '') === '') parameters.scope = 'Cluster';
   },
   validateCreate: ({ spec }) => [
     ...validateController(spec.controller ?? ''),
