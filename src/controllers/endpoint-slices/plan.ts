@@ -95,12 +95,13 @@ function planFamily(input: SlicesInput, family: IPFamily, hadHints: boolean, pla
   };
   const hasHints = planHints(input, family, hadHints, set, plan);
 
-  const { create, update, left } = recycle(service, set, packing.delete);
+  const { create, reused, left } = recycle(service, set.create, packing.delete);
   // While a Service waits for its deletion, its slices belong to the garbage collector.
   if (service.metadata.deletionTimestamp === undefined) {
     for (const draft of create) plan.create.push(finish(draft, triggerTime));
   }
-  for (const draft of update) if (isChange(draft)) plan.update.push(finish(draft, triggerTime));
+  for (const draft of set.update) if (isChange(draft)) plan.update.push(finish(draft, triggerTime));
+  for (const draft of reused) plan.update.push(finish(draft, triggerTime));
   plan.delete.push(...left);
   return hasHints;
 }
@@ -190,11 +191,11 @@ function planHints(
 /** Turns a slice to create and one to delete into one update. Slices of other owners are not reused. */
 function recycle(
   service: Service,
-  set: SliceSet,
+  wanted: readonly Draft[],
   deletable: readonly EndpointSlice[],
-): { create: Draft[]; update: Draft[]; left: EndpointSlice[] } {
-  const create = [...set.create];
-  const update = [...set.update];
+): { create: Draft[]; reused: Draft[]; left: EndpointSlice[] } {
+  const create = [...wanted];
+  const reused: Draft[] = [];
   const left: EndpointSlice[] = [];
   for (const old of deletable) {
     const draft = isOwnedBy(old, service) ? create.pop() : undefined;
@@ -208,9 +209,9 @@ function recycle(
       ...(name === undefined ? {} : { name }),
       ...(resourceVersion === undefined ? {} : { resourceVersion }),
     };
-    update.push({ ...draft, slice: { ...draft.slice, metadata }, existing: old });
+    reused.push({ ...draft, slice: { ...draft.slice, metadata }, existing: old });
   }
-  return { create, update, left };
+  return { create, reused, left };
 }
 
 /** False when writing a draft would change nothing but the trigger time. */
