@@ -43,6 +43,7 @@ function lookUp(path: string, references: References): unknown {
 export function atPath(value: unknown, path: readonly string[]): unknown {
   if (path.length === 0) return value;
   if (Array.isArray(value)) {
+    if (path.length === 1 && path[0] === 'length') return value.length;
     const item: unknown = value[Number(path[0])];
     return atPath(item, path.slice(1));
   }
