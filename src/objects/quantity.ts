@@ -3,7 +3,7 @@
  * gives the canonical spelling in the family of suffixes that it was written in.
  */
 
-export type QuantityFormat = 'BinarySI' | 'DecimalSI' | 'DecimalExponent';
+type QuantityFormat = 'BinarySI' | 'DecimalSI' | 'DecimalExponent';
 
 export interface Quantity {
   /** The value in billionths: the finest that Kubernetes keeps. At most 2^63-1 units, either side of zero. */

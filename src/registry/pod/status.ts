@@ -2,7 +2,7 @@ import { parseAddress } from '../../objects/address.ts';
 import { duplicate, type FieldError, forbiddenField, invalid } from '../field-errors.ts';
 import { validateImmutableField } from '../metadata.ts';
 import { isQualifiedName } from '../names.ts';
-import { isCanonicalAddress } from '../network.ts';
+import { validateLegacyAddress } from '../network.ts';
 import { pushSubdomainErrors } from './field-checks.ts';
 import type { Pod } from './types.ts';
 
@@ -35,11 +35,9 @@ export function validatePodStatus({ status, spec }: Pod, old: Pod): FieldError[]
   return errors;
 }
 
-/** At most one address of each family, each in canonical form. */
+/** At most one address of each family, in any spelling without leading zeros. */
 function validateAddresses(list: readonly { ip: string }[], path: string): FieldError[] {
-  const errors = list.flatMap(({ ip }, i) =>
-    isCanonicalAddress(ip).map((message) => invalid(`${path}[${i}]`, ip, message)),
-  );
+  const errors = list.flatMap(({ ip }, i) => validateLegacyAddress(ip, `${path}[${i}]`));
   if (list.length < 2) return errors;
   // As Go prints the internal type.
   const shown = list.map(({ ip }) => ({ IP: ip }));

@@ -132,7 +132,7 @@ export interface Volume {
   ephemeral?: { volumeClaimTemplate?: { spec?: { volumeMode?: string } } };
 }
 
-export interface ProjectedSource {
+interface ProjectedSource {
   serviceAccountToken?: { expirationSeconds?: number };
   downwardAPI?: { items?: { fieldRef?: FieldSelector }[] };
 }

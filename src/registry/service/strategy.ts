@@ -63,7 +63,10 @@ export function createServiceStrategy(allocators: ServiceAllocators): Strategy<S
     warningsOnCreate: warningsForService,
     warningsOnUpdate: warningsForService,
     decorate: (service) => decorateService(service, primary),
-    fields: ({ spec }) => ({ 'spec.clusterIP': spec.clusterIP ?? '', 'spec.type': spec.type ?? '' }),
+    fields: ({ spec = {} }: Partial<Pick<Service, 'spec'>>) => ({
+      'spec.clusterIP': spec.clusterIP ?? '',
+      'spec.type': spec.type ?? '',
+    }),
 
     status: {
       prepareForUpdate(service, old) {

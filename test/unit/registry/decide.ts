@@ -6,21 +6,25 @@ import { isRecord, type JsonRecord } from '../../../src/objects/json.ts';
 import type { KubeObject } from '../../../src/objects/meta.ts';
 import { builtInResources } from '../../../src/registry/catalog.ts';
 import type { FieldError } from '../../../src/registry/field-errors.ts';
-import { genericStrategy } from '../../../src/registry/generic.ts';
-import { nameIsDNSLabel } from '../../../src/registry/names.ts';
+import { ServiceAllocators } from '../../../src/registry/service/allocators.ts';
+import { createServiceStrategy } from '../../../src/registry/service/strategy.ts';
 import type {
   ResourceDefinition,
   StrategyContext,
   SubresourceStrategy,
 } from '../../../src/registry/strategy.ts';
-import type { Service } from '../../../src/objects/service.ts';
 
 /** Addresses that IPAddress objects took and freed, in order. */
 export const addressLog: string[] = [];
 
-/** The catalog; Services have tests of their own and a strategy without rules here. */
+const allocators = new ServiceAllocators({
+  families: ['IPv4'],
+  nodePortRange: { first: 30_000, last: 32_767 },
+});
+
+/** The catalog. There is no ServiceCIDR: no Service gets an address. */
 export const definitions: readonly ResourceDefinition[] = builtInResources({
-  service: genericStrategy<Service>({ namespaced: true, nameRule: nameIsDNSLabel, hasStatus: true }),
+  service: createServiceStrategy(allocators),
   addresses: {
     hold: (address) => addressLog.push(`hold ${address}`),
     release: (address) => addressLog.push(`release ${address}`),
