@@ -37,7 +37,7 @@ function lookUp(path: string, references: References): unknown {
 }
 
 /**
- * The value at a path of keys and indexes, undefined where there is none. Keys may contain dots themselves, so the
+ * The value at a path of keys, indexes and `length` of lists, undefined where there is none. Keys may contain dots themselves, so the
  * longest joining that exists wins.
  */
 export function atPath(value: unknown, path: readonly string[]): unknown {

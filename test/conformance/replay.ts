@@ -59,7 +59,10 @@ export async function replay(
         }),
       );
       if (request.as !== undefined) references.set(request.as, outcome.value);
-      if (outcome.differences.length > 0) return { step, request, differences: outcome.differences };
+      if (outcome.differences.length > 0) {
+        await removeClusterObjects(test.steps.slice(step + 1), connection, references);
+        return { step, request, differences: outcome.differences };
+      }
     }
     return undefined;
   } finally {
@@ -190,6 +193,18 @@ async function createNamespace(connection: Connection, name: string): Promise<vo
   const body = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
   const { status } = await connection.send({ post: '/api/v1/namespaces', body });
   if (status !== 201) throw new Error(`cannot create namespace ${name}: ${status}`);
+}
+
+/** What a case that stops early would have deleted outside of its namespace, so that later cases do not meet it. */
+async function removeClusterObjects(
+  steps: Case['steps'],
+  connection: Connection,
+  references: ReadonlyMap<string, unknown>,
+): Promise<void> {
+  for (const { request } of steps) {
+    if (request.delete === undefined || request.delete.includes('/namespaces/')) continue;
+    await connection.send({ delete: resolveText(request.delete, references) });
+  }
 }
 
 /** Its Services go first and by name of the collection: their ports must be free for the next case, at once. */

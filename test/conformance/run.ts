@@ -20,7 +20,7 @@ const { values } = parseArgs({
     cluster: { type: 'string' },
     url: { type: 'string' },
     token: { type: 'string', default: '' },
-    concurrency: { type: 'string', default: '6' },
+    concurrency: { type: 'string', default: '12' },
     'no-retry': { type: 'boolean', default: false },
     order: { type: 'boolean', default: false },
     quiet: { type: 'boolean', short: 'q', default: false },
@@ -36,7 +36,7 @@ const HELP = `Replays test/conformance/transcripts and shows the first differing
   -c, --case TEXT     only cases whose name contains TEXT; may be repeated
       --cluster NAME  only cases of v4, v6, dual46 or dual64
       --url URL --token T   a running server instead of our own in this process (with --cluster)
-      --concurrency N cases at a time (6)
+      --concurrency N cases at a time (12)
       --no-retry      do not run failed cases once more, alone
       --order         the order of members in bodies counts too
   -q, --quiet         the score only

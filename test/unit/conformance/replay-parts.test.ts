@@ -23,6 +23,7 @@ describe('references', () => {
   test('find keys with dots', () => {
     expect(atPath(known.get('a'), 'metadata.labels.x.y/z'.split('.'))).toBe('v');
     expect(atPath(known.get('a'), ['constructor'])).toBeUndefined();
+    expect(atPath(known.get('a'), ['spec', 'ports', 'length'])).toBe(1);
   });
 });
 
