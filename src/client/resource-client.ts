@@ -133,6 +133,20 @@ export class ResourceClient<T extends KubeObject> {
     );
   }
 
+  /** POST to a subresource whose answer is of another kind and of no use: `pods/binding`, `pods/eviction`. */
+  async post(
+    namespace: string,
+    name: string,
+    subresource: string,
+    body: unknown,
+    options: CallOptions = {},
+  ): Promise<void> {
+    await this.#transport.request('POST', this.path(namespace, name, subresource), {
+      body,
+      ...callOptions(options),
+    });
+  }
+
   /** PUT. With `metadata.resourceVersion` it fails with 409 when somebody else wrote in between. */
   async replace(object: Draft<T>, options: WriteOptions = {}): Promise<T> {
     const { namespace = '', name = '' } = object.metadata;
