@@ -1,0 +1,117 @@
+/** Which ReplicaSet is a Deployment's newest, and what revision each one is (pkg/controller/deployment/util). */
+import type { Draft } from '../../client/resource-client.ts';
+import type { Deployment, ReplicaSet } from '../../objects/workloads.ts';
+import { byAge, controllerReference } from '../workloads/plan-pods.ts';
+import { hashTemplate, podTemplateHash, sameTemplate } from '../workloads/plan-template.ts';
+import { maxSurge } from './plan-limits.ts';
+
+export const revisionAnnotation = 'deployment.kubernetes.io/revision';
+const revisionHistoryAnnotation = 'deployment.kubernetes.io/revision-history';
+export const desiredReplicasAnnotation = 'deployment.kubernetes.io/desired-replicas';
+export const maxReplicasAnnotation = 'deployment.kubernetes.io/max-replicas';
+
+/** The Deployment's own, which its ReplicaSets do not inherit (`annotationsToSkip`). */
+const notInherited = new Set([
+  'kubectl.kubernetes.io/last-applied-configuration',
+  revisionAnnotation,
+  revisionHistoryAnnotation,
+  desiredReplicasAnnotation,
+  maxReplicasAnnotation,
+  'deprecated.deployment.rollback.to',
+]);
+
+/** A Deployment's ReplicaSets: the one with its template, and all others, oldest first. */
+export interface Generations {
+  readonly newest: ReplicaSet | undefined;
+  readonly old: readonly ReplicaSet[];
+}
+
+/** Tells the newest from the old ones. Of several with the same template the oldest counts (`FindNewReplicaSet`). */
+export function generationsOf(deployment: Deployment, replicaSets: readonly ReplicaSet[]): Generations {
+  const sorted = [...replicaSets].sort(byAge);
+  const newest = sorted.find(({ spec }) => sameTemplate(spec.template, deployment.spec.template));
+  return { newest, old: sorted.filter((replicaSet) => replicaSet !== newest) };
+}
+
+/** The revision of a Deployment or ReplicaSet; 0 for none. */
+export function revisionOf({ metadata }: Deployment | ReplicaSet): number {
+  const text = metadata.annotations?.[revisionAnnotation] ?? '';
+  return /^\d{1,15}$/.test(text) ? Number(text) : 0;
+}
+
+/** The revision that the newest ReplicaSet has or gets: one more than all old ones. */
+function nextRevision({ newest, old }: Generations): number {
+  const next = Math.max(0, ...old.map(revisionOf)) + 1;
+  return newest === undefined ? next : Math.max(next, revisionOf(newest));
+}
+
+/** The annotations of the newest ReplicaSet as they should be (`SetNewReplicaSetAnnotations`). */
+export function newestAnnotations(deployment: Deployment, generations: Generations): Record<string, string> {
+  const annotations = { ...generations.newest?.metadata.annotations };
+  const given = deployment.metadata.annotations ?? {};
+  for (const [name, value] of Object.entries(given)) {
+    if (!notInherited.has(name)) annotations[name] = value;
+  }
+  const revision = nextRevision(generations);
+  const before = generations.newest === undefined ? 0 : revisionOf(generations.newest);
+  if (before !== revision) {
+    annotations[revisionAnnotation] = String(revision);
+    if (before !== 0) {
+      const history = annotations[revisionHistoryAnnotation] ?? '';
+      annotations[revisionHistoryAnnotation] = history === '' ? String(before) : `${history},${before}`;
+    }
+  }
+  return annotations;
+}
+
+/** What a ReplicaSet notes of the Deployment's size (`SetReplicasAnnotations`). */
+export function sizeAnnotations(deployment: Deployment): Record<string, string> {
+  const replicas = deployment.spec.replicas ?? 0;
+  return {
+    [desiredReplicasAnnotation]: String(replicas),
+    [maxReplicasAnnotation]: String(replicas + maxSurge(deployment)),
+  };
+}
+
+/** The ReplicaSet for a template that has none yet. */
+export function draftReplicaSet(
+  deployment: Deployment,
+  generations: Generations,
+  replicas: number,
+): Draft<ReplicaSet> {
+  const { namespace = '', name = '' } = deployment.metadata;
+  const template = deployment.spec.template ?? {};
+  const hash = hashTemplate(template, deployment.status.collisionCount);
+  const labels = { ...template.metadata?.labels, [podTemplateHash]: hash };
+  const { selector = {}, minReadySeconds } = deployment.spec;
+  return {
+    metadata: {
+      name: `${name}-${hash}`,
+      namespace,
+      labels,
+      annotations: { ...newestAnnotations(deployment, generations), ...sizeAnnotations(deployment) },
+      ownerReferences: [controllerReference(deployment)],
+    },
+    spec: {
+      replicas,
+      ...(minReadySeconds === undefined ? {} : { minReadySeconds }),
+      selector: { ...selector, matchLabels: { ...selector.matchLabels, [podTemplateHash]: hash } },
+      template: { ...template, metadata: { ...template.metadata, labels } },
+    },
+    status: {},
+  };
+}
+
+/** Old ReplicaSets beyond the history's limit, oldest revision first (`cleanupDeployment`). */
+export function outdated(deployment: Deployment, old: readonly ReplicaSet[]): ReplicaSet[] {
+  const limit = deployment.spec.revisionHistoryLimit;
+  const kept = old.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+  if (limit === undefined || kept.length <= limit) return [];
+  return kept
+    .sort((a, b) => revisionOf(a) - revisionOf(b))
+    .slice(0, kept.length - limit)
+    .filter(({ spec, status, metadata }) => {
+      const seen = (status.observedGeneration ?? 0) >= (metadata.generation ?? 0);
+      return seen && (status.replicas ?? 0) === 0 && (spec.replicas ?? 0) === 0;
+    });
+}

@@ -1,0 +1,99 @@
+import { byOwner, indexByOwner } from '../../client/indexes.ts';
+import type { Informer } from '../../client/informer.ts';
+import { pods as podsResource } from '../../client/resources.ts';
+import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import type { Pod } from '../../objects/pod.ts';
+import type { ReplicaSet } from '../../objects/workloads.ts';
+import type { ControllerContext, ControllerDefinition, Runnable } from '../runtime/context.ts';
+import { Controller, type ReconcileResult } from '../runtime/controller.ts';
+import { Ownership } from '../workloads/ownership.ts';
+import { controllerOf, isActive, nextAvailable } from '../workloads/plan-pods.ts';
+import { PodControl } from '../workloads/pod-control.ts';
+import { replicaSets as replicaSetsResource } from '../workloads/resources.ts';
+import { lookAgain, StatusWriter } from '../workloads/status-writer.ts';
+import { planReplicas, planReplicaSetStatus } from './plan.ts';
+
+/** Milliseconds in which changes of Pods are gathered: many become ready at once. */
+const gather = 5;
+
+/** Keeps so many Pods of each ReplicaSet (kube-controller-manager's `replicaset-controller`). */
+export const replicaSetsController: ControllerDefinition = {
+  name: 'replicaset-controller',
+  start(context: ControllerContext): readonly Runnable[] {
+    return [new ReplicaSetsWiring(context).controller];
+  },
+};
+
+class ReplicaSetsWiring {
+  readonly controller: Controller;
+  readonly #context: ControllerContext;
+  readonly #replicaSets: Informer<ReplicaSet>;
+  readonly #ownership: Ownership<ReplicaSet, Pod>;
+  readonly #podControl: PodControl;
+  readonly #status: StatusWriter<ReplicaSet>;
+
+  constructor(context: ControllerContext) {
+    this.#context = context;
+    this.#replicaSets = context.informers.informer(replicaSetsResource);
+    const pods = context.informers.informer(podsResource);
+    this.#podControl = new PodControl(context, pods);
+    this.#status = new StatusWriter(context, this.#replicaSets);
+    this.controller = new Controller({
+      name: 'replicaset',
+      context,
+      reconcile: (key, signal) => this.#reconcile(key, signal),
+      waitFor: [this.#replicaSets, pods],
+    });
+    this.#ownership = new Ownership({
+      owners: this.#replicaSets,
+      children: pods,
+      client: context.clients.for(podsResource),
+      enqueue: (key) => this.controller.enqueue(key, { after: gather }),
+    });
+    this.#replicaSets.addIndex(byOwner, indexByOwner);
+    this.#replicaSets.addHandler({
+      added: (replicaSet) => this.controller.enqueue(keyOf(replicaSet)),
+      updated: (replicaSet) => this.controller.enqueue(keyOf(replicaSet)),
+    });
+  }
+
+  async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+    const replicaSet = this.#replicaSets.cache.get(key);
+    if (replicaSet === undefined) return undefined;
+    if (!this.#podControl.settled(key) || !this.#status.settled(key)) return { requeueAfter: lookAgain };
+    const { clock } = this.#context;
+    const owned = await this.#ownership.claim(replicaSet, signal);
+    let failure: { reason: string; message: string } | undefined;
+    let cause: unknown;
+    if (replicaSet.metadata.deletionTimestamp === undefined) {
+      const { create, remove } = planReplicas(replicaSet, owned, this.#related(replicaSet, owned), clock.now());
+      cause = await this.#podControl.create(key, replicaSet, create, signal);
+      if (cause !== undefined) failure = { reason: 'FailedCreate', message: messageOf(cause) };
+      try {
+        await this.#podControl.delete(key, replicaSet, remove, signal);
+      } catch (error) {
+        cause = error;
+        failure = { reason: 'FailedDelete', message: messageOf(error) };
+      }
+    }
+    const now = clock.now();
+    const status = planReplicaSetStatus(replicaSet, owned, failure, now);
+    await this.#status.write(replicaSet, status, signal);
+    if (cause !== undefined) throw cause;
+    const soon = nextAvailable(owned, replicaSet.spec.minReadySeconds ?? 0, now);
+    return soon === undefined ? undefined : { requeueAfter: soon };
+  }
+
+  /** Active Pods of all ReplicaSets of the same Deployment. */
+  #related(replicaSet: ReplicaSet, owned: readonly Pod[]): Pod[] {
+    const deployment = controllerOf(replicaSet);
+    const siblings =
+      deployment === undefined ? [] : this.#replicaSets.cache.byIndex(byOwner, deployment.uid);
+    if (siblings.length < 2) return owned.filter(isActive);
+    return siblings.flatMap((sibling) => this.#ownership.owned(sibling)).filter(isActive);
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

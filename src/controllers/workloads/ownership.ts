@@ -1,0 +1,128 @@
+import { isNotFound } from '../../client/errors.ts';
+import { byNamespace, byOwner, indexByNamespace, indexByOwner } from '../../client/indexes.ts';
+import type { Informer } from '../../client/informer.ts';
+import type { ResourceClient } from '../../client/resource-client.ts';
+import { joinKey, keyOf, type ObjectKey } from '../../objects/key.ts';
+import { compileLabelSelector, matchesLabels, type ParsedLabelSelector } from '../../objects/labels.ts';
+import type { KubeObject, LabelSelector } from '../../objects/meta.ts';
+import { planClaim } from './plan-claim.ts';
+import { controllerOf, controllerReference } from './plan-pods.ts';
+
+/** A kind that owns what its selector matches. */
+export interface Selecting extends KubeObject {
+  spec: { selector?: LabelSelector };
+}
+
+export interface OwnershipOptions<Owner extends Selecting, Child extends KubeObject> {
+  readonly owners: Informer<Owner>;
+  readonly children: Informer<Child>;
+  readonly client: ResourceClient<Child>;
+  /** Called with the key of an owner when one of its children changed. */
+  enqueue(key: ObjectKey): void;
+}
+
+const orphans = 'namespace of what no controller owns';
+
+function indexOrphans(object: KubeObject): readonly string[] {
+  return controllerOf(object) === undefined ? [object.metadata.namespace ?? ''] : [];
+}
+
+/** Who owns which: finds an owner's children by index, takes orphans in, and tells owners of changes. */
+export class Ownership<Owner extends Selecting, Child extends KubeObject> {
+  readonly #options: OwnershipOptions<Owner, Child>;
+  readonly #selectors = new WeakMap<object, ParsedLabelSelector>();
+
+  constructor(options: OwnershipOptions<Owner, Child>) {
+    this.#options = options;
+    const { owners, children } = options;
+    owners.addIndex(byNamespace, indexByNamespace);
+    children.addIndex(byOwner, indexByOwner);
+    children.addIndex(orphans, indexOrphans);
+    children.addHandler({
+      // At the start every owner is looked at anyway.
+      added: (child, initial) => {
+        if (!initial) this.#tell(child);
+      },
+      updated: (child, old) => {
+        this.#tell(child);
+        if (controllerOf(old)?.uid !== controllerOf(child)?.uid) this.#tell(old);
+      },
+      deleted: (child) => this.#tell(child),
+    });
+  }
+
+  /** The selector of an owner; one that cannot be read selects nothing. */
+  selectorOf(owner: Selecting): ParsedLabelSelector {
+    const { selector } = owner.spec;
+    if (selector === undefined) return 'nothing';
+    const known = this.#selectors.get(selector);
+    if (known !== undefined) return known;
+    let compiled: ParsedLabelSelector = 'nothing';
+    try {
+      compiled = compileLabelSelector(selector);
+    } catch {
+      // Validation lets no such selector in.
+    }
+    this.#selectors.set(selector, compiled);
+    return compiled;
+  }
+
+  /** What an owner has by reference and selector, from the cache, without changing anything. */
+  owned(owner: Owner): Child[] {
+    return planClaim(owner, this.selectorOf(owner), this.#ofOwner(owner)).owned;
+  }
+
+  /** What an owner has, after it took in what is nobody's and let go what it no longer selects. */
+  async claim(owner: Owner, signal: AbortSignal): Promise<Child[]> {
+    const { children } = this.#options;
+    const candidates = [
+      ...this.#ofOwner(owner),
+      ...children.cache.byIndex(orphans, owner.metadata.namespace ?? ''),
+    ];
+    const { owned, adopt, release } = planClaim(owner, this.selectorOf(owner), candidates);
+    for (const child of adopt) {
+      const others = child.metadata.ownerReferences ?? [];
+      const taken = await this.#patchOwners(child, [...others, controllerReference(owner)], signal);
+      if (taken !== undefined) owned.push(taken);
+    }
+    for (const child of release) {
+      const rest = (child.metadata.ownerReferences ?? []).filter(({ uid }) => uid !== owner.metadata.uid);
+      await this.#patchOwners(child, rest, signal);
+    }
+    return owned;
+  }
+
+  #ofOwner(owner: Owner): readonly Child[] {
+    return this.#options.children.cache.byIndex(byOwner, owner.metadata.uid ?? '');
+  }
+
+  async #patchOwners(
+    child: Child,
+    ownerReferences: KubeObject['metadata']['ownerReferences'],
+    signal: AbortSignal,
+  ): Promise<Child | undefined> {
+    const { namespace = '', name = '', uid, resourceVersion } = child.metadata;
+    const patch = { metadata: { uid, resourceVersion, ownerReferences } };
+    try {
+      return await this.#options.client.mergePatch(namespace, name, patch, { signal });
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+
+  #tell(child: Child): void {
+    const { owners, enqueue } = this.#options;
+    const namespace = child.metadata.namespace ?? '';
+    const controller = controllerOf(child);
+    if (controller !== undefined) {
+      if (controller.kind !== owners.resource.kind) return;
+      const key = joinKey(namespace, controller.name);
+      if (owners.cache.get(key)?.metadata.uid === controller.uid) enqueue(key);
+      return;
+    }
+    for (const owner of owners.cache.byIndex(byNamespace, namespace)) {
+      if (matchesLabels(this.selectorOf(owner), child.metadata.labels)) enqueue(keyOf(owner));
+    }
+  }
+}

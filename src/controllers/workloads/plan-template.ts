@@ -1,0 +1,69 @@
+/** From a template to a Pod, and from a template to its hash. */
+import { isRecord, jsonEqual } from '../../objects/json.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import type { Pod } from '../../objects/pod.ts';
+import type { PodTemplate } from '../../objects/workloads.ts';
+import type { Draft } from '../../client/resource-client.ts';
+import { controllerReference } from './plan-pods.ts';
+
+/** Of ReplicaSets of a Deployment and their Pods. */
+export const podTemplateHash = 'pod-template-hash';
+/** Of Pods and revisions of StatefulSets and DaemonSets. */
+export const controllerRevisionHash = 'controller-revision-hash';
+
+/** The Pod that a template asks for; its name is made by the server (`GetPodFromTemplate`). */
+export function podFromTemplate(owner: KubeObject, template: PodTemplate): Draft<Pod> {
+  const { labels, annotations, finalizers } = template.metadata ?? {};
+  // A name prefix that is too long is cut by the server.
+  return {
+    metadata: {
+      namespace: owner.metadata.namespace ?? '',
+      generateName: `${owner.metadata.name ?? ''}-`,
+      ...(labels === undefined ? {} : { labels: { ...labels } }),
+      ...(annotations === undefined ? {} : { annotations: { ...annotations } }),
+      ...(finalizers === undefined ? {} : { finalizers: [...finalizers] }),
+      ownerReferences: [controllerReference(owner)],
+    },
+    spec: { ...template.spec },
+  };
+}
+
+/** True for templates that are equal but for the hash in their labels (`EqualIgnoreHash`). */
+export function sameTemplate(a: PodTemplate | undefined, b: PodTemplate | undefined): boolean {
+  return jsonEqual(withoutHash(a), withoutHash(b));
+}
+
+/** The template without the label of its hash. */
+export function withoutHash(template: PodTemplate | undefined): PodTemplate {
+  if (template?.metadata?.labels === undefined) return template ?? {};
+  const { [podTemplateHash]: _hash, ...labels } = template.metadata.labels;
+  return { ...template, metadata: { ...template.metadata, labels } };
+}
+
+/** No vowels and no digits that look like them: no word of bad taste comes out (`rand.SafeEncodeString`). */
+const alphabet = 'bcdfghjklmnpqrstvwxz2456789';
+
+/**
+ * Up to ten letters that name a template: FNV-1a of its canonical JSON and the number of collisions so far, written
+ * as kube-controller-manager writes its hash. The hash itself differs from the one there, which is of Go's memory.
+ */
+export function hashTemplate(template: PodTemplate, collisions: number | undefined): string {
+  let hash = fnv1a(canonical(template), 0x811c9dc5);
+  if (collisions !== undefined) hash = fnv1a(String(collisions), hash);
+  let encoded = '';
+  for (const letter of String(hash)) encoded += alphabet[letter.charCodeAt(0) % alphabet.length] ?? '';
+  return encoded;
+}
+
+function fnv1a(text: string, start: number): number {
+  let hash = start;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  return hash >>> 0;
+}
+
+/** JSON with sorted members. Templates come from a server that bounds their depth. */
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_name, member: unknown) =>
+    isRecord(member) ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1))) : member,
+  );
+}

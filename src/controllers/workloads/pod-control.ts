@@ -1,0 +1,96 @@
+import { isNotFound } from '../../client/errors.ts';
+import type { Informer } from '../../client/informer.ts';
+import type { Draft, ResourceClient } from '../../client/resource-client.ts';
+import { pods as podsResource } from '../../client/resources.ts';
+import type { ObjectKey } from '../../objects/key.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import type { Pod } from '../../objects/pod.ts';
+import type { ControllerContext } from '../runtime/context.ts';
+import { Expectations } from '../runtime/expectations.ts';
+import { isNamespaceTerminating } from '../service-pods/api-errors.ts';
+
+/** Pods at once; a first one goes alone, so that a template that is refused costs one request. */
+const widest = 16;
+
+/** Creates and deletes the Pods of a workload, tells of it in Events, and remembers what the cache has not shown. */
+export class PodControl {
+  readonly #context: ControllerContext;
+  readonly #client: ResourceClient<Pod>;
+  readonly #expectations: Expectations<Pod>;
+
+  constructor(context: ControllerContext, pods: Informer<Pod>) {
+    this.#context = context;
+    this.#client = context.clients.for(podsResource);
+    this.#expectations = new Expectations(pods, context.clock);
+  }
+
+  /** True when the cache shows all that was done for the owner of this key. */
+  settled(key: ObjectKey): boolean {
+    return this.#expectations.settled(key);
+  }
+
+  /**
+   * Creates Pods, in batches that double (`slowStartBatch`).
+   *
+   * @returns the first failure, after which nothing more was begun; undefined when all were created.
+   */
+  async create(
+    key: ObjectKey,
+    owner: KubeObject,
+    drafts: readonly Draft<Pod>[],
+    signal: AbortSignal,
+  ): Promise<unknown> {
+    let failure: unknown;
+    let batch = 1;
+    for (let at = 0; at < drafts.length && failure === undefined; at += batch, batch = Math.min(2 * batch, widest)) {
+      const made = drafts.slice(at, at + batch).map(async (draft) => {
+        try {
+          await this.#createOne(key, owner, draft, signal);
+        } catch (error) {
+          failure ??= error;
+        }
+      });
+      await Promise.all(made);
+    }
+    return failure;
+  }
+
+  async #createOne(key: ObjectKey, owner: KubeObject, draft: Draft<Pod>, signal: AbortSignal): Promise<void> {
+    const { events } = this.#context;
+    try {
+      const pod = await this.#client.create(draft, { signal });
+      this.#expectations.written(key, pod);
+      events.event(owner, 'Normal', 'SuccessfulCreate', `Created pod: ${pod.metadata.name ?? ''}`);
+    } catch (error) {
+      // The namespace is being emptied: creating Pods fails until it is gone, and says nothing new.
+      if (!isNamespaceTerminating(error)) {
+        const why = error instanceof Error ? error.message : String(error);
+        events.event(owner, 'Warning', 'FailedCreate', `Error creating: ${why}`);
+      }
+      throw error;
+    }
+  }
+
+  /** Deletes Pods, some at once; what is gone already counts as deleted. @throws the first failure, at the end */
+  async delete(key: ObjectKey, owner: KubeObject, pods: readonly Pod[], signal: AbortSignal): Promise<void> {
+    const { events } = this.#context;
+    const failures: unknown[] = [];
+    for (let at = 0; at < pods.length; at += widest) {
+      const going = pods.slice(at, at + widest).map(async (pod) => {
+        const { namespace = '', name = '', uid = '' } = pod.metadata;
+        try {
+          await this.#client.delete(namespace, name, { preconditions: { uid }, signal });
+          this.#expectations.deleted(key, pod);
+          events.event(owner, 'Normal', 'SuccessfulDelete', `Deleted pod: ${name}`);
+        } catch (error) {
+          if (isNotFound(error)) return;
+          const why = error instanceof Error ? error.message : String(error);
+          events.event(owner, 'Warning', 'FailedDelete', `Error deleting: ${why}`);
+          failures.push(error);
+        }
+      });
+      await Promise.all(going);
+    }
+    if (failures.length > 0) throw failures[0];
+  }
+}

@@ -1,0 +1,42 @@
+import { isNotFound } from '../../client/errors.ts';
+import type { Informer } from '../../client/informer.ts';
+import type { ResourceClient } from '../../client/resource-client.ts';
+import { jsonEqual } from '../../objects/json.ts';
+import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import type { ControllerContext } from '../runtime/context.ts';
+import { Expectations } from '../runtime/expectations.ts';
+
+/** Milliseconds after which to look again for an own write that no event has shown. */
+export const lookAgain = 1000;
+
+/** Writes the objects that a controller reconciles, and knows whether the cache shows them as they were written. */
+export class StatusWriter<T extends KubeObject & { status: object }> {
+  readonly #client: ResourceClient<T>;
+  readonly #expectations: Expectations<T>;
+
+  constructor(context: ControllerContext, informer: Informer<T>) {
+    this.#client = context.clients.for(informer.resource);
+    this.#expectations = new Expectations(informer, context.clock);
+  }
+
+  /** False while the cache is behind an own write of this object. */
+  settled(key: ObjectKey): boolean {
+    return this.#expectations.settled(key);
+  }
+
+  /** Puts the status unless it is there already; an object that is gone needs none. */
+  async write(object: T, status: T['status'], signal: AbortSignal): Promise<void> {
+    if (jsonEqual(object.status, status)) return;
+    try {
+      this.noteWritten(await this.#client.replaceStatus({ ...object, status }, { signal }));
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+
+  /** The object was written in another way. */
+  noteWritten(object: T): void {
+    this.#expectations.written(keyOf(object), object);
+  }
+}
