@@ -3,6 +3,7 @@ import { genericStrategy, specChanges } from '../generic.ts';
 import { validateImmutableField } from '../metadata.ts';
 import { nameIsDNSSubdomain } from '../names.ts';
 import { setTemplateDefaults } from '../pod/defaults.ts';
+import { templateWarnings } from '../pod/warnings.ts';
 import {
   isZeroCount,
   validateAtMost100Percent,
@@ -62,6 +63,9 @@ export const daemonSetStrategy = genericStrategy<DaemonSet>({
     ...validateSpec(spec),
     ...validateImmutableField(spec.selector, old.spec.selector, 'spec.selector'),
   ],
+  warningsOnCreate: ({ spec }) => templateWarnings(spec.template),
+  warningsOnUpdate: (object, old) =>
+    object.metadata.generation === old.metadata.generation ? [] : templateWarnings(object.spec.template),
   validateStatus: ({ status }, old) => [
     ...validateCounts(status, counts),
     ...validateCollisions(status.collisionCount, old.status.collisionCount),

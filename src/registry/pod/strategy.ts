@@ -13,6 +13,7 @@ import { addDefaultTolerations } from './tolerations.ts';
 import type { Container, Pod } from './types.ts';
 import { validatePodChange } from './update.ts';
 import { validatePodSpec } from './validation.ts';
+import { podWarnings } from './warnings.ts';
 
 const metaRules = { namespaced: true, nameRule: nameIsDNSSubdomain };
 
@@ -53,6 +54,7 @@ export const podStrategy = genericStrategy<Pod>({
     takeMember(pod.status, old.status, 'qosClass');
   },
   validateStatus: validatePodStatus,
+  warningsOnCreate: ({ spec }) => podWarnings(spec, 'spec'),
   gracePeriodSeconds({ spec, status }, requested) {
     if ((spec.nodeName ?? '') === '' || status.phase === 'Failed' || status.phase === 'Succeeded') return 0;
     const seconds = requested ?? spec.terminationGracePeriodSeconds ?? 0;

@@ -31,6 +31,7 @@ export interface PodSpec extends NetworkPodSpec {
   automountServiceAccountToken?: boolean;
   securityContext?: Record<string, unknown>;
   tolerations?: Toleration[];
+  imagePullSecrets?: { name?: string }[];
   hostAliases?: { ip?: string; hostnames?: string[] }[];
   priorityClassName?: string;
   priority?: number;

@@ -5,6 +5,7 @@ import { genericStrategy, specChanges } from '../generic.ts';
 import { nameIsDNSSubdomain } from '../names.ts';
 import { setTemplateDefaults } from '../pod/defaults.ts';
 import type { PodTemplateSpec } from '../pod/types.ts';
+import { templateWarnings } from '../pod/warnings.ts';
 import { unselected, validateCounts, validateNonNegative, validateTemplate } from '../workload/rules.ts';
 import { fillParts } from '../workload/workload.ts';
 
@@ -42,6 +43,9 @@ export const replicationControllerStrategy = genericStrategy<ReplicationControll
   },
   validateCreate: validateSpec,
   validateUpdate: validateSpec,
+  warningsOnCreate: ({ spec }) => templateWarnings(spec.template),
+  warningsOnUpdate: (object, old) =>
+    object.metadata.generation === old.metadata.generation ? [] : templateWarnings(object.spec.template),
   validateStatus: ({ status }) =>
     validateCounts(status, ['replicas', ...limited, 'observedGeneration'], limited),
   fields: ({ status = {} }: Partial<Pick<ReplicationController, 'status'>>) => ({

@@ -6,6 +6,7 @@ import { isEmptySelector, selects, validateLabelSelector } from '../label-select
 import { nameIsDNSSubdomain } from '../names.ts';
 import { setTemplateDefaults } from '../pod/defaults.ts';
 import { validatePodTemplate } from '../pod/validation.ts';
+import { templateWarnings } from '../pod/warnings.ts';
 import { unselected, validateCollisions, validateCounts, validateNonNegative } from '../workload/rules.ts';
 import { fillParts, type Workload, type WorkloadSpec, type WorkloadStatus } from '../workload/workload.ts';
 
@@ -77,6 +78,9 @@ export const statefulSetStrategy = genericStrategy<StatefulSet>({
           ),
         ]),
   ],
+  warningsOnCreate: ({ spec }) => templateWarnings(spec.template),
+  warningsOnUpdate: (object, old) =>
+    object.metadata.generation === old.metadata.generation ? [] : templateWarnings(object.spec.template),
   validateStatus: ({ status }, old) => [
     ...validateCounts(status, ['replicas', ...limited, 'observedGeneration', 'collisionCount'], limited),
     ...validateCollisions(status.collisionCount, old.status.collisionCount),
