@@ -1,4 +1,5 @@
 import type { KubeObject } from '../objects/meta.ts';
+import type { StatusError } from '../objects/status.ts';
 import type { FieldError } from './field-errors.ts';
 
 /** What a strategy may know of the request and of the world. A strategy reads no clock and no randomness itself. */
@@ -41,6 +42,8 @@ export interface SideObjectKey {
 
 export interface SideObject extends SideObjectKey {
   readonly object: KubeObject;
+  /** What the request is told when an object of that name was stored while it was under way. */
+  taken(): StatusError;
 }
 
 /**

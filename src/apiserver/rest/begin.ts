@@ -1,7 +1,8 @@
-import type { KubeObject } from '../../objects/meta.ts';
+import type { KubeObject, ManagedFieldsEntry } from '../../objects/meta.ts';
+import type { StatusError } from '../../objects/status.ts';
 import type { Reservation, SideObject, SideObjectKey, StrategyContext } from '../../registry/strategy.ts';
 import { trackUpdate } from '../apply/track-update.ts';
-import { objectKey, type StoredObject, type Write } from '../storage/storage.ts';
+import { objectKey, PreconditionError, type StoredObject, type Write } from '../storage/storage.ts';
 import type { ServerCore } from './server-core.ts';
 
 /** A reservation of nothing. */
@@ -11,27 +12,12 @@ function noop(): void {
   // Nothing was taken.
 }
 
-/** Two reservations of one request as one. */
-export function both(first: Reservation, second: Reservation): Reservation {
-  if (first === nothing) return second;
-  if (second === nothing) return first;
-  return {
-    creates: [...first.creates, ...second.creates],
-    deletes: [...first.deletes, ...second.deletes],
-    commit: () => {
-      first.commit();
-      second.commit();
-    },
-    rollback: () => {
-      second.rollback();
-      first.rollback();
-    },
-  };
-}
-
 /**
  * Stores the object together with what the reservation wants stored or removed, and settles the reservation: with
  * the write it becomes permanent, without it everything goes back.
+ *
+ * @throws {PreconditionError} when the object itself is not as expected.
+ * @throws {StatusError} of the reservation when a side object exists already.
  */
 export async function commitWith(
   core: ServerCore,
@@ -49,10 +35,16 @@ export async function commitWith(
     stored = await core.storage.commit(writes);
   } catch (error) {
     reservation.rollback();
-    throw error;
+    throw takenSide(reservation, error) ?? error;
   }
   reservation.commit();
   return stored[reservation.creates.length];
+}
+
+/** Somebody stored an object of the name of a side object while the request was under way. */
+function takenSide(reservation: Reservation, error: unknown): StatusError | undefined {
+  if (!(error instanceof PreconditionError)) return undefined;
+  return reservation.creates.find((side) => keyOfSide(side) === error.key)?.taken();
 }
 
 const sideManager = 'kube-apiserver';
@@ -61,21 +53,34 @@ function sideCreate(core: ServerCore, side: SideObject, now: string): Write {
   const object: KubeObject = side.object;
   object.metadata.uid = core.newUid();
   object.metadata.creationTimestamp = now;
-  const served = core.resources.all().find(({ definition }) => definition.group === side.group && definition.plural === side.plural);
-  if (served !== undefined) {
-    const managedFields = trackUpdate({
+  const managedFields = sideManagedFields(core, side, now);
+  if (managedFields !== undefined) object.metadata.managedFields = managedFields;
+  return { key: keyOfSide(side), expect: 'absent', object };
+}
+
+/** Side objects of a kind have the same fields, so that what they own is worked out once. */
+const sideFields = new Map<string, readonly ManagedFieldsEntry[]>();
+
+function sideManagedFields(core: ServerCore, side: SideObject, now: string): ManagedFieldsEntry[] | undefined {
+  const kind = `${side.group}/${side.plural}`;
+  let entries = sideFields.get(kind);
+  if (entries === undefined) {
+    const served = core.resources.find(side.group, 'v1', side.plural);
+    if (served === undefined) return undefined;
+    entries = trackUpdate({
       schema: served.schema,
       live: undefined,
-      next: object,
+      next: side.object,
       manager: sideManager,
       subresource: '',
       apiVersion: served.apiVersion,
       now,
       hasStatus: served.definition.strategy.status !== undefined,
     });
-    if (managedFields !== undefined) object.metadata.managedFields = managedFields;
+    if (entries === undefined) return undefined;
+    sideFields.set(kind, entries);
   }
-  return { key: keyOfSide(side), expect: 'absent', object };
+  return entries.map((entry) => ({ ...entry, time: now }));
 }
 
 function keyOfSide(side: SideObjectKey): string {

@@ -7,7 +7,7 @@ import type { Reservation, StrategyContext, SubresourceStrategy } from '../../re
 import type { UserInfo } from '../http/exchange.ts';
 import { PreconditionError, type StoredObject, type Write } from '../storage/storage.ts';
 import { type AdmissionAttributes, checkNamespaceLifecycle } from './admission.ts';
-import { both, commitWith, nothing } from './begin.ts';
+import { commitWith, nothing } from './begin.ts';
 import { createObject } from './create.ts';
 import { keyOf, type ServedResource, subjectOf } from './served-resource.ts';
 import { type ServerCore, strategyContext } from './server-core.ts';
@@ -51,7 +51,11 @@ const maxAttempts = 20;
  *
  * @throws {StatusError}
  */
-export async function updateObject(core: ServerCore, resource: ServedResource, update: Update): Promise<Updated> {
+export async function updateObject(
+  core: ServerCore,
+  resource: ServedResource,
+  update: Update,
+): Promise<Updated> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await updateOnce(core, resource, update);
@@ -69,7 +73,11 @@ async function updateOnce(core: ServerCore, resource: ServedResource, update: Up
   const { strategy } = resource.definition;
   const old = live.object;
   if (update.uid !== '' && update.uid !== old.metadata.uid) {
-    throw conflict(resource.groupResource, name, uidMismatch(resource, namespace, name, update.uid, old.metadata.uid));
+    throw conflict(
+      resource.groupResource,
+      name,
+      uidMismatch(resource, namespace, name, update.uid, old.metadata.uid),
+    );
   }
   let object = update.produce(old);
   const attributes: AdmissionAttributes = {
@@ -100,7 +108,12 @@ async function updateOnce(core: ServerCore, resource: ServedResource, update: Up
     finishObject(resource, rules, object, old, context, update);
     if (webhooks) await core.admission.validate({ ...attributes, object }, reply);
     removed = isFinished(resource, object, old);
-    if (removed) reservation = both(reservation, strategy.beginDelete?.(old, context) ?? nothing);
+    if (removed) {
+      // What goes is the stored object: the next version never held anything.
+      reservation.rollback();
+      reservation = nothing;
+      reservation = strategy.beginDelete?.(old, context) ?? nothing;
+    }
   } catch (error) {
     reservation.rollback();
     throw error;
@@ -131,7 +144,8 @@ async function store(
 function subresourceStrategy(resource: ServedResource, subresource: string): SubresourceStrategy {
   const { strategy } = resource.definition;
   const found = subresource === 'status' ? strategy.status : strategy.subresources?.get(subresource);
-  if (found === undefined) throw new Error(`${resource.definition.plural} have no strategy for /${subresource}`);
+  if (found === undefined)
+    throw new Error(`${resource.definition.plural} have no strategy for /${subresource}`);
   return found;
 }
 
@@ -158,7 +172,13 @@ async function createByUpdate(core: ServerCore, resource: ServedResource, update
 }
 
 /** etcd's words for a uid that does not fit, which clients see as they are. */
-function uidMismatch(resource: ServedResource, namespace: string, name: string, wanted: string, found = ''): string {
+function uidMismatch(
+  resource: ServedResource,
+  namespace: string,
+  name: string,
+  wanted: string,
+  found = '',
+): string {
   return (
     `StorageError: invalid object, Code: 4, Key: ${registryPath(resource, namespace, name)}, ResourceVersion: 0, ` +
     `AdditionalErrorMsg: Precondition failed: UID in precondition: ${wanted}, UID in object meta: ${found}`
@@ -196,7 +216,8 @@ function checkResourceVersion(resource: ServedResource, object: KubeObject, live
   if (!/^\d{1,20}$/.test(version)) {
     throw plainError(`strconv.ParseUint: parsing ${JSON.stringify(version)}: invalid syntax`);
   }
-  if (Number(version) !== live.revision) throw conflict(resource.groupResource, metadata.name ?? '', modified);
+  if (Number(version) !== live.revision)
+    throw conflict(resource.groupResource, metadata.name ?? '', modified);
 }
 
 /** `rest.BeforeUpdate`: system fields, the strategy's view, then all rules. */

@@ -1,9 +1,10 @@
-import { AllocationError, RangeFullError } from '../../allocation/errors.ts';
+import { AllocationError, AlreadyAllocatedError, RangeFullError } from '../../allocation/errors.ts';
 import type { PortAllocation } from '../../allocation/port-allocator.ts';
 import { parseAddress } from '../../objects/address.ts';
 import { goQuote } from '../../objects/go-text.ts';
 import type { IPAddress } from '../../objects/networking.ts';
 import type { IPFamily, Service } from '../../objects/service.ts';
+import type { StatusError } from '../../objects/status.ts';
 import { internalError } from '../../objects/status-errors.ts';
 import { invalid, invalidObject, required } from '../field-errors.ts';
 import { nameIsPathSegment } from '../names.ts';
@@ -44,36 +45,46 @@ export class ServiceReservation implements Reservation {
   takeAddress(service: Service, family: IPFamily, wanted: string): string {
     const canonical = wanted === '' ? undefined : (parseAddress(wanted)?.canonical ?? wanted);
     try {
-      const address = this.#allocate(service, family, canonical);
+      const address =
+        canonical === undefined ? this.#pick(service, family) : this.#claim(service, family, canonical);
+      if (!this.#context.dryRun) this.#addObject(service, family, address, wanted);
       return wanted === '' ? address : wanted;
     } catch (error) {
       if (!(error instanceof AllocationError) && !(error instanceof InvalidIPAddress)) throw error;
-      const { name = '' } = service.metadata;
-      if (wanted === '' && error instanceof RangeFullError) {
-        throw internalError(
-          `failed to allocate a serviceIP for Service ${goQuote(name)}: ${error.message}`,
-          error,
-        );
-      }
-      const what = wanted === '' ? 'failed to allocate IP' : `failed to allocate IP ${wanted}`;
-      const { clusterIPs } = service.spec;
-      throw invalidObject(subject(service), [invalid(path, clusterIPs, `${what}: ${error.message}`)]);
+      throw refusal(service, wanted, error);
     }
   }
 
-  #allocate(service: Service, family: IPFamily, wanted: string | undefined): string {
-    if (this.#context.dryRun) return this.#allocators.dryRun(family, wanted);
-    let address = wanted;
-    if (address === undefined) {
-      address = this.#allocators.allocateNext(family, () => this.#context.random());
+  #claim(service: Service, family: IPFamily, address: string): string {
+    if (this.#context.dryRun) return this.#allocators.dryRun(family, address);
+    this.#allocators.allocate(address, () => checkParent(service, address));
+    this.#taken.addresses.push(address);
+    if (this.#isStored(address)) throw new AlreadyAllocatedError('IP', address);
+    return address;
+  }
+
+  /** An IPAddress that is on its way to the disk may have an address that is free here still: then another one. */
+  #pick(service: Service, family: IPFamily): string {
+    if (this.#context.dryRun) return this.#allocators.dryRun(family);
+    for (;;) {
+      const address = this.#allocators.allocateNext(family, () => this.#context.random());
       this.#taken.addresses.push(address);
       checkParent(service, address);
-    } else {
-      this.#allocators.allocate(address, () => checkParent(service, wanted ?? ''));
-      this.#taken.addresses.push(address);
+      if (!this.#isStored(address)) return address;
     }
-    this.creates.push({ ...addresses, name: address, object: ipAddressObject(service, family, address) });
-    return address;
+  }
+
+  #isStored(address: string): boolean {
+    return this.#context.cluster.get(addresses.group, addresses.plural, '', address) !== undefined;
+  }
+
+  #addObject(service: Service, family: IPFamily, address: string, wanted: string): void {
+    this.creates.push({
+      ...addresses,
+      name: address,
+      object: ipAddressObject(service, family, address),
+      taken: () => refusal(service, wanted, new AlreadyAllocatedError('IP', address)),
+    });
   }
 
   /** Gives an address back with the commit, and removes its IPAddress object. Any spelling. */
@@ -103,7 +114,10 @@ export class ServiceReservation implements Reservation {
   }
 
   commit(): void {
-    for (const address of this.#taken.addresses) this.#allocators.hold(address);
+    for (const address of this.#taken.addresses) {
+      if (this.creates.some(({ name }) => name === address)) this.#allocators.hold(address);
+      else this.#allocators.cancel(address);
+    }
     for (const address of this.#given.addresses) this.#allocators.release(address);
     for (const port of this.#given.ports) this.#allocators.nodePorts.release(port);
   }
@@ -112,6 +126,20 @@ export class ServiceReservation implements Reservation {
     for (const address of this.#taken.addresses) this.#allocators.cancel(address);
     for (const port of this.#taken.ports) this.#allocators.nodePorts.release(port);
   }
+}
+
+/** Why an address could not be had: 422, or 500 when nothing is free. */
+function refusal(service: Service, wanted: string, error: Error): StatusError {
+  const { name = '' } = service.metadata;
+  if (wanted === '' && error instanceof RangeFullError) {
+    return internalError(
+      `failed to allocate a serviceIP for Service ${goQuote(name)}: ${error.message}`,
+      error,
+    );
+  }
+  const what = wanted === '' ? 'failed to allocate IP' : `failed to allocate IP ${wanted}`;
+  const { clusterIPs } = service.spec;
+  return invalidObject(subject(service), [invalid(path, clusterIPs, `${what}: ${error.message}`)]);
 }
 
 /** The IPAddress object would be refused, which is how a bad Service name first shows. */

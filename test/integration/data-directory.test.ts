@@ -1,0 +1,233 @@
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { DamagedStorageError, StorageLockedError } from '../../src/apiserver/storage/disk/errors.ts';
+import { createTransport } from '../../src/client/connect.ts';
+import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
+import { startApiServer, type TestServer, type TestServerOptions } from '../../src/testing/index.ts';
+import { call, untilFound, watchEvents } from '../support/test-server.ts';
+
+let directory = '';
+let running: TestServer | undefined;
+
+beforeEach(() => {
+  directory = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'servicenet-data-')), 'data');
+});
+afterEach(async () => {
+  await running?.stop();
+  running = undefined;
+  fs.rmSync(path.dirname(directory), { recursive: true });
+});
+
+async function start(options: TestServerOptions = {}): Promise<TestServer> {
+  running = await startApiServer({ dataDirectory: directory, ...options });
+  return running;
+}
+
+async function stop(): Promise<void> {
+  await running?.stop();
+  running = undefined;
+}
+
+const services = '/api/v1/namespaces/default/services';
+const configMaps = '/api/v1/namespaces/default/configmaps';
+
+const definition = {
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: 'widgets.example.com' },
+  spec: {
+    group: 'example.com',
+    scope: 'Namespaced',
+    names: { plural: 'widgets', kind: 'Widget' },
+    versions: [
+      {
+        name: 'v1',
+        served: true,
+        storage: true,
+        schema: {
+          openAPIV3Schema: {
+            type: 'object',
+            properties: { spec: { type: 'object', properties: { size: { type: 'integer', default: 3 } } } },
+          },
+        },
+      },
+    ],
+  },
+};
+
+describe('after a restart', () => {
+  test('clients go on with the kubeconfig that they have', async () => {
+    const first = await start();
+    await stop();
+    const second = await start({ port: Number(new URL(first.url).port) });
+    expect(second.kubeconfig).toBe(first.kubeconfig);
+    const client = await createTransport({
+      kind: 'endpoint',
+      url: first.url,
+      ca: first.ca,
+      token: first.token,
+    });
+    expect((await call(client, 'GET', '/api/v1/namespaces/default')).status).toBe(200);
+    await client.close();
+  });
+
+  test('only the owner can read the keys', async () => {
+    await start();
+    expect(fs.statSync(path.join(directory, 'identity.json')).mode & 0o777).toBe(0o600);
+    expect(fs.statSync(directory).mode & 0o777).toBe(0o700);
+  });
+
+  test('objects are what they were, and revisions go on', async () => {
+    const first = await start();
+    await call(first.client, 'POST', services, {
+      body: { metadata: { name: 'a' }, spec: { type: 'NodePort', ports: [{ port: 80 }] } },
+    });
+    const before = await call(first.client, 'GET', services);
+    await stop();
+    const second = await start({ port: Number(new URL(first.url).port) });
+    const after = await call(second.client, 'GET', services);
+    expect(after.body['items']).toEqual(before.body['items']);
+    const next = await call(second.client, 'POST', configMaps, { body: { metadata: { name: 'b' } } });
+    expect(revisionOf(next.body)).toBeGreaterThan(revisionOf(before.body));
+  });
+
+  test('addresses and node ports in use are not given again', async () => {
+    const ranges = { serviceClusterIpRange: '10.9.0.0/29', serviceNodePortRange: '30000-30001' };
+    const first = await start(ranges);
+    const spec = { type: 'NodePort', clusterIP: '10.9.0.5', ports: [{ port: 80, nodePort: 30001 }] };
+    await call(first.client, 'POST', services, { body: { metadata: { name: 'a' }, spec } });
+    await stop();
+    const { client } = await start(ranges);
+    const again = await call(client, 'POST', services, {
+      body: { metadata: { name: 'b' }, spec: { ...spec, ports: [{ port: 80 }] } },
+    });
+    expect(again.body['message']).toContain('provided IP is already allocated');
+    const port = await call(client, 'POST', services, {
+      body: { metadata: { name: 'c' }, spec: { type: 'NodePort', ports: spec.ports } },
+    });
+    expect(port.body['message']).toContain('provided port is already allocated');
+    const free = await call(client, 'POST', services, {
+      body: { metadata: { name: 'd' }, spec: { type: 'NodePort', ports: [{ port: 80 }] } },
+    });
+    expect(recordAt(listAt(free.body, 'spec', 'ports')[0])['nodePort']).toBe(30000);
+  });
+
+  test('custom resources are served from the start', async () => {
+    const first = await start();
+    await call(first.client, 'POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
+      body: definition,
+    });
+    const widgets = '/apis/example.com/v1/namespaces/default/widgets';
+    const widget = { apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name: 'w' }, spec: {} };
+    await untilFound(first.client, widgets);
+    const made = await call(first.client, 'POST', widgets, { body: widget });
+    expect(made.status).toBe(201);
+    await stop();
+    const { client } = await start();
+    expect((await call(client, 'GET', `${widgets}/w`)).body).toEqual(made.body);
+    await call(
+      client,
+      'DELETE',
+      '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com',
+    );
+    await stop();
+    await start();
+  });
+
+  test('a watch goes on where it stopped', async () => {
+    const first = await start();
+    const made = await call(first.client, 'POST', configMaps, { body: { metadata: { name: 'a' } } });
+    await call(first.client, 'PUT', `${configMaps}/a`, {
+      body: { metadata: { name: 'a' }, data: { x: '1' } },
+    });
+    await call(first.client, 'DELETE', `${configMaps}/a`);
+    await stop();
+    const { client } = await start();
+    const events = await watchEvents(
+      client,
+      configMaps,
+      { resourceVersion: textAt(made.body, 'metadata', 'resourceVersion') },
+      2,
+    );
+    expect(events.map((event) => [event['type'], textAt(event, 'object', 'data', 'x')])).toEqual([
+      ['MODIFIED', '1'],
+      ['DELETED', '1'],
+    ]);
+  });
+
+  test('the Endpoints of the server say where it is now', async () => {
+    const first = await start();
+    await stop();
+    const second = await start();
+    const port = Number(new URL(second.url).port);
+    expect(second.url).not.toBe(first.url);
+    const endpoints = await call(second.client, 'GET', '/api/v1/namespaces/default/endpoints/kubernetes');
+    expect(listAt(listAt(endpoints.body, 'subsets')[0], 'ports')).toEqual([
+      { name: 'https', port, protocol: 'TCP' },
+    ]);
+    const service = await call(second.client, 'GET', `${services}/kubernetes`);
+    expect(recordAt(listAt(service.body, 'spec', 'ports')[0])['targetPort']).toBe(port);
+  });
+});
+
+test('a second server on the directory is refused', async () => {
+  await start();
+  await expect(startApiServer({ dataDirectory: directory })).rejects.toThrow(StorageLockedError);
+});
+
+test('a damaged log refuses the start, and names the file', async () => {
+  await start();
+  await stop();
+  const log = path.join(directory, 'log-0000000001');
+  const bytes = fs.readFileSync(log);
+  bytes.writeUInt8(bytes.readUInt8(200) ^ 0xff, 200);
+  fs.writeFileSync(log, bytes);
+  await expect(start()).rejects.toThrow(DamagedStorageError);
+  await expect(start()).rejects.toThrow(log);
+});
+
+test('a damaged identity refuses the start, and names the file', async () => {
+  await start();
+  await stop();
+  fs.writeFileSync(path.join(directory, 'identity.json'), '{}');
+  await expect(start()).rejects.toThrow('identity.json does not hold the keys of a server');
+});
+
+test('on a full disk writes are answered with 500 and reads go on', async ({ skip }) => {
+  fs.mkdirSync(directory);
+  if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', directory]).status !== 0) {
+    skip('only root can mount a small disk');
+  }
+  try {
+    const { client } = await start();
+    const data = { x: 'x'.repeat(100_000) };
+    let made = 0;
+    let refused = await call(client, 'POST', configMaps, { body: { metadata: { name: `c${made}` }, data } });
+    for (; refused.status === 201 && made < 20;) {
+      refused = await call(client, 'POST', configMaps, { body: { metadata: { name: `c${++made}` }, data } });
+    }
+    expect(refused.status).toBe(500);
+    expect(refused.body['message']).toBe('Internal error occurred: the disk is full, nothing was stored');
+    expect(listAt((await call(client, 'GET', configMaps)).body, 'items').length).toBe(made);
+    expect((await call(client, 'GET', `${configMaps}/c${made}`)).status).toBe(404);
+    // A refused Service gives its address back.
+    const service = {
+      body: { metadata: { name: 's' }, spec: { clusterIP: '10.96.0.50', ports: [{ port: 80 }] } },
+    };
+    const annotated = { body: { ...service.body, metadata: { name: 's', annotations: data } } };
+    expect((await call(client, 'POST', services, annotated)).status).toBe(500);
+    expect(spawnSync('mount', ['-o', 'remount,size=4m', directory]).status).toBe(0);
+    expect((await call(client, 'POST', services, service)).status).toBe(201);
+    await stop();
+  } finally {
+    await stop();
+    spawnSync('umount', [directory]);
+  }
+});
+
+function revisionOf(object: unknown): number {
+  return Number(textAt(object, 'metadata', 'resourceVersion'));
+}
