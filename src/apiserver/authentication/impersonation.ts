@@ -8,7 +8,7 @@ import type { UserInfo } from '../http/exchange.ts';
 import { anonymousUser, withAuthenticatedGroup } from './users.ts';
 
 /** One thing that the real user must be allowed to `impersonate`. */
-export interface ImpersonationAttribute {
+interface ImpersonationAttribute {
   readonly group: '' | 'authentication.k8s.io';
   readonly resource: 'users' | 'groups' | 'serviceaccounts' | 'uids' | 'userextras';
   /** The key of an extra. */

@@ -27,7 +27,7 @@ export interface BoundObject {
   readonly uid: string;
 }
 
-export interface TokenRequest {
+interface TokenRequest {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
@@ -37,7 +37,7 @@ export interface TokenRequest {
   readonly boundObject?: BoundObject;
 }
 
-export interface IssuedToken {
+interface IssuedToken {
   readonly token: string;
   /** RFC 3339, UTC, whole seconds. */
   readonly expirationTimestamp: string;

@@ -1,4 +1,4 @@
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { UserInfo } from '../http/exchange.ts';
 import type { TokenAuthenticator } from './authenticator.ts';
 
@@ -8,12 +8,13 @@ export interface StaticToken {
 }
 
 /**
- * Tokens known at start (`--token`, `--token-auth-file`). Only their keyed digests are kept; a guess is compared
+ * Tokens known at start (`--token`, `--token-auth-file`). Only their salted digests are kept; a guess is compared
  * with every one of them in constant time, so that neither the time nor a heap dump tells a token.
  */
 export function staticTokens(tokens: readonly StaticToken[]): TokenAuthenticator {
-  const key = randomBytes(32);
-  const digest = (token: string): Buffer => createHmac('sha256', key).update(token).digest();
+  // 256 random bits in front: what is compared says nothing to somebody who does not know them
+  const salt = randomBytes(32).toString('base64');
+  const digest = (token: string): Buffer => hash('sha256', salt + token, 'buffer');
   const known = tokens.map(({ token, user }) => ({ digest: digest(token), user }));
   return {
     authenticateToken(token) {

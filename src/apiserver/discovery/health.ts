@@ -1,7 +1,7 @@
 import type { ApiRequest, Handler, Reply } from '../http/exchange.ts';
 import { replyNotFound } from '../http/router.ts';
 
-export type HealthPath = 'healthz' | 'livez' | 'readyz';
+type HealthPath = 'healthz' | 'livez' | 'readyz';
 
 /** One named check; throws when it fails. */
 export interface HealthCheck {

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { badRequest, tooLarge } from '../../objects/status-errors.ts';
 
 /** kube-apiserver's limit of a request body (apiserver `server/config.go`, MaxRequestBodyBytes). */
-export const maxBodyBytes = 3 * 1024 * 1024;
+const maxBodyBytes = 3 * 1024 * 1024;
 
 function overLimit(limit: number): Error {
   return tooLarge(`Request entity too large: limit is ${limit}`);

@@ -6,7 +6,7 @@ import { notAcceptable } from '../../objects/status-errors.ts';
 import { type MediaType, servedMediaTypes } from './media-types.ts';
 
 /** The conversions of meta.k8s.io that a client can ask for with `as=`; "" is the object itself. */
-export type Conversion = '' | 'Table' | 'PartialObjectMetadata' | 'PartialObjectMetadataList';
+type Conversion = '' | 'Table' | 'PartialObjectMetadata' | 'PartialObjectMetadataList';
 
 export interface Negotiated {
   readonly mediaType: MediaType;

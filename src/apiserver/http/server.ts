@@ -15,7 +15,7 @@ import { HttpRequest, abortWithClient, parseTarget } from './request.ts';
 import { type Closer, createCloser } from './shutdown.ts';
 
 /** PEM texts. `clientCa` turns client certificates on. */
-export interface TlsMaterial {
+interface TlsMaterial {
   readonly certificate: string;
   readonly key: string;
   readonly clientCa?: string;

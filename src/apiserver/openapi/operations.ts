@@ -14,9 +14,9 @@ import {
   writeParameters,
 } from './parameters.ts';
 
-export type HttpMethod = 'get' | 'put' | 'post' | 'delete' | 'patch';
+type HttpMethod = 'get' | 'put' | 'post' | 'delete' | 'patch';
 
-export interface GroupVersionKind {
+interface GroupVersionKind {
   readonly group: string;
   readonly kind: string;
   readonly version: string;

@@ -30,7 +30,7 @@ export interface TableRowCondition {
 
 export type IncludeObject = 'None' | 'Metadata' | 'Object';
 
-export interface TableRow {
+interface TableRow {
   cells: unknown[];
   conditions?: readonly TableRowCondition[];
   object: unknown;
