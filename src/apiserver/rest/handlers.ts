@@ -15,7 +15,7 @@ import { deleteOptions } from './delete-options.ts';
 import { listObjects } from './list.ts';
 import { listOptions, parseResourceVersion } from './list-options.ts';
 import { matchName, matchNamespace } from './object-name.ts';
-import { outputOf, sendList, sendObject, sendStatus, sendStored } from './output.ts';
+import { outputOf, sendList, sendObject, sendStatus, sendStored, sendWritten } from './output.ts';
 import { waitForRevision } from './read.ts';
 import { selectionOf } from './selection.ts';
 import { keyOf, type ServedResource } from './served-resource.ts';
@@ -40,7 +40,7 @@ export const handleGet: ResourceHandler = async (core, resource, request, reply)
   if (revision > 0) await waitForRevision(core, revision, request.signal);
   const stored = core.storage.get(keyOf(resource, namespace, name));
   if (stored === undefined) throw notFound(resource.groupResource, name);
-  sendStored(reply, output, resource, stored, core.now());
+  sendStored(reply, 200, output, resource, stored, core.now());
 };
 
 export const handleList: ResourceHandler = async (core, resource, request, reply) => {
@@ -84,7 +84,7 @@ export const handleCreate: ResourceHandler = async (core, resource, request, rep
     warn: (text) => reply.warn(text),
     track: tracker(core, resource, request, options.fieldManager),
   });
-  sendObject(reply, 201, output, resource, created, core.now());
+  sendWritten(core, reply, 201, output, resource, created);
 };
 
 export const handleUpdate: ResourceHandler = async (core, resource, request, reply) => {
@@ -124,7 +124,7 @@ export const handleUpdate: ResourceHandler = async (core, resource, request, rep
     },
     track: tracker(core, resource, request, options.fieldManager),
   });
-  sendObject(reply, updated.created ? 201 : 200, output, resource, updated.object, core.now());
+  sendWritten(core, reply, updated.created ? 201 : 200, output, resource, updated.object);
 };
 
 export const handlePatch: ResourceHandler = async (core, resource, request, reply) => {
@@ -171,7 +171,7 @@ export const handlePatch: ResourceHandler = async (core, resource, request, repl
     produce,
     track: type === 'apply' ? () => undefined : tracker(core, resource, request, options.fieldManager),
   });
-  sendObject(reply, updated.created ? 201 : 200, output, resource, updated.object, core.now());
+  sendWritten(core, reply, updated.created ? 201 : 200, output, resource, updated.object);
 };
 
 export const handleDelete: ResourceHandler = async (core, resource, request, reply) => {

@@ -7,7 +7,8 @@ import { type Endpoint, negotiate, type Negotiated } from '../http/negotiation.t
 import { encodeObject } from '../schema/encode.ts';
 import { partialMetadata, partialMetadataList } from '../tables/partial-metadata.ts';
 import { type IncludeObject, includeObjectOf, toTable } from '../tables/table.ts';
-import { itemJson, presented, type ServedResource, storedJson } from './served-resource.ts';
+import { itemJson, keyOf, presented, type ServedResource, storedJson } from './served-resource.ts';
+import type { ServerCore } from './server-core.ts';
 import type { StoredObject } from '../storage/storage.ts';
 
 /** How the client wants to see objects of one resource. */
@@ -27,13 +28,35 @@ export function outputOf(request: ApiRequest, resource: ServedResource, endpoint
 }
 
 /** Answers one stored object. */
-export function sendStored(reply: Reply, output: Output, resource: ServedResource, stored: StoredObject, now: number): void {
+export function sendStored(
+  reply: Reply,
+  status: number,
+  output: Output,
+  resource: ServedResource,
+  stored: StoredObject,
+  now: number,
+): void {
   const { as, mediaType } = output.negotiated;
   if (as === '' && mediaType === 'application/json') {
-    reply.send(200, mediaType, Buffer.concat([storedJson(resource, stored), newline]));
+    reply.send(status, mediaType, Buffer.concat([storedJson(resource, stored), newline]));
     return;
   }
-  sendObject(reply, 200, output, resource, stored.object, now);
+  sendObject(reply, status, output, resource, stored.object, now);
+}
+
+/** Answers the object of a write: with the bytes of the stored version when it is the newest one. */
+export function sendWritten(
+  core: ServerCore,
+  reply: Reply,
+  status: number,
+  output: Output,
+  resource: ServedResource,
+  object: KubeObject,
+): void {
+  const { namespace = '', name = '' } = object.metadata;
+  const stored = core.storage.get(keyOf(resource, namespace, name));
+  if (stored?.object === object) sendStored(reply, status, output, resource, stored, core.now());
+  else sendObject(reply, status, output, resource, object, core.now());
 }
 
 /** Answers one object, stored or not. */

@@ -25,8 +25,15 @@ export interface ServerCore {
 
 /** RFC 3339 with whole seconds, as Kubernetes writes times. */
 export function timestamp(milliseconds: number): string {
-  return `${new Date(milliseconds).toISOString().slice(0, 19)}Z`;
+  const second = Math.floor(milliseconds / 1000);
+  if (lastTimestamp.second !== second) {
+    lastTimestamp = { second, text: `${new Date(second * 1000).toISOString().slice(0, 19)}Z` };
+  }
+  return lastTimestamp.text;
 }
+
+/** Most requests fall into the second of the one before. */
+let lastTimestamp = { second: NaN, text: '' };
 
 /** The view of stored objects that strategies get. Objects are frozen. */
 export function clusterReader(storage: Storage): ClusterReader {
