@@ -21,6 +21,7 @@ class FilledInformer<T extends KubeObject> implements Informer<T> {
   readonly resource: ResourceType<T>;
   readonly cache = new Cache<T>();
   readonly hasSynced = true;
+  readonly isListing = false;
   readonly lastEventAt = 0;
 
   constructor(resource: ResourceType<T>) {
