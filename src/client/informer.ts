@@ -8,6 +8,11 @@ export interface Informer<T extends KubeObject> {
   readonly cache: CacheReader<T>;
   /** True once the first list is in the cache. Never turns false again. */
   readonly hasSynced: boolean;
+  /**
+   * True while a new list is read: the cache is then part old, part new. Otherwise it shows the resource as it was at
+   * one revision.
+   */
+  readonly isListing: boolean;
   /** Monotonic milliseconds of the last sign of life (event, bookmark, list); undefined before the first. */
   readonly lastEventAt: number | undefined;
   /** Resolves true when synced, false when the signal aborts first. */

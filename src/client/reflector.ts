@@ -108,7 +108,9 @@ export class Reflector<T extends KubeObject> {
     if (isExpired(error) || isFutureRevision(error)) this.#revision = undefined;
     const refused = error instanceof StatusError && (error.code === 401 || error.code === 403);
     const delay = Math.max(this.#backoff.next(), retryAfterOf(error) ?? 0, refused ? refusedDelay : 0);
-    const level = isExpired(error) ? 'info' : 'warn';
+    // What RBAC refuses is said once, by the transport (permissions.ts).
+    const forbidden = error instanceof StatusError && error.code === 403;
+    const level = forbidden ? 'debug' : isExpired(error) ? 'info' : 'warn';
     log[level](
       { resource: this.#name, err: error, retryIn: Math.round(delay) },
       'list or watch ended, will retry',

@@ -50,6 +50,10 @@ export class SharedInformer<T extends KubeObject> implements Informer<T>, Reflec
     return this.#synced;
   }
 
+  get isListing(): boolean {
+    return !this.#synced || this.#unseen !== undefined;
+  }
+
   get lastEventAt(): number | undefined {
     return this.#lastEventAt;
   }

@@ -3,10 +3,15 @@ import { Clients } from '../client/clients.ts';
 import { type Clock, type Random, systemClock } from '../client/clock.ts';
 import { EventSender } from '../client/event-sender.ts';
 import { InformerFactory } from '../client/informer-factory.ts';
+import type { ElectionEnd } from '../client/leases.ts';
+import { PermissionWatch } from '../client/permissions.ts';
+import { leases } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
+import type { Service } from '../objects/service.ts';
 import type { HealthCheck } from '../telemetry/health.ts';
 import { Metrics } from '../telemetry/metrics.ts';
 import type { CatalogEntry } from './catalog.ts';
+import { Leadership, type LeaderElectionSettings } from './runtime/leadership.ts';
 import { selectControllers } from './runtime/selection.ts';
 
 /** What controllers run with. */
@@ -22,15 +27,24 @@ export interface RunOptions {
   /** Default: the real time. */
   readonly clock?: Clock;
   readonly random?: Random;
+  /** Work only while holding this lease; default: work at once. */
+  readonly leaderElection?: LeaderElectionSettings;
+  /** Services whose endpoints are written; default all. */
+  readonly serves?: (service: Service) => boolean;
 }
 
 /** Controllers at work. */
 export interface RunningControllers {
   /** The names of those that run. */
   readonly names: readonly string[];
-  /** For `/readyz`: whether the caches are filled and alive. */
+  /**
+   * Resolves when no controller runs any more: `stopped` by {@link stop}, or the lease is `lost`. Then another
+   * process may lead, and this one should end. Rejects when a controller ended with a bug.
+   */
+  readonly ended: Promise<ElectionEnd>;
+  /** For `/readyz`: whether the caches are filled and alive, and who leads. */
   healthChecks(): readonly HealthCheck[];
-  /** Lets running work finish, then ends everything. */
+  /** Lets running work finish, releases the lease, then ends everything. */
   stop(): Promise<void>;
 }
 
@@ -40,9 +54,10 @@ export interface RunningControllers {
  * @throws {Error} for a name that the catalog does not have.
  */
 export function runControllers(options: RunOptions): RunningControllers {
-  const { transport, catalog, log, clock = systemClock, random = Math.random } = options;
+  const { catalog, log, clock = systemClock, random = Math.random } = options;
   const metrics = options.metrics ?? new Metrics();
   const names = selectControllers(options.controllers ?? [], catalog);
+  const transport = new PermissionWatch(options.transport, log);
   const clients = new Clients(transport);
   const informers = new InformerFactory({ transport, clock, random, log, metrics });
   const senders: EventSender[] = [];
@@ -61,19 +76,26 @@ export function runControllers(options: RunOptions): RunningControllers {
         metrics,
       });
       senders.push(events);
-      return entry.start({ clients, informers, events, clock, random, log, metrics });
+      const serves = options.serves ?? (() => true);
+      return entry.start({ clients, informers, events, clock, random, log, metrics, serves });
     });
   informers.start(following.signal);
-  const running = runnables.map((runnable) => runnable.run(working.signal));
-  for (const run of running) {
-    run.catch((error: unknown) => log.fatal({ err: error }, 'a controller ended with a bug'));
-  }
+  const election = options.leaderElection;
+  const leadership = new Leadership(
+    election === undefined
+      ? undefined
+      : { ...election, client: clients.for(leases), clock, random, log, metrics },
+  );
+  const ended = leadership.run(runnables, working.signal);
+  // Whoever looks at `ended` hears of it too; nobody has to.
+  ended.catch((error: unknown) => log.fatal({ err: error }, 'a controller ended with a bug'));
   return {
     names,
-    healthChecks: () => informers.healthChecks(),
+    ended,
+    healthChecks: () => [...informers.healthChecks(), transport.healthCheck(), leadership.healthCheck()],
     stop: async () => {
       working.abort();
-      await Promise.allSettled(running);
+      await Promise.allSettled([ended]);
       following.abort();
       await Promise.all([informers.finished(), ...senders.map((sender) => sender.close())]);
     },

@@ -35,6 +35,7 @@ export function controllerContext(
     random,
     log,
     metrics,
+    serves: () => true,
     recorded,
   };
 }

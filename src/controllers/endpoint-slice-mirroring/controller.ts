@@ -94,6 +94,7 @@ class MirroringWiring {
   async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     const endpoints = this.#endpoints.cache.get(key);
     const service = this.#services.cache.get(key);
+    if (service !== undefined && !this.#context.serves(service)) return undefined;
     const existing = this.#slices.cache
       .byIndex(serviceNameLabel, key)
       .filter(({ metadata }) => metadata.labels?.[managedByLabel] === mirroringController);

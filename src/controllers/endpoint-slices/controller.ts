@@ -116,6 +116,7 @@ class EndpointSlicesWiring {
       if (service === undefined) this.#forget(key);
       return undefined;
     }
+    if (!this.#context.serves(service)) return undefined;
     const existing = this.#slices.cache
       .byIndex(serviceNameLabel, key)
       .filter(

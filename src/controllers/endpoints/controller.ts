@@ -89,7 +89,7 @@ class EndpointsWiring {
     const service = this.#services.cache.get(key);
     if (service === undefined) return this.#remove(key, signal);
     const selector = managedSelector(service);
-    if (selector === undefined) return undefined;
+    if (selector === undefined || !this.#context.serves(service)) return undefined;
 
     if (!this.#expectations.settled(key)) {
       this.#waiting.add(key);

@@ -5,6 +5,7 @@ import type { Informers } from '../../client/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import type { ResourceType } from '../../client/resources.ts';
 import type { KubeObject } from '../../objects/meta.ts';
+import type { Service } from '../../objects/service.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 
 /** Writers and direct readers, by resource. */
@@ -21,6 +22,8 @@ export interface ControllerContext {
   readonly random: Random;
   readonly log: Logger;
   readonly metrics: Metrics;
+  /** Whether the endpoints of a Service are ours to write (`--service-selector`). */
+  serves(service: Service): boolean;
 }
 
 /**

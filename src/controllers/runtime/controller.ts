@@ -201,7 +201,8 @@ export class Controller implements Runnable {
     const atLeast = retryAfterOf(error) ?? (refused ? refusedDelay : 0);
     const delay = Math.round(this.#queue.addRateLimited(key, Priority.change, atLeast));
     // A conflict says that the cache was behind: the next try is the ordinary course of things.
-    const level = isConflict(error) ? 'debug' : 'warn';
+    // What RBAC refuses is said once, by the transport.
+    const level = isConflict(error) || refused ? 'debug' : 'warn';
     this.#log[level]({ key, err: error, retries, retryIn: delay }, 'reconcile failed, will retry');
   }
 }

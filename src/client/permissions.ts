@@ -1,0 +1,116 @@
+import type { Logger } from 'pino';
+import { StatusError } from '../objects/status.ts';
+import type { HealthCheck } from '../telemetry/health.ts';
+import type { ApiResponse, ApiStream, RequestOptions, StreamOptions, Transport } from './transport.ts';
+
+/** What was asked of the API server, in the words of RBAC rules. */
+interface Permission {
+  readonly verb: string;
+  /** `services`, `services/status`. */
+  readonly resource: string;
+  /** "" for the core group. */
+  readonly group: string;
+}
+
+/**
+ * A transport that notices what the API server refuses (403): one line in the log for each verb and resource, with
+ * what to do, and a readiness check that fails until the same is allowed. Whoever asked gets the error all the same,
+ * and asks again slowly.
+ */
+export class PermissionWatch implements Transport {
+  readonly server: string;
+  readonly #transport: Transport;
+  readonly #log: Logger;
+  readonly #refused = new Map<string, Permission>();
+
+  constructor(transport: Transport, log: Logger) {
+    this.server = transport.server;
+    this.#transport = transport;
+    this.#log = log;
+  }
+
+  request(method: string, path: string, options: RequestOptions = {}): Promise<ApiResponse> {
+    return this.#note(permissionOf(method, path), this.#transport.request(method, path, options));
+  }
+
+  stream(path: string, options: StreamOptions = {}): Promise<ApiStream> {
+    const permission = permissionOf('GET', path);
+    return this.#note(permission && { ...permission, verb: 'watch' }, this.#transport.stream(path, options));
+  }
+
+  close(): Promise<void> {
+    return this.#transport.close();
+  }
+
+  /** Fails while something is refused; Events are not worth it. */
+  healthCheck(): HealthCheck {
+    return {
+      name: 'permissions',
+      check: () => {
+        const missing = [...this.#refused.values()].filter(({ resource }) => resource !== 'events');
+        return missing.length === 0 ? undefined : `not allowed: ${missing.map(phrase).join('; ')}`;
+      },
+    };
+  }
+
+  async #note<R>(permission: Permission | undefined, answer: Promise<R>): Promise<R> {
+    if (permission === undefined) return answer;
+    const name = phrase(permission);
+    try {
+      const result = await answer;
+      if (this.#refused.delete(name)) this.#log.info(permission, 'the API server allows it now');
+      return result;
+    } catch (error) {
+      if (isRefusal(error) && !this.#refused.has(name)) {
+        this.#refused.set(name, permission);
+        this.#log.error(
+          { ...permission, reason: error.message },
+          `not allowed to ${name}: grant it to this identity in a ClusterRole; trying again slowly`,
+        );
+      }
+      throw error;
+    }
+  }
+}
+
+/** A 403 of the authorizer; admission's (a namespace that ends, a quota) name causes or say so in words. */
+function isRefusal(error: unknown): error is StatusError {
+  return (
+    error instanceof StatusError &&
+    error.code === 403 &&
+    error.details?.causes === undefined &&
+    error.message.includes('cannot ')
+  );
+}
+
+/** `patch services/status`, `list ipaddresses.networking.k8s.io`. */
+function phrase({ verb, resource, group }: Permission): string {
+  const [plural = '', subresource] = resource.split('/');
+  return `${verb} ${plural}${group === '' ? '' : `.${group}`}${subresource === undefined ? '' : `/${subresource}`}`;
+}
+
+const writes = new Map([
+  ['POST', 'create'],
+  ['PUT', 'update'],
+  ['PATCH', 'patch'],
+  ['DELETE', 'delete'],
+]);
+
+/** The permission that a request needs; undefined for paths that name no resource. */
+function permissionOf(method: string, path: string): Permission | undefined {
+  const parts = path.split('/').slice(1);
+  const core = parts[0] === 'api';
+  if (!core && parts[0] !== 'apis') return undefined;
+  const rest = parts.slice(core ? 2 : 3);
+  const scoped = rest[0] === 'namespaces' && rest.length > 2 && !namespaceParts.has(rest[2] ?? '');
+  const [plural, name, subresource] = scoped ? rest.slice(2) : rest;
+  if (plural === undefined || plural === '') return undefined;
+  return {
+    verb: writes.get(method) ?? (name === undefined ? 'list' : 'get'),
+    resource: subresource === undefined ? plural : `${plural}/${subresource}`,
+    group: core ? '' : (parts[1] ?? ''),
+  };
+}
+
+/** Subresources of a Namespace: `/namespaces/a/status` names no resource inside of it. */
+const namespaceParts = new Set(['status', 'finalize']);
