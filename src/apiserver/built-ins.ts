@@ -56,7 +56,10 @@ export function registerBuiltIns(core: ServerCore, ranges: ServiceRanges): void 
     const table = () => tableConverter(definition.group, definition.kind);
     core.resources.add(serveResource(definition, builtinSchema(definition.schema), table));
   }
-  for (const definition of [...virtualResources, ...[...reviewKinds.values()].map((kind) => kind.definition)]) {
+  for (const definition of [
+    ...virtualResources,
+    ...[...reviewKinds.values()].map((kind) => kind.definition),
+  ]) {
     const table = () => tableConverter(definition.group, definition.kind);
     core.resources.add(serveResource(definition, builtinSchema(definition.schema), table));
   }

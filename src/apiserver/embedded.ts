@@ -34,7 +34,14 @@ export interface Embedded extends ApiServer {
 }
 
 const adminGroups = ['system:masters'];
-const localHosts = ['localhost', '127.0.0.1', '::1', 'kubernetes', 'kubernetes.default', 'kubernetes.default.svc'];
+const localHosts = [
+  'localhost',
+  '127.0.0.1',
+  '::1',
+  'kubernetes',
+  'kubernetes.default',
+  'kubernetes.default.svc',
+];
 
 /**
  * Starts an API server with an authority, a server certificate and an administrator of its own.
@@ -55,7 +62,12 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   }
 }
 
-async function startWith(options: EmbeddedOptions, store: Store, identity: Identity, now: Date): Promise<Embedded> {
+async function startWith(
+  options: EmbeddedOptions,
+  store: Store,
+  identity: Identity,
+  now: Date,
+): Promise<Embedded> {
   const { adminToken: token = identity.adminToken, tokens = [], extraHosts = [], ...rest } = options;
   const { authority } = identity;
   const hosts = [...new Set([...localHosts, options.bindAddress, ...extraHosts])].filter(isConcrete);

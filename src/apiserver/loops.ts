@@ -10,7 +10,9 @@ export function every(milliseconds: number, name: string, log: Logger, work: () 
     if (running) return;
     running = true;
     work()
-      .catch((error: unknown) => log.error({ loop: name, err: error }, 'a loop of the server failed, it goes on'))
+      .catch((error: unknown) =>
+        log.error({ loop: name, err: error }, 'a loop of the server failed, it goes on'),
+      )
       .finally(() => {
         running = false;
       });

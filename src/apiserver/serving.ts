@@ -41,10 +41,14 @@ export function createServing(options: ServingOptions): Serving {
   const { core, authorizer, reviews, serviceAccountTokens } = options;
   let isReady = false;
   const resolver = createEndpointResolver({
-    get: (group, plural, namespace, name) => core.storage.get(objectKey(group, plural, namespace, name))?.object,
+    get: (group, plural, namespace, name) =>
+      core.storage.get(objectKey(group, plural, namespace, name))?.object,
     random: () => core.random(),
   });
-  const rest = restHandler(core, specialHandlers({ reviews, serviceAccountTokens, proxy: proxyHandler(resolver) }));
+  const rest = restHandler(
+    core,
+    specialHandlers({ reviews, serviceAccountTokens, proxy: proxyHandler(resolver) }),
+  );
   const upgrade = proxyUpgradeHandler(resolver);
   const discovery = discoveryHandler(servedForDiscovery(core), () => options.address());
   const api: Handler = async (request, reply) => {

@@ -28,7 +28,9 @@ export async function applyFiles(client: Transport, files: readonly string[]): P
         });
       } catch (error) {
         const why = error instanceof Error ? error.message : String(error);
-        throw new Error(`${file}: ${object.kind ?? ''} ${object.metadata.name ?? ''}: ${why}`, { cause: error });
+        throw new Error(`${file}: ${object.kind ?? ''} ${object.metadata.name ?? ''}: ${why}`, {
+          cause: error,
+        });
       }
       lines.push(`${(object.kind ?? '').toLowerCase()}/${object.metadata.name ?? ''}`);
     }
@@ -44,7 +46,8 @@ async function readObjects(file: string): Promise<KubeObject[]> {
     if (error !== undefined) throw new Error(`${file}: ${error.message}`);
     const value: unknown = document.toJS({ maxAliasCount: 100 });
     if (value === null || value === undefined) continue;
-    const items: unknown[] = isRecord(value) && value['kind'] === 'List' && Array.isArray(value['items']) ? value['items'] : [value];
+    const items: unknown[] =
+      isRecord(value) && value['kind'] === 'List' && Array.isArray(value['items']) ? value['items'] : [value];
     for (const item of items) {
       if (!isKubeObject(item)) throw new Error(`${file}: a document is no Kubernetes object`);
       objects.push(item);

@@ -28,7 +28,10 @@ function upCommand(): Command {
     .option('--service-cluster-ip-range <cidrs>', 'one CIDR, or two of different families', '10.96.0.0/16')
     .option('--service-node-port-range <range>', 'ports for NodePort Services', '30000-32767')
     .option('--token <token>', "the administrator's bearer token (default: a random one)")
-    .option('--write-kubeconfig <file>', 'write the kubeconfig here, mode 0600 (default: ~/.servicenet/kubeconfig)')
+    .option(
+      '--write-kubeconfig <file>',
+      'write the kubeconfig here, mode 0600 (default: ~/.servicenet/kubeconfig)',
+    )
     .option('--apply <files...>', 'apply these YAML or JSON files once ready')
     .option('--nodes <count>', 'simulate so many nodes', '0')
     .option('--controllers <list>', 'which controllers to run: *, name, -name', '*')
@@ -38,8 +41,12 @@ function upCommand(): Command {
         .default('AlwaysAllow'),
     )
     .option('--data-dir <folder>', 'keep the store on disk in this folder (default: in memory)')
-    .addOption(new Option('--log-level <level>', 'least important lines to print').choices(logLevels).default('warn'))
-    .addOption(new Option('--log-format <format>', 'default: pretty on a terminal, else json').choices(logFormats))
+    .addOption(
+      new Option('--log-level <level>', 'least important lines to print').choices(logLevels).default('warn'),
+    )
+    .addOption(
+      new Option('--log-format <format>', 'default: pretty on a terminal, else json').choices(logFormats),
+    )
     .action(async (options: Record<string, unknown>) => {
       const config = upConfig(options, process.stderr.isTTY);
       const { up } = await import('./up.ts');

@@ -10,7 +10,15 @@ export async function serviceTable(client: Transport): Promise<string> {
   const { items } = await new ResourceClient(client, services).list();
   const rows = [heading, ...items.map(row)];
   const widths = heading.map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0)));
-  return rows.map((cells) => `${cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('   ').trimEnd()}\n`).join('');
+  return rows
+    .map(
+      (cells) =>
+        `${cells
+          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+          .join('   ')
+          .trimEnd()}\n`,
+    )
+    .join('');
 }
 
 function row({ metadata, spec, status }: Service): string[] {
@@ -32,6 +40,14 @@ function externalAddresses(spec: Service['spec'], status: Service['status']): st
   return spec.type === 'LoadBalancer' ? '<pending>' : '<none>';
 }
 
-function port({ port: number, nodePort, protocol }: { port: number; nodePort?: number; protocol?: string }): string {
+function port({
+  port: number,
+  nodePort,
+  protocol,
+}: {
+  port: number;
+  nodePort?: number;
+  protocol?: string;
+}): string {
   return `${number}${nodePort === undefined || nodePort === 0 ? '' : `:${nodePort}`}/${protocol ?? 'TCP'}`;
 }

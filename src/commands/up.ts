@@ -22,7 +22,12 @@ export async function up(config: UpConfig): Promise<void> {
     ...(config.token === undefined ? {} : { adminToken: config.token }),
     ...(config.dataDir === undefined ? {} : { dataDirectory: config.dataDir }),
   });
-  const client = await createTransport({ kind: 'endpoint', url: server.url, ca: server.ca, token: server.token });
+  const client = await createTransport({
+    kind: 'endpoint',
+    url: server.url,
+    ca: server.ca,
+    token: server.token,
+  });
   try {
     await writeKubeconfig(config.kubeconfigPath, server.kubeconfig);
     try {
@@ -47,7 +52,11 @@ async function writeKubeconfig(path: string, text: string): Promise<void> {
   await writeFile(path, text, { mode: 0o600, flag: 'wx' });
 }
 
-async function introduction(config: UpConfig, applied: readonly string[], services: () => Promise<string>): Promise<string> {
+async function introduction(
+  config: UpConfig,
+  applied: readonly string[],
+  services: () => Promise<string>,
+): Promise<string> {
   const lines = applied.map((line) => `  ${line}`);
   return [
     ...(lines.length === 0 ? [] : ['', 'Applied:', ...lines]),

@@ -17,7 +17,10 @@ export function serviceCidrs(text: string): readonly [ServiceCidr, ...ServiceCid
   const parts = text.split(',').map((part) => part.trim());
   const cidrs = parts.map((part) => {
     const cidr = parseServiceCidr(part);
-    if (cidr === undefined) throw new ConfigError(`${flag}: ${JSON.stringify(part)} is not a CIDR such as 10.0.0.0/24 or fd00::/112`);
+    if (cidr === undefined)
+      throw new ConfigError(
+        `${flag}: ${JSON.stringify(part)} is not a CIDR such as 10.0.0.0/24 or fd00::/112`,
+      );
     if (cidr.range.size < minAddresses) {
       throw new ConfigError(`${flag}: ${part} is too small: at least ${minAddresses} addresses are needed`);
     }

@@ -21,7 +21,12 @@ const flags = z.object({
 });
 
 /** The configuration of `servicenet up`: validated, frozen. */
-export interface UpConfig extends Readonly<Omit<z.infer<typeof flags>, 'controllers' | 'serviceClusterIpRange' | 'serviceNodePortRange' | 'writeKubeconfig' | 'logFormat'>> {
+export interface UpConfig extends Readonly<
+  Omit<
+    z.infer<typeof flags>,
+    'controllers' | 'serviceClusterIpRange' | 'serviceNodePortRange' | 'writeKubeconfig' | 'logFormat'
+  >
+> {
   readonly serviceCidrs: ReturnType<typeof serviceCidrs>;
   readonly nodePorts: ReturnType<typeof nodePortRange>;
   /** As in kube-controller-manager's flag: `*`, `name`, `-name`. */
@@ -43,12 +48,16 @@ export function upConfig(options: Readonly<Record<string, unknown>>, isTerminal:
     const flag = String(issue?.path[0] ?? '').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
     throw new ConfigError(`--${flag}: ${issue?.message ?? 'is not valid'}`);
   }
-  const { serviceClusterIpRange, serviceNodePortRange, controllers, writeKubeconfig, logFormat, ...rest } = parsed.data;
+  const { serviceClusterIpRange, serviceNodePortRange, controllers, writeKubeconfig, logFormat, ...rest } =
+    parsed.data;
   return Object.freeze({
     ...rest,
     serviceCidrs: serviceCidrs(serviceClusterIpRange),
     nodePorts: nodePortRange(serviceNodePortRange),
-    controllers: controllers.split(',').map((name) => name.trim()).filter((name) => name !== ''),
+    controllers: controllers
+      .split(',')
+      .map((name) => name.trim())
+      .filter((name) => name !== ''),
     kubeconfigPath: writeKubeconfig ?? defaultKubeconfigPath(),
     logFormat: logFormat ?? (isTerminal ? 'pretty' : 'json'),
   });

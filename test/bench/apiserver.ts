@@ -33,7 +33,16 @@ async function startServer(folder: string): Promise<Server> {
   const main = new URL('../../src/main.ts', import.meta.url).pathname;
   const child = spawn(
     process.execPath,
-    [main, 'up', '--port', '0', '--write-kubeconfig', kubeconfig, '--service-cluster-ip-range', '10.0.0.0/12'],
+    [
+      main,
+      'up',
+      '--port',
+      '0',
+      '--write-kubeconfig',
+      kubeconfig,
+      '--service-cluster-ip-range',
+      '10.0.0.0/12',
+    ],
     { stdio: ['ignore', 'pipe', 'inherit'] },
   );
   await once(child.stdout, 'data');
@@ -70,7 +79,11 @@ interface Rate {
 }
 
 /** Runs `count` calls, `concurrency` at a time. */
-async function measure(count: number, concurrency: number, call: (i: number) => Promise<unknown>): Promise<Rate> {
+async function measure(
+  count: number,
+  concurrency: number,
+  call: (i: number) => Promise<unknown>,
+): Promise<Rate> {
   const times = new Float64Array(count);
   let next = 0;
   const started = performance.now();
@@ -101,7 +114,8 @@ function service(name: string): object {
 
 async function watchFanOut(client: Transport, watchers: number, events: number): Promise<number> {
   const list = (await client.request('GET', `${base}?limit=1`)).json();
-  const version = isRecord(list) && isRecord(list['metadata']) ? String(list['metadata']['resourceVersion']) : '';
+  const version =
+    isRecord(list) && isRecord(list['metadata']) ? String(list['metadata']['resourceVersion']) : '';
   const abort = new AbortController();
   let delivered = 0;
   const finished = Promise.withResolvers<undefined>();
@@ -141,12 +155,28 @@ try {
   rows.push({ name: 'memory, empty', value: await residentMiB(pid), unit: 'MiB', budget: '≤ 120' });
   for (const concurrency of [1, 16]) {
     const n = concurrency === 1 ? 2000 : 5000;
-    const create = await measure(n, concurrency, async (i) => client.request('POST', base, { body: service(`b${concurrency}-${i}`) }));
-    rows.push({ name: `create, ${concurrency} at a time`, value: create.perSecond, unit: '/s', ...(concurrency === 16 ? { budget: '≥ 4000' } : {}) });
-    rows.push({ name: `create p99, ${concurrency} at a time`, value: create.p99, unit: 'ms', ...(concurrency === 16 ? { budget: '≤ 20' } : {}) });
-    const get = await measure(n, concurrency, async (i) => client.request('GET', `${base}/b${concurrency}-${i}`));
+    const create = await measure(n, concurrency, async (i) =>
+      client.request('POST', base, { body: service(`b${concurrency}-${i}`) }),
+    );
+    rows.push({
+      name: `create, ${concurrency} at a time`,
+      value: create.perSecond,
+      unit: '/s',
+      ...(concurrency === 16 ? { budget: '≥ 4000' } : {}),
+    });
+    rows.push({
+      name: `create p99, ${concurrency} at a time`,
+      value: create.p99,
+      unit: 'ms',
+      ...(concurrency === 16 ? { budget: '≤ 20' } : {}),
+    });
+    const get = await measure(n, concurrency, async (i) =>
+      client.request('GET', `${base}/b${concurrency}-${i}`),
+    );
     rows.push({ name: `get, ${concurrency} at a time`, value: get.perSecond, unit: '/s' });
-    const list = await measure(100, concurrency, async () => client.request('GET', base, { query: { limit: 1000 } }));
+    const list = await measure(100, concurrency, async () =>
+      client.request('GET', base, { query: { limit: 1000 } }),
+    );
     rows.push({ name: `list of 1,000, ${concurrency} at a time`, value: list.perSecond, unit: '/s' });
     const patch = await measure(n, concurrency, async (i) =>
       client.request('PATCH', `${base}/b${concurrency}-${i}`, {
@@ -155,7 +185,9 @@ try {
       }),
     );
     rows.push({ name: `patch, ${concurrency} at a time`, value: patch.perSecond, unit: '/s' });
-    const remove = await measure(n, concurrency, async (i) => client.request('DELETE', `${base}/b${concurrency}-${i}`));
+    const remove = await measure(n, concurrency, async (i) =>
+      client.request('DELETE', `${base}/b${concurrency}-${i}`),
+    );
     rows.push({ name: `delete, ${concurrency} at a time`, value: remove.perSecond, unit: '/s' });
   }
   const slice = 5000;
@@ -167,9 +199,19 @@ try {
     rates.push(rate.perSecond);
   }
   rows.push({ name: `creates, first ${slice}`, value: rates[0] ?? 0, unit: '/s' });
-  rows.push({ name: `creates, last ${slice} of ${services}`, value: rates.at(-1) ?? 0, unit: '/s', budget: '> 80% of the first' });
+  rows.push({
+    name: `creates, last ${slice} of ${services}`,
+    value: rates.at(-1) ?? 0,
+    unit: '/s',
+    budget: '> 80% of the first',
+  });
   rows.push({ name: `memory, ${services} Services`, value: await residentMiB(pid), unit: 'MiB' });
-  rows.push({ name: 'watch deliveries, 100 watchers × 10,000', value: await watchFanOut(client, 100, 10_000), unit: '/s', budget: '≥ 200000' });
+  rows.push({
+    name: 'watch deliveries, 100 watchers × 10,000',
+    value: await watchFanOut(client, 100, 10_000),
+    unit: '/s',
+    budget: '≥ 200000',
+  });
 } finally {
   await client.close();
   child.kill('SIGTERM');

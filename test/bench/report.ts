@@ -21,7 +21,10 @@ export async function report(name: string, rows: readonly Row[]): Promise<void> 
   const folder = new URL('../../bench-results/', import.meta.url);
   await mkdir(folder, { recursive: true });
   const machine = { node: process.version, arch: arch(), cores: cpus().length };
-  await writeFile(new URL(`${name}.json`, folder), `${JSON.stringify({ name, machine, rows }, undefined, 2)}\n`);
+  await writeFile(
+    new URL(`${name}.json`, folder),
+    `${JSON.stringify({ name, machine, rows }, undefined, 2)}\n`,
+  );
 }
 
 function figure(value: number): string {

@@ -21,7 +21,10 @@ export interface AccessAttributes {
 /** Says whether a user may do something (`--authorization-mode`). */
 export interface Authorizer {
   /** A reason for the answer, "" where there is none to tell. */
-  authorize(user: UserInfo, attributes: AccessAttributes): { readonly allowed: boolean; readonly reason: string };
+  authorize(
+    user: UserInfo,
+    attributes: AccessAttributes,
+  ): { readonly allowed: boolean; readonly reason: string };
 }
 
 /** `--authorization-mode=AlwaysAllow`: whoever is known may do everything. */
@@ -46,10 +49,13 @@ export function accessForbidden(user: UserInfo, attributes: AccessAttributes, re
   const tail = reason === '' ? '' : `: ${reason}`;
   const who = `User ${JSON.stringify(user.name)} cannot ${verb}`;
   if (resource === undefined) {
-    return new StatusError(403, 'Forbidden', `forbidden: ${who} path ${JSON.stringify(path)}${tail}`, { details: {} });
+    return new StatusError(403, 'Forbidden', `forbidden: ${who} path ${JSON.stringify(path)}${tail}`, {
+      details: {},
+    });
   }
   const { group, namespace, name } = resource;
-  const full = resource.subresource === '' ? resource.resource : `${resource.resource}/${resource.subresource}`;
+  const full =
+    resource.subresource === '' ? resource.resource : `${resource.resource}/${resource.subresource}`;
   const where = namespace === '' ? ' at the cluster scope' : ` in the namespace ${JSON.stringify(namespace)}`;
   return forbidden(
     { group, resource: resource.resource },

@@ -46,7 +46,9 @@ export class RbacAuthorizer implements Authorizer {
 
   authorize(user: UserInfo, attributes: AccessAttributes): { allowed: boolean; reason: string } {
     if (user.groups.includes(superusers)) return { allowed: true, reason: '' };
-    const allowed = this.rulesOf(user, attributes.resource?.namespace ?? '').some((rule) => allows(rule, attributes));
+    const allowed = this.rulesOf(user, attributes.resource?.namespace ?? '').some((rule) =>
+      allows(rule, attributes),
+    );
     return { allowed, reason: '' };
   }
 
@@ -66,7 +68,10 @@ export class RbacAuthorizer implements Authorizer {
   #bindingsOf(namespace: string): readonly Binding[] {
     let bindings = this.#bindings.get(namespace);
     if (bindings === undefined) {
-      const prefix = namespace === '' ? listPrefix(group, 'clusterrolebindings') : listPrefix(group, 'rolebindings', namespace);
+      const prefix =
+        namespace === ''
+          ? listPrefix(group, 'clusterrolebindings')
+          : listPrefix(group, 'rolebindings', namespace);
       bindings = this.#storage.list(prefix).items.flatMap(({ object }) => bindingOf(object));
       this.#bindings.set(namespace, bindings);
     }
@@ -140,9 +145,14 @@ function isSubject(subject: Subject, user: UserInfo, bindingNamespace: string): 
 export function allows(rule: PolicyRule, { verb, resource, path }: AccessAttributes): boolean {
   if (!matches(rule.verbs, verb)) return false;
   if (resource === undefined) return rule.nonResourceURLs.some((pattern) => matchesPath(pattern, path));
-  const full = resource.subresource === '' ? resource.resource : `${resource.resource}/${resource.subresource}`;
+  const full =
+    resource.subresource === '' ? resource.resource : `${resource.resource}/${resource.subresource}`;
   const named = rule.resourceNames.length === 0 || rule.resourceNames.includes(resource.name);
-  return named && matches(rule.apiGroups, resource.group) && matchesResource(rule.resources, full, resource.subresource);
+  return (
+    named &&
+    matches(rule.apiGroups, resource.group) &&
+    matchesResource(rule.resources, full, resource.subresource)
+  );
 }
 
 function matches(allowed: readonly string[], value: string): boolean {

@@ -10,7 +10,8 @@ export async function expireEvents(core: ServerCore): Promise<void> {
   const oldest = core.now() - eventTtl;
   for (const stored of core.storage.list(listPrefix('', 'events')).items) {
     const event: object = stored.object;
-    const seen = isRecord(event) && typeof event['lastTimestamp'] === 'string' ? event['lastTimestamp'] : undefined;
+    const seen =
+      isRecord(event) && typeof event['lastTimestamp'] === 'string' ? event['lastTimestamp'] : undefined;
     const changed = Date.parse(seen ?? stored.object.metadata.creationTimestamp ?? '');
     if (!(changed < oldest)) continue;
     try {

@@ -1,5 +1,9 @@
 import { jsonEqual } from '../../objects/json.ts';
-import { type CustomResourceDefinition, hasCondition, isCustomResourceDefinition } from '../../registry/customresourcedefinition/definition.ts';
+import {
+  type CustomResourceDefinition,
+  hasCondition,
+  isCustomResourceDefinition,
+} from '../../registry/customresourcedefinition/definition.ts';
 import { cleanupFinalizer } from '../../registry/customresourcedefinition/strategy.ts';
 import { type ServerCore, timestamp } from '../rest/server-core.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
@@ -41,7 +45,10 @@ export class CustomResourceDefinitions {
     this.#work = this.#work
       .then(async () => this.#reconcile(stored.key))
       .catch((error: unknown) => {
-        this.#core.log.error({ err: error, key: object.metadata.name }, 'cannot bring a CustomResourceDefinition into effect');
+        this.#core.log.error(
+          { err: error, key: object.metadata.name },
+          'cannot bring a CustomResourceDefinition into effect',
+        );
       });
   }
 
@@ -58,7 +65,8 @@ export class CustomResourceDefinitions {
     this.#served.delete(key);
     // A name may be free now for a definition that was refused it.
     for (const stored of this.#core.storage.list(prefix).items) {
-      if (isCustomResourceDefinition(stored.object) && !hasCondition(stored.object, 'Established')) this.#changed(stored);
+      if (isCustomResourceDefinition(stored.object) && !hasCondition(stored.object, 'Established'))
+        this.#changed(stored);
     }
   }
 
@@ -104,6 +112,8 @@ export class CustomResourceDefinitions {
     const left = finalizers.filter((finalizer) => finalizer !== cleanupFinalizer);
     const { finalizers: _gone, ...metadata } = definition.metadata;
     const next: CustomResourceDefinition = { ...definition, metadata: { ...metadata, finalizers: left } };
-    await storage.commit([{ key: stored.key, expect: stored.revision, object: left.length === 0 ? undefined : next }]);
+    await storage.commit([
+      { key: stored.key, expect: stored.revision, object: left.length === 0 ? undefined : next },
+    ]);
   }
 }

@@ -27,19 +27,30 @@ export function judgeNames(
   const taken = takenNames(others);
   let conflict: CustomResourceCondition | undefined;
   const refuse = (reason: string, name: string) => {
-    conflict = { type: 'NamesAccepted', status: 'False', lastTransitionTime: now, reason, message: `${JSON.stringify(name)} is already in use` };
+    conflict = {
+      type: 'NamesAccepted',
+      status: 'False',
+      lastTransitionTime: now,
+      reason,
+      message: `${JSON.stringify(name)} is already in use`,
+    };
   };
-  if (taken.resources.has(names.plural) && names.plural !== accepted.plural) refuse('PluralConflict', names.plural);
+  if (taken.resources.has(names.plural) && names.plural !== accepted.plural)
+    refuse('PluralConflict', names.plural);
   else accepted.plural = names.plural;
   const { singular = '', listKind = '', shortNames = [], categories = [] } = names;
-  if (singular !== '' && taken.resources.has(singular) && singular !== accepted.singular) refuse('SingularConflict', singular);
+  if (singular !== '' && taken.resources.has(singular) && singular !== accepted.singular)
+    refuse('SingularConflict', singular);
   else if (singular !== '') accepted.singular = singular;
-  const short = shortNames.filter((name) => taken.resources.has(name) && accepted.shortNames?.includes(name) !== true);
+  const short = shortNames.filter(
+    (name) => taken.resources.has(name) && accepted.shortNames?.includes(name) !== true,
+  );
   if (short.length > 0) refuse('ShortNamesConflict', short.join(', '));
   else if (shortNames.length > 0) accepted.shortNames = [...shortNames];
   if (taken.kinds.has(names.kind) && names.kind !== accepted.kind) refuse('KindConflict', names.kind);
   else accepted.kind = names.kind;
-  if (listKind !== '' && taken.kinds.has(listKind) && listKind !== accepted.listKind) refuse('ListKindConflict', listKind);
+  if (listKind !== '' && taken.kinds.has(listKind) && listKind !== accepted.listKind)
+    refuse('ListKindConflict', listKind);
   else if (listKind !== '') accepted.listKind = listKind;
   if (categories.length > 0) accepted.categories = [...categories];
   const namesAccepted = conflict ?? {
@@ -53,12 +64,16 @@ export function judgeNames(
   const established = conditions.find(({ type, status }) => type === 'Established' && status === 'True');
   return {
     acceptedNames: ordered(accepted),
-    conditions: established === undefined ? withCondition(conditions, establishedCondition(conflict, now)) : conditions,
+    conditions:
+      established === undefined ? withCondition(conditions, establishedCondition(conflict, now)) : conditions,
   };
 }
 
 /** Once established a definition stays so, whatever happens to its names. */
-function establishedCondition(conflict: CustomResourceCondition | undefined, now: string): CustomResourceCondition {
+function establishedCondition(
+  conflict: CustomResourceCondition | undefined,
+  now: string,
+): CustomResourceCondition {
   return conflict === undefined
     ? {
         type: 'Established',
@@ -89,7 +104,10 @@ function ordered(names: CustomResourceNames): CustomResourceNames {
 }
 
 /** Accepted names of other definitions. A name may be a plural, a singular or a short one only once. */
-function takenNames(others: readonly CustomResourceDefinition[]): { resources: Set<string>; kinds: Set<string> } {
+function takenNames(others: readonly CustomResourceDefinition[]): {
+  resources: Set<string>;
+  kinds: Set<string>;
+} {
   const resources = new Set<string>();
   const kinds = new Set<string>();
   for (const { status } of others) {

@@ -1,5 +1,8 @@
 import { customResourceStrategy } from '../../registry/customresource/strategy.ts';
-import type { CustomResourceDefinition, CustomResourceVersion } from '../../registry/customresourcedefinition/definition.ts';
+import type {
+  CustomResourceDefinition,
+  CustomResourceVersion,
+} from '../../registry/customresourcedefinition/definition.ts';
 import { type ServedForm, serveResource, type ServedResource } from '../rest/served-resource.ts';
 import { schemaFromCustomResource } from '../schema/custom-schema.ts';
 import { customTableConverter } from '../tables/custom-columns.ts';
@@ -15,7 +18,12 @@ export function resourcesOf(definition: CustomResourceDefinition): ServedResourc
     .filter((version) => version.served)
     .map((version) => {
       const served = serveVersion(definition, version, versions);
-      return several ? { ...served, shared: versionForm(definition.spec.group, version.name, storage?.name ?? version.name) } : served;
+      return several
+        ? {
+            ...served,
+            shared: versionForm(definition.spec.group, version.name, storage?.name ?? version.name),
+          }
+        : served;
     });
 }
 

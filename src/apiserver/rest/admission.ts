@@ -64,7 +64,8 @@ export class Admission {
 
   async validate(attributes: AdmissionAttributes, reply: AdmissionReply): Promise<void> {
     for (const plugin of this.#plugins) {
-      if (plugin.validate !== undefined && plugin.handles(attributes)) await plugin.validate(attributes, reply);
+      if (plugin.validate !== undefined && plugin.handles(attributes))
+        await plugin.validate(attributes, reply);
     }
   }
 }
@@ -97,7 +98,13 @@ export function checkNamespaceLifecycle(storage: Storage, attributes: AdmissionA
     groupResource,
     name,
     `unable to create new content in namespace ${namespace} because it is being terminated`,
-    [{ reason: 'NamespaceTerminating', message: `namespace ${namespace} is being terminated`, field: 'metadata.namespace' }],
+    [
+      {
+        reason: 'NamespaceTerminating',
+        message: `namespace ${namespace} is being terminated`,
+        field: 'metadata.namespace',
+      },
+    ],
   );
 }
 

@@ -61,7 +61,11 @@ function sideCreate(core: ServerCore, side: SideObject, now: string): Write {
 /** Side objects of a kind have the same fields, so that what they own is worked out once. */
 const sideFields = new Map<string, readonly ManagedFieldsEntry[]>();
 
-function sideManagedFields(core: ServerCore, side: SideObject, now: string): ManagedFieldsEntry[] | undefined {
+function sideManagedFields(
+  core: ServerCore,
+  side: SideObject,
+  now: string,
+): ManagedFieldsEntry[] | undefined {
   const kind = `${side.group}/${side.plural}`;
   let entries = sideFields.get(kind);
   if (entries === undefined) {

@@ -27,7 +27,9 @@ export function decodeContinue(text: string): ContinueToken {
   } catch {
     const first = json.charAt(0);
     throw invalidToken(
-      json === '' ? 'unexpected end of JSON input' : `invalid character ${goQuote(first)} looking for beginning of value`,
+      json === ''
+        ? 'unexpected end of JSON input'
+        : `invalid character ${goQuote(first)} looking for beginning of value`,
     );
   }
   if (!isRecord(value)) throw invalidToken('the token is no object');
@@ -42,7 +44,7 @@ export function decodeContinue(text: string): ContinueToken {
     throw invalidToken('encoded start key empty (version meta.k8s.io/v1)');
   }
   // A start key must stay below the prefix: a cleaned path that leaves it is refused.
-  if (start.split('/').includes('..')) throw invalidToken(`${JSON.stringify(start)}`);
+  if (start.split('/').includes('..')) throw invalidToken(JSON.stringify(start));
   return { revision: rv, start };
 }
 

@@ -42,24 +42,39 @@ export async function createObject(
   creation: Creation,
 ): Promise<KubeObject> {
   for (let attempt = 1; ; attempt++) {
-    const generated = (creation.object.metadata.name ?? '') === '' && (creation.object.metadata.generateName ?? '') !== '';
+    const generated =
+      (creation.object.metadata.name ?? '') === '' && (creation.object.metadata.generateName ?? '') !== '';
     const last = !generated || attempt === maxNameTries;
     try {
-      return await createOnce(core, resource, last ? creation : { ...creation, object: structuredClone(creation.object) });
+      return await createOnce(
+        core,
+        resource,
+        last ? creation : { ...creation, object: structuredClone(creation.object) },
+      );
     } catch (error) {
-      if (last || !(error instanceof StatusError) || error.reason !== 'AlreadyExists') throw lastNameTried(error, generated);
+      if (last || !(error instanceof StatusError) || error.reason !== 'AlreadyExists')
+        throw lastNameTried(error, generated);
     }
   }
 }
 
 function lastNameTried(error: unknown, generated: boolean): unknown {
   if (!generated || !(error instanceof StatusError) || error.reason !== 'AlreadyExists') return error;
-  return new StatusError(409, 'AlreadyExists', `${error.message}, the server was not able to generate a unique name for the object`, {
-    details: { ...error.details, retryAfterSeconds: 1 },
-  });
+  return new StatusError(
+    409,
+    'AlreadyExists',
+    `${error.message}, the server was not able to generate a unique name for the object`,
+    {
+      details: { ...error.details, retryAfterSeconds: 1 },
+    },
+  );
 }
 
-async function createOnce(core: ServerCore, resource: ServedResource, creation: Creation): Promise<KubeObject> {
+async function createOnce(
+  core: ServerCore,
+  resource: ServedResource,
+  creation: Creation,
+): Promise<KubeObject> {
   const { strategy } = resource.definition;
   const { namespace, subresource, dryRun, user } = creation;
   let { object } = creation;
@@ -104,7 +119,12 @@ async function createOnce(core: ServerCore, resource: ServedResource, creation: 
 }
 
 /** `rest.BeforeCreate`: the strategy's view, then all rules, then those that every kind's metadata has. */
-function finishObject(resource: ServedResource, object: KubeObject, context: StrategyContext, creation: Creation): void {
+function finishObject(
+  resource: ServedResource,
+  object: KubeObject,
+  context: StrategyContext,
+  creation: Creation,
+): void {
   const { strategy } = resource.definition;
   strategy.prepareForCreate(object, context);
   const subject = subjectOf(resource, object);
@@ -123,7 +143,12 @@ function checkNoResourceVersion(object: KubeObject): void {
   }
 }
 
-function checkAbsent(core: ServerCore, resource: ServedResource, namespace: string, object: KubeObject): void {
+function checkAbsent(
+  core: ServerCore,
+  resource: ServedResource,
+  namespace: string,
+  object: KubeObject,
+): void {
   const name = object.metadata.name ?? '';
   const present = core.storage.getForUpdate(keyOf(resource, namespace, name));
   if (present !== undefined) throw taken(resource, name, present.object);
@@ -147,7 +172,8 @@ async function store(
     const stored = await commitWith(core, reservation, { key, expect: 'absent', object }, context);
     return stored?.object ?? object;
   } catch (error) {
-    if (error instanceof PreconditionError && error.key === key) throw taken(resource, name, error.present?.object);
+    if (error instanceof PreconditionError && error.key === key)
+      throw taken(resource, name, error.present?.object);
     throw error;
   }
 }

@@ -40,14 +40,24 @@ export async function deleteOptions(request: ApiRequest): Promise<DeleteOptions>
   const { propagationPolicy, orphanDependents } = raw;
   if (propagationPolicy !== undefined && orphanDependents !== undefined) {
     errors.push(
-      invalid('propagationPolicy', propagationPolicy, 'orphanDependents and deletionPropagation cannot be both set'),
+      invalid(
+        'propagationPolicy',
+        propagationPolicy,
+        'orphanDependents and deletionPropagation cannot be both set',
+      ),
     );
   }
-  if (propagationPolicy !== undefined && !['Foreground', 'Background', 'Orphan'].includes(propagationPolicy)) {
-    errors.push(notSupported('propagationPolicy', propagationPolicy, ['Foreground', 'Background', 'Orphan', 'nil']));
+  if (
+    propagationPolicy !== undefined &&
+    !['Foreground', 'Background', 'Orphan'].includes(propagationPolicy)
+  ) {
+    errors.push(
+      notSupported('propagationPolicy', propagationPolicy, ['Foreground', 'Background', 'Orphan', 'nil']),
+    );
   }
   errors.push(...dryRunErrors(raw.dryRun));
-  if (errors.length > 0) throw invalidObject({ group: 'meta.k8s.io', kind: 'DeleteOptions', name: '' }, errors);
+  if (errors.length > 0)
+    throw invalidObject({ group: 'meta.k8s.io', kind: 'DeleteOptions', name: '' }, errors);
   return { ...raw, dryRun: raw.dryRun.length > 0 };
 }
 

@@ -30,7 +30,11 @@ export interface Deleted {
  *
  * @throws {StatusError}
  */
-export async function deleteObject(core: ServerCore, resource: ServedResource, deletion: Deletion): Promise<Deleted> {
+export async function deleteObject(
+  core: ServerCore,
+  resource: ServedResource,
+  deletion: Deletion,
+): Promise<Deleted> {
   for (;;) {
     try {
       return await deleteOnce(core, resource, deletion);
@@ -74,7 +78,12 @@ async function deleteOnce(core: ServerCore, resource: ServedResource, deletion: 
 }
 
 /** @throws {StatusError} 409 naming the Kind, as `rest.BeforeDelete` does. */
-function checkPreconditions(resource: ServedResource, object: KubeObject, name: string, options: DeleteOptions): void {
+function checkPreconditions(
+  resource: ServedResource,
+  object: KubeObject,
+  name: string,
+  options: DeleteOptions,
+): void {
   const { uid, resourceVersion } = options.preconditions;
   const subject = { group: resource.groupKind.group, resource: resource.groupKind.kind };
   const { metadata } = object;
@@ -119,14 +128,20 @@ function markForDeletion(
     return markTerminating(strategy, object, sameFinalizers, now);
   }
   if (strategy.gracePeriodSeconds !== undefined) {
-    const graceful = markGraceful(strategy.gracePeriodSeconds(live, options.gracePeriodSeconds), object, options, now);
+    const graceful = markGraceful(
+      strategy.gracePeriodSeconds(live, options.gracePeriodSeconds),
+      object,
+      options,
+      now,
+    );
     if (graceful === 'pending' && sameFinalizers) return 'pending';
     return object;
   }
   if (finalizers.length === 0 && sameFinalizers) return undefined;
   if (finalizers.length > 0) {
     if (metadata.deletionTimestamp !== undefined && sameFinalizers) return 'pending';
-    if (metadata.deletionGracePeriodSeconds === undefined && metadata.generation !== undefined) metadata.generation++;
+    if (metadata.deletionGracePeriodSeconds === undefined && metadata.generation !== undefined)
+      metadata.generation++;
     metadata.deletionTimestamp ??= timestamp(now);
     metadata.deletionGracePeriodSeconds = 0;
   }
@@ -141,7 +156,8 @@ function markTerminating(
 ): KubeObject | 'pending' | undefined {
   const { metadata } = object;
   if (metadata.deletionTimestamp !== undefined) {
-    if (strategy.termination?.finished(object) === true && (metadata.finalizers ?? []).length === 0) return undefined;
+    if (strategy.termination?.finished(object) === true && (metadata.finalizers ?? []).length === 0)
+      return undefined;
     return sameFinalizers ? 'pending' : object;
   }
   metadata.deletionTimestamp = timestamp(now);

@@ -30,8 +30,9 @@ export function restHandler(core: ServerCore, specials: SpecialHandlers): Handle
     const resource = core.resources.find(info.group, info.version, info.resource);
     if (resource === undefined) throw resourceNotFound();
     if (!isInScope(resource, info)) {
-      if (resource.custom) return replyNotFound(reply);
-      throw resourceNotFound();
+      if (!resource.custom) throw resourceNotFound();
+      replyNotFound(reply);
+      return;
     }
     checkRequestTimeout(request.query);
     const { deprecationWarning } = resource.definition;
@@ -93,7 +94,9 @@ function withVerbs(handlers: readonly MethodHandler[], verbs: readonly string[])
 
 function hasPart(resource: ServedResource, subresource: string): boolean {
   const { strategy } = resource.definition;
-  return subresource === 'status' ? strategy.status !== undefined : strategy.subresources?.has(subresource) === true;
+  return subresource === 'status'
+    ? strategy.status !== undefined
+    : strategy.subresources?.has(subresource) === true;
 }
 
 function choose(handlers: readonly MethodHandler[], method: string): ResourceHandler {

@@ -47,7 +47,14 @@ export const handleList: ResourceHandler = async (core, resource, request, reply
   const output = outputOf(request, resource, 'collection');
   const options = listOptions(request.query, false);
   const selection = selectionOf(resource, options, request.info.name);
-  const { items, metadata } = await listObjects(core, resource, request.info.namespace, options, selection, request.signal);
+  const { items, metadata } = await listObjects(
+    core,
+    resource,
+    request.info.namespace,
+    options,
+    selection,
+    request.signal,
+  );
   sendList(reply, output, resource, items, metadata, core.now());
 };
 
@@ -210,7 +217,15 @@ export const handleDeleteCollection: ResourceHandler = async (core, resource, re
   const options = listOptions(request.query, false);
   const selection = selectionOf(resource, options, request.info.name);
   const deletion = await deleteOptions(request);
-  const { items, metadata } = await deleteCollection(core, resource, request, reply, options, selection, deletion);
+  const { items, metadata } = await deleteCollection(
+    core,
+    resource,
+    request,
+    reply,
+    options,
+    selection,
+    deletion,
+  );
   sendList(reply, output, resource, items, metadata, core.now());
 };
 
@@ -261,4 +276,3 @@ function tracker(
     else object.metadata.managedFields = managedFields;
   };
 }
-

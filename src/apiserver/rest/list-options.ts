@@ -56,13 +56,19 @@ function listErrors(options: ListOptions): FieldError[] {
   if (match !== '') {
     if (options.resourceVersion === '') {
       errors.push(
-        forbiddenField('resourceVersionMatch', 'resourceVersionMatch is forbidden unless resourceVersion is provided'),
+        forbiddenField(
+          'resourceVersionMatch',
+          'resourceVersionMatch is forbidden unless resourceVersion is provided',
+        ),
       );
     }
     errors.push(...matchErrors(options));
     if (match === 'Exact' && options.resourceVersion === '0') {
       errors.push(
-        forbiddenField('resourceVersionMatch', 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'),
+        forbiddenField(
+          'resourceVersionMatch',
+          'resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
+        ),
       );
     }
   }
@@ -134,6 +140,8 @@ export function checkRequestTimeout(query: URLSearchParams): void {
   if (text === null || text === '') return;
   const duration = /^[+]?(?:0|(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|ms|s|m|h))+$/;
   if (text.length > 64 || !duration.test(text)) {
-    throw badRequest(`invalid timeout specified in the request URL - time: invalid duration ${JSON.stringify(text)}`);
+    throw badRequest(
+      `invalid timeout specified in the request URL - time: invalid duration ${JSON.stringify(text)}`,
+    );
   }
 }

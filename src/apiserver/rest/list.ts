@@ -52,7 +52,12 @@ export async function listObjects(
   return { items: page.items, metadata };
 }
 
-async function startOf(core: ServerCore, prefix: string, options: ListOptions, signal: AbortSignal): Promise<Start> {
+async function startOf(
+  core: ServerCore,
+  prefix: string,
+  options: ListOptions,
+  signal: AbortSignal,
+): Promise<Start> {
   if (options.continueToken !== '') {
     const { revision, start } = decodeContinue(options.continueToken);
     if (options.resourceVersion !== '' && options.resourceVersion !== '0') {
@@ -64,7 +69,8 @@ async function startOf(core: ServerCore, prefix: string, options: ListOptions, s
   const revision = parseResourceVersion(options.resourceVersion);
   if (revision === 0) return { revision: undefined, after: undefined };
   await waitForRevision(core, revision, signal);
-  const exact = options.resourceVersionMatch === 'Exact' || (options.resourceVersionMatch === '' && options.limit > 0);
+  const exact =
+    options.resourceVersionMatch === 'Exact' || (options.resourceVersionMatch === '' && options.limit > 0);
   return { revision: exact ? revision : undefined, after: undefined };
 }
 
@@ -87,8 +93,16 @@ function readPage(
   const items: StoredObject[] = [];
   let { after, revision } = start;
   for (;;) {
-    const count = selection.everything ? limit : Math.min(selectivePage, Number.isFinite(limit) ? limit : Infinity);
-    const result = read(core, prefix, { revision, after }, Number.isFinite(count) ? count : undefined, continued);
+    const count = selection.everything
+      ? limit
+      : Math.min(selectivePage, Number.isFinite(limit) ? limit : Infinity);
+    const result = read(
+      core,
+      prefix,
+      { revision, after },
+      Number.isFinite(count) ? count : undefined,
+      continued,
+    );
     revision = result.revision;
     for (const item of result.items) {
       if (selection.everything || selection.matches(matchForm(resource, item))) items.push(item);
@@ -97,7 +111,10 @@ function readPage(
     }
     const lastOfChunk = result.items.at(-1)?.key;
     if (items.length >= limit || result.remaining === 0 || lastOfChunk === undefined) {
-      const behind = lastOfChunk === after ? 0 : result.items.length - 1 - result.items.findIndex((item) => item.key === after);
+      const behind =
+        lastOfChunk === after
+          ? 0
+          : result.items.length - 1 - result.items.findIndex((item) => item.key === after);
       return { items, lastKey: after, remaining: result.remaining + Math.max(0, behind), revision };
     }
   }
@@ -111,7 +128,13 @@ function matchForm(resource: ServedResource, item: StoredObject): StoredObject['
       : item.object;
 }
 
-function read(core: ServerCore, prefix: string, start: Start, limit: number | undefined, continued: boolean): ListResult {
+function read(
+  core: ServerCore,
+  prefix: string,
+  start: Start,
+  limit: number | undefined,
+  continued: boolean,
+): ListResult {
   try {
     if (start.revision !== undefined && start.revision < core.firstRevision) {
       throw new CompactedError(start.revision, core.firstRevision);

@@ -34,7 +34,9 @@ export function matchNamespace(object: KubeObject, namespace: string): void {
 export function matchName(object: KubeObject, name: string): void {
   const own = object.metadata.name ?? '';
   if (own === '') {
-    throw badRequest(`the name of the object (${name} based on URL) was undeterminable: name must be provided`);
+    throw badRequest(
+      `the name of the object (${name} based on URL) was undeterminable: name must be provided`,
+    );
   }
   if (own !== name) {
     throw badRequest(`the name of the object (${own}) does not match the name on the URL (${name})`);

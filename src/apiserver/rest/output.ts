@@ -18,7 +18,11 @@ export interface Output {
 }
 
 /** Reads what the client accepts. @throws {StatusError} 406, or 400 for a bad `includeObject`. */
-export function outputOf(request: ApiRequest, resource: ServedResource, endpoint: 'object' | 'collection' | 'watch'): Output {
+export function outputOf(
+  request: ApiRequest,
+  resource: ServedResource,
+  endpoint: 'object' | 'collection' | 'watch',
+): Output {
   const custom: Endpoint = endpoint === 'watch' ? 'custom-watch' : 'custom';
   const negotiated = negotiate(request.headers.accept, resource.custom ? custom : endpoint);
   return {
@@ -92,8 +96,15 @@ export function convertOne(
 ): unknown {
   if (output.negotiated.as === 'Table') {
     const metadata: ListMeta =
-      object.metadata.resourceVersion === undefined ? {} : { resourceVersion: object.metadata.resourceVersion };
-    return toTable(resource.table, [object], { includeObject: output.includeObject, now, metadata, withColumns });
+      object.metadata.resourceVersion === undefined
+        ? {}
+        : { resourceVersion: object.metadata.resourceVersion };
+    return toTable(resource.table, [object], {
+      includeObject: output.includeObject,
+      now,
+      metadata,
+      withColumns,
+    });
   }
   return partialMetadata(object);
 }
@@ -117,7 +128,12 @@ export function sendList(
   const objects = items.map((item) => presented(resource, item.object));
   if (as === 'Table') {
     const { includeObject } = output;
-    sendValue(reply, 200, mediaType, toTable(resource.table, objects, { includeObject, now, metadata, withColumns: true }));
+    sendValue(
+      reply,
+      200,
+      mediaType,
+      toTable(resource.table, objects, { includeObject, now, metadata, withColumns: true }),
+    );
     return;
   }
   sendValue(reply, 200, mediaType, partialMetadataList(objects, metadata));

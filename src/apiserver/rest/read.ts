@@ -10,7 +10,11 @@ const pollInterval = 20;
  * Waits until the store has reached a revision that a client named.
  * @throws {StatusError} 504 after three seconds.
  */
-export async function waitForRevision(core: ServerCore, revision: number, signal: AbortSignal): Promise<void> {
+export async function waitForRevision(
+  core: ServerCore,
+  revision: number,
+  signal: AbortSignal,
+): Promise<void> {
   if (core.storage.revision >= revision) return;
   const deadline = core.now() + futureTimeout;
   while (core.now() < deadline && !signal.aborted) {

@@ -21,7 +21,12 @@ export class ResourceTable {
     this.#version++;
   }
 
-  remove({ group, version, plural, kind }: Pick<ResourceDefinition, 'group' | 'version' | 'plural' | 'kind'>): void {
+  remove({
+    group,
+    version,
+    plural,
+    kind,
+  }: Pick<ResourceDefinition, 'group' | 'version' | 'plural' | 'kind'>): void {
     if (!this.#resources.delete(`${group}/${version}/${plural}`)) return;
     this.#kinds.delete(`${group}/${version}/${kind}`);
     this.#all = undefined;

@@ -40,14 +40,18 @@ function parseLabels(text: string): readonly LabelRequirement[] {
 
 function parseFields(resource: ServedResource, text: string): FieldRequirement[] {
   if (text === '') return [];
-  return parseFieldSelector(text).map((requirement) => ({ ...requirement, field: knownField(resource, requirement.field) }));
+  return parseFieldSelector(text).map((requirement) => ({
+    ...requirement,
+    field: knownField(resource, requirement.field),
+  }));
 }
 
 /** The field behind a label, or a 400 in the words of kinds with and without fields of their own. */
 function knownField(resource: ServedResource, label: string): string {
   const { definition } = resource;
   if (label === 'metadata.name') return label;
-  if (label === 'metadata.namespace' && (definition.namespaced || definition.strategy.fields === undefined)) return label;
+  if (label === 'metadata.namespace' && (definition.namespaced || definition.strategy.fields === undefined))
+    return label;
   if (definition.strategy.fields === undefined) {
     if (resource.custom) throw badRequest(`field label not supported: ${label}`);
     throw badRequest(

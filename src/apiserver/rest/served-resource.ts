@@ -70,7 +70,11 @@ export function keyOf(resource: ServedResource, namespace: string, name: string)
 /** The prefix of a list; namespace "" means all. */
 export function prefixOf(resource: ServedResource, namespace: string): string {
   const { group, plural } = resource.definition.storedAs ?? resource.definition;
-  return listPrefix(group, plural, resource.definition.namespaced && namespace !== '' ? namespace : undefined);
+  return listPrefix(
+    group,
+    plural,
+    resource.definition.namespaced && namespace !== '' ? namespace : undefined,
+  );
 }
 
 /** What a 422 about an object names: its own kind, which differs for a custom object of a wrong kind. */

@@ -40,7 +40,8 @@ export function clusterReader(storage: Storage): ClusterReader {
   return {
     list: (group, plural, namespace) =>
       storage.list(listPrefix(group, plural, namespace)).items.map((item) => item.object),
-    get: (group, plural, namespace, name) => storage.getForUpdate(objectKey(group, plural, namespace, name))?.object,
+    get: (group, plural, namespace, name) =>
+      storage.getForUpdate(objectKey(group, plural, namespace, name))?.object,
   };
 }
 

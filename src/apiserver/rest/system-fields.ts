@@ -41,7 +41,14 @@ export function dedupOwnerReferences(object: KubeObject): string | undefined {
   const seen = new Set<string>();
   const repeated: string[] = [];
   const kept = owners.filter((owner) => {
-    const text = JSON.stringify([owner.apiVersion, owner.kind, owner.name, owner.uid, owner.controller, owner.blockOwnerDeletion]);
+    const text = JSON.stringify([
+      owner.apiVersion,
+      owner.kind,
+      owner.name,
+      owner.uid,
+      owner.controller,
+      owner.blockOwnerDeletion,
+    ]);
     if (seen.has(text)) {
       repeated.push(owner.uid);
       return false;

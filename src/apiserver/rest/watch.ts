@@ -1,9 +1,14 @@
-import { StatusError } from '../../objects/status.ts';
+import type { StatusError } from '../../objects/status.ts';
 import { expired } from '../../objects/status-errors.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { ApiRequest, Reply, ReplyStream } from '../http/exchange.ts';
 import { encodeObject } from '../schema/encode.ts';
-import { CompactedError, type StorageEvent, type StoredObject, type Unsubscribe } from '../storage/storage.ts';
+import {
+  CompactedError,
+  type StorageEvent,
+  type StoredObject,
+  type Unsubscribe,
+} from '../storage/storage.ts';
 import { type ListOptions, parseResourceVersion } from './list-options.ts';
 import { convertOne, type Output } from './output.ts';
 import type { Selection } from './selection.ts';
@@ -36,7 +41,12 @@ type EventType = 'ADDED' | 'MODIFIED' | 'DELETED';
  *
  * @throws {StatusError} before the stream has begun. A resourceVersion that is too old is told inside the stream.
  */
-export async function watchObjects(core: ServerCore, request: ApiRequest, reply: Reply, watch: WatchRequest): Promise<void> {
+export async function watchObjects(
+  core: ServerCore,
+  request: ApiRequest,
+  reply: Reply,
+  watch: WatchRequest,
+): Promise<void> {
   const { options, resource, namespace } = watch;
   const from = parseResourceVersion(options.resourceVersion);
   const seconds = options.timeoutSeconds ?? 0;
@@ -46,7 +56,8 @@ export async function watchObjects(core: ServerCore, request: ApiRequest, reply:
   const prefix = prefixOf(resource, namespace);
   let unsubscribe: Unsubscribe | undefined;
   try {
-    const initial = options.sendInitialEvents === true || (from === 0 && options.sendInitialEvents === undefined);
+    const initial =
+      options.sendInitialEvents === true || (from === 0 && options.sendInitialEvents === undefined);
     const start = initial ? session.sendInitial(prefix) : from;
     if (start < core.firstRevision) throw new CompactedError(start, core.firstRevision);
     unsubscribe = core.storage.watch(prefix, start, (event) => session.onEvent(event));
@@ -100,9 +111,10 @@ class WatchSession {
       return;
     }
     const now = event.type !== 'DELETED' && selection.matches(event.current.object);
-    const before = event.previous !== undefined && selection.matches(event.previous.object);
+    const { previous } = event;
+    const before = previous !== undefined && selection.matches(previous.object);
     if (now) this.#sendStored(before ? 'MODIFIED' : 'ADDED', event.current);
-    else if (before && event.previous !== undefined) this.#sendGone(event, event.previous);
+    else if (before) this.#sendGone(event, previous);
   }
 
   sendError(error: StatusError): void {
@@ -183,7 +195,11 @@ class WatchSession {
       this.#overflown = true;
       this.#pending = [];
       this.#core.log.warn(
-        { resource: this.#watch.resource.definition.plural, namespace: this.#watch.namespace, reason: 'SlowWatcher' },
+        {
+          resource: this.#watch.resource.definition.plural,
+          namespace: this.#watch.namespace,
+          reason: 'SlowWatcher',
+        },
         'ending a watch whose client does not read; it can resume from its last resourceVersion',
       );
       this.#finish();
@@ -219,8 +235,13 @@ class WatchSession {
  * line is enough to make each only once, and holds on to nothing.
  */
 function frame(resource: ServedResource, type: EventType, stored: StoredObject): Buffer {
-  if (lastFrame?.stored === stored && lastFrame.type === type && lastFrame.resource === resource) return lastFrame.line;
-  const line = Buffer.concat([Buffer.from(`{"type":"${type}","object":`), storedJson(resource, stored), lineEnd]);
+  if (lastFrame?.stored === stored && lastFrame.type === type && lastFrame.resource === resource)
+    return lastFrame.line;
+  const line = Buffer.concat([
+    Buffer.from(`{"type":"${type}","object":`),
+    storedJson(resource, stored),
+    lineEnd,
+  ]);
   lastFrame = { resource, type, stored, line };
   return line;
 }

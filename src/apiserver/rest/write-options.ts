@@ -28,7 +28,8 @@ export function writeOptions(request: ApiRequest, kind: OptionsKind, isApply = f
   const fieldManager = query.get('fieldManager') ?? '';
   const errors: FieldError[] = [];
   if (kind === 'PatchOptions') {
-    if (!isApply && force !== undefined) errors.push(forbiddenField('force', 'may not be specified for non-apply patch'));
+    if (!isApply && force !== undefined)
+      errors.push(forbiddenField('force', 'may not be specified for non-apply patch'));
     if (isApply && fieldManager === '') errors.push(required('fieldManager', 'is required for apply patch'));
   }
   errors.push(...validateFieldManager(fieldManager, 'fieldManager'));

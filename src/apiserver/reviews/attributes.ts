@@ -30,7 +30,9 @@ export function subjectOf(spec: JsonRecord): UserInfo {
     name: text(spec['user']),
     uid: text(spec['uid']),
     groups: isStringList(spec['groups']) ? spec['groups'] : [],
-    extra: Object.fromEntries(Object.entries(extra).filter((entry): entry is [string, string[]] => isStringList(entry[1]))),
+    extra: Object.fromEntries(
+      Object.entries(extra).filter((entry): entry is [string, string[]] => isStringList(entry[1])),
+    ),
   };
 }
 

@@ -20,7 +20,12 @@ export interface ReviewSources {
 }
 
 /** Answers one review: its `status`. @throws {StatusError} 422 */
-export type Review = (spec: JsonRecord, caller: UserInfo, namespace: string, sources: ReviewSources) => JsonRecord;
+export type Review = (
+  spec: JsonRecord,
+  caller: UserInfo,
+  namespace: string,
+  sources: ReviewSources,
+) => JsonRecord;
 
 interface ReviewKind {
   readonly definition: ResourceDefinition;
@@ -66,7 +71,12 @@ function kind(group: string, name: string, namespaced: boolean, review: Review):
   return { definition, review };
 }
 
-function reviewToken(spec: JsonRecord, _caller: UserInfo, _namespace: string, { tokens }: ReviewSources): JsonRecord {
+function reviewToken(
+  spec: JsonRecord,
+  _caller: UserInfo,
+  _namespace: string,
+  { tokens }: ReviewSources,
+): JsonRecord {
   const token = typeof spec['token'] === 'string' ? spec['token'] : '';
   if (token === '') throw refused(authentication, 'TokenReview', [required('spec.token')]);
   for (const authenticator of tokens) {
@@ -79,7 +89,9 @@ function reviewToken(spec: JsonRecord, _caller: UserInfo, _namespace: string, { 
 function decideForSubject(sources: ReviewSources, spec: JsonRecord, name: string): JsonRecord {
   const user = subjectOf(spec);
   if (user.name === '' && user.groups.length === 0) {
-    throw refused(authorization, name, [invalid('spec.user', '', 'at least one of user or group must be specified')]);
+    throw refused(authorization, name, [
+      invalid('spec.user', '', 'at least one of user or group must be specified'),
+    ]);
   }
   return decide(sources, user, spec, name);
 }
@@ -90,19 +102,32 @@ function decide({ authorizer }: ReviewSources, user: UserInfo, spec: JsonRecord,
   const path = 'spec.resourceAttributes';
   if (both) {
     throw refused(authorization, name, [
-      invalid('spec.nonResourceAttributes', spec['nonResourceAttributes'], 'cannot be specified in combination with resourceAttributes'),
+      invalid(
+        'spec.nonResourceAttributes',
+        spec['nonResourceAttributes'],
+        'cannot be specified in combination with resourceAttributes',
+      ),
     ]);
   }
   if (attributes === undefined) {
     throw refused(authorization, name, [
-      invalid(path, undefined, 'exactly one of nonResourceAttributes or resourceAttributes must be specified'),
+      invalid(
+        path,
+        undefined,
+        'exactly one of nonResourceAttributes or resourceAttributes must be specified',
+      ),
     ]);
   }
   const { allowed, reason } = authorizer.authorize(user, attributes);
   return { allowed, ...(reason === '' ? {} : { reason }) };
 }
 
-function reviewRules(spec: JsonRecord, caller: UserInfo, _namespace: string, sources: ReviewSources): JsonRecord {
+function reviewRules(
+  spec: JsonRecord,
+  caller: UserInfo,
+  _namespace: string,
+  sources: ReviewSources,
+): JsonRecord {
   const namespace = typeof spec['namespace'] === 'string' ? spec['namespace'] : '';
   const rules = sources.rulesOf(caller, namespace) ?? [everything];
   return {

@@ -61,7 +61,8 @@ function parseField(line: string): Field {
     else options.set(word.slice(0, cut), word.slice(cut + 1));
   }
   const written = flags.startsWith('z');
-  const nullable = options.has('null') || /^(\[\]|\{\}|time|microTime|any)/.test(type);
+  const emptyIsNull = /^(\[\]|\{\}|time|microTime|any)/.test(type);
+  const nullable = options.has('null') || emptyIsNull;
   const fallback = options.get('default');
   let resolved: Schema | undefined;
   return {
@@ -71,7 +72,7 @@ function parseField(line: string): Field {
       return resolved;
     },
     absent: written ? (nullable ? 'null' : 'zero') : 'omit',
-    dropZero: flags.startsWith('o') || (written && nullable),
+    dropZero: flags.startsWith('o') || (written && emptyIsNull),
     required: flags.endsWith('r'),
     default: fallback === undefined ? undefined : (JSON.parse(fallback) as unknown),
     patchStrategy: options.get('strategy')?.split(',') ?? [],

@@ -36,7 +36,11 @@ export const evictionHandler: ResourceHandler = async (core, resource, request, 
   sendStatus(reply, output, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 });
 };
 
-async function useBudget(core: ServerCore, items: readonly StoredObject[], budget: PodDisruptionBudget): Promise<void> {
+async function useBudget(
+  core: ServerCore,
+  items: readonly StoredObject[],
+  budget: PodDisruptionBudget,
+): Promise<void> {
   const stored = items.find((item) => item.object === budget);
   if (stored === undefined) return;
   const allowed = Number(budget.status.disruptionsAllowed ?? 0);

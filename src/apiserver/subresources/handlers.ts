@@ -40,6 +40,7 @@ export function specialHandlers(sources: SpecialSources): SpecialHandlers {
     ['apps/replicasets/scale', scaleHandler],
     ['apps/statefulsets/scale', scaleHandler],
   ]);
-  for (const [name, { review }] of reviewKinds) handlers.set(`${name}/`, reviewHandler(review, sources.reviews));
+  for (const [name, { review }] of reviewKinds)
+    handlers.set(`${name}/`, reviewHandler(review, sources.reviews));
   return handlers;
 }

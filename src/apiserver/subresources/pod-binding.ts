@@ -27,7 +27,13 @@ export const bindingHandler: ResourceHandler = async (core, resource, request, r
   sendStatus(reply, output, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 });
 };
 
-async function bind(core: ServerCore, namespace: string, name: string, binding: Binding, dryRun: boolean): Promise<void> {
+async function bind(
+  core: ServerCore,
+  namespace: string,
+  name: string,
+  binding: Binding,
+  dryRun: boolean,
+): Promise<void> {
   for (;;) {
     const stored = core.storage.getForUpdate(objectKey('', 'pods', namespace, name));
     if (stored === undefined || !isPod(stored.object)) throw notFound({ group: '', resource: 'pods' }, name);

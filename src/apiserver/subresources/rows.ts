@@ -1,4 +1,9 @@
-import { discovered, type DiscoveredResource, type DiscoveredResources, type SubresourceRow } from '../discovery/discovered-resource.ts';
+import {
+  discovered,
+  type DiscoveredResource,
+  type DiscoveredResources,
+  type SubresourceRow,
+} from '../discovery/discovered-resource.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 
 const create = ['create'];
@@ -28,7 +33,18 @@ const rows: ReadonlyMap<string, readonly SubresourceRow[]> = new Map<string, rea
     ],
   ],
   ['/services', [{ name: 'proxy', kind: 'ServiceProxyOptions', verbs: all }]],
-  ['/serviceaccounts', [{ name: 'token', kind: 'TokenRequest', verbs: create, kindGroup: 'authentication.k8s.io', kindVersion: 'v1' }]],
+  [
+    '/serviceaccounts',
+    [
+      {
+        name: 'token',
+        kind: 'TokenRequest',
+        verbs: create,
+        kindGroup: 'authentication.k8s.io',
+        kindVersion: 'v1',
+      },
+    ],
+  ],
   ['/replicationcontrollers', [scale]],
   ['apps/deployments', [scale]],
   ['apps/replicasets', [scale]],
@@ -44,7 +60,9 @@ export function servedForDiscovery(core: ServerCore): DiscoveredResources {
       version = core.resources.version;
       served = core.resources
         .all()
-        .map(({ definition, custom }) => discovered(definition, rows.get(`${definition.group}/${definition.plural}`) ?? [], custom));
+        .map(({ definition, custom }) =>
+          discovered(definition, rows.get(`${definition.group}/${definition.plural}`) ?? [], custom),
+        );
     }
     return served;
   };

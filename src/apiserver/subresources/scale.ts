@@ -79,7 +79,13 @@ async function readChange(request: ApiRequest, reply: Reply): Promise<Change> {
   return {
     options,
     apply: (before) => {
-      const patch = { type: type === 'apply' ? ('merge' as const) : type, bytes, live: before, expected, fieldValidation: options.fieldValidation };
+      const patch = {
+        type: type === 'apply' ? ('merge' as const) : type,
+        bytes,
+        live: before,
+        expected,
+        fieldValidation: options.fieldValidation,
+      };
       return scaleOf(patchObject(patch).object);
     },
   };

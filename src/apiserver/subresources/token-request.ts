@@ -69,5 +69,7 @@ function boundObjectOf(reference: unknown): BoundObject | undefined {
   if (!isRecord(reference)) return undefined;
   const { kind: boundKind, name, uid } = reference;
   if (boundKind !== 'Pod' && boundKind !== 'Secret' && boundKind !== 'Node') return undefined;
-  return typeof name === 'string' ? { kind: boundKind, name, uid: typeof uid === 'string' ? uid : '' } : undefined;
+  return typeof name === 'string'
+    ? { kind: boundKind, name, uid: typeof uid === 'string' ? uid : '' }
+    : undefined;
 }

@@ -29,7 +29,8 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
   const schema = version.schema?.openAPIV3Schema;
   const hasStatus = version.subresources?.status !== undefined;
   const rules = { namespaced, nameRule: nameIsDNSSubdomain };
-  const valueErrors = (object: CustomObject): FieldError[] => (schema === undefined ? [] : validateValue(schema, object, ''));
+  const valueErrors = (object: CustomObject): FieldError[] =>
+    schema === undefined ? [] : validateValue(schema, object, '');
   const kindErrors = (object: CustomObject): FieldError[] =>
     object.kind === kind ? [] : [invalid('kind', object.kind, `must be ${kind}`)];
   const base = genericStrategy<CustomObject>({ ...rules, allowUnconditionalUpdate: false, hasStatus });
@@ -37,7 +38,10 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
     prepareForUpdate(object, old) {
       takeAllButStatus(object, old);
     },
-    validateUpdate: (object, old) => [...validateCustomObjectMetaUpdate(object.metadata, old.metadata), ...valueErrors(object)],
+    validateUpdate: (object, old) => [
+      ...validateCustomObjectMetaUpdate(object.metadata, old.metadata),
+      ...valueErrors(object),
+    ],
   };
   const { status: _unused, ...main } = base;
   return {
@@ -71,12 +75,15 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
 
 /** `spec.selectableFields` besides name and namespace. */
 function selectable(version: CustomResourceVersion): (object: CustomObject) => Record<string, string> {
-  const paths = (version.selectableFields ?? []).map(({ jsonPath }) => [jsonPath.replace(/^\./, ''), simplePath(jsonPath)] as const);
+  const paths = (version.selectableFields ?? []).map(
+    ({ jsonPath }) => [jsonPath.replace(/^\./, ''), simplePath(jsonPath)] as const,
+  );
   return (object) =>
     Object.fromEntries(
       paths.map(([name, path]) => {
         const value = fieldAt(object, path);
-        return [name, value === undefined || value === null || typeof value === 'object' ? '' : String(value)];
+        const plain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+        return [name, plain ? String(value) : ''];
       }),
     );
 }

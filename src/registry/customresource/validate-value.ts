@@ -4,7 +4,15 @@
  */
 import { isRecord, jsonEqual } from '../../objects/json.ts';
 import { itemsOf, type JsonSchema, valuesOf } from '../customresourcedefinition/json-schema.ts';
-import { duplicate, type FieldError, invalid, notSupported, required, tooLong, tooMany } from '../field-errors.ts';
+import {
+  duplicate,
+  type FieldError,
+  invalid,
+  notSupported,
+  required,
+  tooLong,
+  tooMany,
+} from '../field-errors.ts';
 import { hasFormat } from './formats.ts';
 import { matchesPattern } from './pattern.ts';
 
@@ -24,7 +32,9 @@ export function validateValue(schema: JsonSchema, value: unknown, path: string, 
   else if (typeof value === 'number') validateNumber(schema, value, path, errors);
   else if (Array.isArray(value)) validateList(schema, value, path, errors, depth);
   if (schema.enum !== undefined && !schema.enum.some((allowed) => jsonEqual(allowed, value))) {
-    const words = schema.enum.map((allowed) => (typeof allowed === 'string' ? allowed : JSON.stringify(allowed)));
+    const words = schema.enum.map((allowed) =>
+      typeof allowed === 'string' ? allowed : JSON.stringify(allowed),
+    );
     errors.push(notSupported(path, value, words));
   }
   if (isRecord(value)) validateObject(schema, value, path, errors, depth);
@@ -55,12 +65,16 @@ function inBody(path: string): string {
 function wrongType(path: string, schema: JsonSchema, type: string): FieldError {
   const wanted = schema['x-kubernetes-int-or-string'] === true ? 'integer,string' : (schema.type ?? '');
   const detail = `${inBody(path)} must be of type ${wanted}: ${JSON.stringify(type)}`;
-  return { field: path === '' ? '<nil>' : path, reason: 'FieldValueTypeInvalid', body: `Invalid value: ${JSON.stringify(type)}: ${detail}` };
+  return {
+    field: path === '' ? '<nil>' : path,
+    reason: 'FieldValueTypeInvalid',
+    body: `Invalid value: ${JSON.stringify(type)}: ${detail}`,
+  };
 }
 
 function validateString(schema: JsonSchema, value: string, path: string, errors: FieldError[]): void {
   const { minLength, maxLength, pattern, format } = schema;
-  const length = [...value].length;
+  const length = Array.from(value).length;
   if (maxLength !== undefined && length > maxLength) errors.push(tooLong(path, maxLength));
   if (minLength !== undefined && length < minLength) {
     errors.push(invalid(path, value, `${inBody(path)} should be at least ${minLength} chars long`));
@@ -76,20 +90,29 @@ function validateString(schema: JsonSchema, value: string, path: string, errors:
 function validateNumber(schema: JsonSchema, value: number, path: string, errors: FieldError[]): void {
   const { minimum, maximum, multipleOf } = schema;
   const fail = (words: string) => errors.push(invalid(path, value, `${inBody(path)} ${words}`));
-  if (multipleOf !== undefined && multipleOf > 0 && !Number.isInteger(value / multipleOf)) fail(`should be a multiple of ${multipleOf}`);
+  if (multipleOf !== undefined && multipleOf > 0 && !Number.isInteger(value / multipleOf))
+    fail(`should be a multiple of ${multipleOf}`);
   if (maximum !== undefined) {
     if (schema.exclusiveMaximum === true && value >= maximum) fail(`should be less than ${maximum}`);
-    else if (schema.exclusiveMaximum !== true && value > maximum) fail(`should be less than or equal to ${maximum}`);
+    else if (schema.exclusiveMaximum !== true && value > maximum)
+      fail(`should be less than or equal to ${maximum}`);
   }
   if (minimum !== undefined) {
     if (schema.exclusiveMinimum === true && value <= minimum) fail(`should be greater than ${minimum}`);
-    else if (schema.exclusiveMinimum !== true && value < minimum) fail(`should be greater than or equal to ${minimum}`);
+    else if (schema.exclusiveMinimum !== true && value < minimum)
+      fail(`should be greater than or equal to ${minimum}`);
   }
   const limit = schema.format === 'int32' ? 2147483647 : Infinity;
   if (value > limit || value < -limit - 1) fail(`must be of type int32: ${JSON.stringify(String(value))}`);
 }
 
-function validateList(schema: JsonSchema, list: readonly unknown[], path: string, errors: FieldError[], depth: number): void {
+function validateList(
+  schema: JsonSchema,
+  list: readonly unknown[],
+  path: string,
+  errors: FieldError[],
+  depth: number,
+): void {
   const { minItems, maxItems } = schema;
   const items = itemsOf(schema);
   if (items !== undefined) {
@@ -103,7 +126,12 @@ function validateList(schema: JsonSchema, list: readonly unknown[], path: string
 }
 
 /** Sets hold no value twice, maps no key (`schema/listtype/validation.go`). */
-function validateListType(schema: JsonSchema, list: readonly unknown[], path: string, errors: FieldError[]): void {
+function validateListType(
+  schema: JsonSchema,
+  list: readonly unknown[],
+  path: string,
+  errors: FieldError[],
+): void {
   const listType = schema['x-kubernetes-list-type'];
   if (listType !== 'set' && listType !== 'map') return;
   const keys = schema['x-kubernetes-list-map-keys'] ?? [];
@@ -131,16 +159,20 @@ function validateObject(
   const names = Object.keys(value);
   const { minProperties, maxProperties, properties = {} } = schema;
   if (minProperties !== undefined && names.length < minProperties) {
-    errors.push(invalid(path, names.length, `${inBody(path)} should have at least ${minProperties} properties`));
+    errors.push(
+      invalid(path, names.length, `${inBody(path)} should have at least ${minProperties} properties`),
+    );
   }
-  if (maxProperties !== undefined && names.length > maxProperties) errors.push(tooMany(path, names.length, maxProperties));
+  if (maxProperties !== undefined && names.length > maxProperties)
+    errors.push(tooMany(path, names.length, maxProperties));
   for (const name of schema.required ?? []) {
     if (!Object.hasOwn(value, name)) errors.push(required(child(path, name)));
   }
   const values = valuesOf(schema);
   for (const name of names.sort()) {
     const member = Object.hasOwn(properties, name) ? properties[name] : values;
-    if (member !== undefined) errors.push(...validateValue(member, value[name], child(path, name), depth + 1));
+    if (member !== undefined)
+      errors.push(...validateValue(member, value[name], child(path, name), depth + 1));
   }
 }
 
@@ -148,7 +180,13 @@ function child(path: string, name: string): string {
   return path === '' ? name : `${path}.${name}`;
 }
 
-function validateJunctors(schema: JsonSchema, value: unknown, path: string, errors: FieldError[], depth: number): void {
+function validateJunctors(
+  schema: JsonSchema,
+  value: unknown,
+  path: string,
+  errors: FieldError[],
+  depth: number,
+): void {
   const holds = (part: JsonSchema): boolean => validateValue(part, value, path, depth + 1).length === 0;
   const fail = (words: string) => errors.push(invalid(path, value, `${JSON.stringify(path)} ${words}`));
   const { anyOf = [], oneOf = [], allOf = [], not } = schema;
@@ -158,7 +196,9 @@ function validateJunctors(schema: JsonSchema, value: unknown, path: string, erro
   if (oneOf.length > 0) {
     const valid = oneOf.filter(holds).length;
     if (valid !== 1) {
-      fail(`must validate one and only one schema (oneOf). ${valid === 0 ? 'Found none valid' : `Found ${valid} valid alternatives`}`);
+      fail(
+        `must validate one and only one schema (oneOf). ${valid === 0 ? 'Found none valid' : `Found ${valid} valid alternatives`}`,
+      );
     }
   }
   if (allOf.length > 0 && !allOf.every(holds)) fail('must validate all the schemas (allOf)');

@@ -68,7 +68,9 @@ export function isCustomResourceDefinition(object: KubeObject): object is Custom
 
 /** True when a condition of that type has status True. */
 export function hasCondition(definition: CustomResourceDefinition, type: string): boolean {
-  return (definition.status.conditions ?? []).some((condition) => condition.type === type && condition.status === 'True');
+  return (definition.status.conditions ?? []).some(
+    (condition) => condition.type === type && condition.status === 'True',
+  );
 }
 
 /** The condition with `next` in the place of the one of its type; the time of transition stays while the status does. */

@@ -25,7 +25,9 @@ const rules = genericStrategy<CustomResourceDefinition>({
     spec.conversion ??= { strategy: 'None' };
   },
   prepareForCreate(definition) {
-    const stored = (definition.spec.versions ?? []).filter((version) => version.storage).map(({ name }) => name);
+    const stored = (definition.spec.versions ?? [])
+      .filter((version) => version.storage)
+      .map(({ name }) => name);
     definition.status = { conditions: null, acceptedNames: { plural: '', kind: '' }, storedVersions: stored };
   },
   prepareForUpdate(definition) {

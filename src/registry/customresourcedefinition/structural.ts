@@ -20,7 +20,13 @@ export function validateStructural(schema: JsonSchema, path: string): FieldError
 
 type Place = 'root' | 'object fields' | 'array items';
 
-function validateNode(schema: JsonSchema, path: string, place: Place, errors: FieldError[], depth: number): void {
+function validateNode(
+  schema: JsonSchema,
+  path: string,
+  place: Place,
+  errors: FieldError[],
+  depth: number,
+): void {
   if (depth > maxDepth) {
     errors.push(forbiddenField(path, `schemas may be nested ${maxDepth} levels deep`));
     return;
@@ -30,10 +36,16 @@ function validateNode(schema: JsonSchema, path: string, place: Place, errors: Fi
   validateExtensions(schema, path, errors);
   const { properties = {}, default: value } = schema;
   if (value !== undefined && errors.length === 0) {
-    errors.push(...validateValue(schema, value, '').map((error) => ({ ...error, field: `${path}.default${suffix(error.field)}` })));
+    errors.push(
+      ...validateValue(schema, value, '').map((error) => ({
+        ...error,
+        field: `${path}.default${suffix(error.field)}`,
+      })),
+    );
   }
   const items = itemsOf(schema);
-  if (schema.type === 'array' && items === undefined) errors.push(required(`${path}.items`, 'must be specified'));
+  if (schema.type === 'array' && items === undefined)
+    errors.push(required(`${path}.items`, 'must be specified'));
   if (items !== undefined) validateNode(items, `${path}.items`, 'array items', errors, depth + 1);
   for (const name of Object.keys(properties).sort()) {
     const property = properties[name];
@@ -43,11 +55,18 @@ function validateNode(schema: JsonSchema, path: string, place: Place, errors: Fi
   const values = valuesOf(schema);
   if (values !== undefined) {
     if (Object.keys(properties).length > 0) {
-      errors.push(forbiddenField(`${path}.additionalProperties`, 'additionalProperties and properties are mutual exclusive'));
+      errors.push(
+        forbiddenField(
+          `${path}.additionalProperties`,
+          'additionalProperties and properties are mutual exclusive',
+        ),
+      );
     }
     validateNode(values, `${path}.additionalProperties`, 'object fields', errors, depth + 1);
   } else if (schema.additionalProperties === false) {
-    errors.push(forbiddenField(`${path}.additionalProperties`, 'additionalProperties cannot be set to false'));
+    errors.push(
+      forbiddenField(`${path}.additionalProperties`, 'additionalProperties cannot be set to false'),
+    );
   }
   const nested = ['allOf', 'anyOf', 'oneOf'] as const;
   for (const word of nested) {
@@ -65,10 +84,12 @@ function suffix(field: string): string {
 
 function validateType(schema: JsonSchema, path: string, place: Place, errors: FieldError[]): void {
   const { type } = schema;
-  const typeless = schema['x-kubernetes-int-or-string'] === true || schema['x-kubernetes-preserve-unknown-fields'] === true;
+  const typeless =
+    schema['x-kubernetes-int-or-string'] === true || schema['x-kubernetes-preserve-unknown-fields'] === true;
   if (type === undefined || type === '') {
     if (typeless && place !== 'root') return;
-    const where = place === 'root' ? 'must not be empty at the root' : `must not be empty for specified ${place}`;
+    const where =
+      place === 'root' ? 'must not be empty at the root' : `must not be empty for specified ${place}`;
     errors.push(required(`${path}.type`, where));
   } else if (!types.includes(type)) {
     errors.push(notSupported(`${path}.type`, type, types));
@@ -84,12 +105,18 @@ function validateForbidden(schema: JsonSchema, path: string, errors: FieldError[
     ['dependencies', 'dependencies is not supported'],
     ['additionalItems', 'additionalItems is not supported'],
   ] as const;
-  for (const [word, why] of refused) if (schema[word] !== undefined) errors.push(forbiddenField(`${path}.${word}`, why));
+  for (const [word, why] of refused)
+    if (schema[word] !== undefined) errors.push(forbiddenField(`${path}.${word}`, why));
   if (schema.uniqueItems === true) {
-    errors.push(forbiddenField(`${path}.uniqueItems`, 'uniqueItems cannot be set to true since the runtime complexity becomes quadratic'));
+    errors.push(
+      forbiddenField(
+        `${path}.uniqueItems`,
+        'uniqueItems cannot be set to true since the runtime complexity becomes quadratic',
+      ),
+    );
   }
   if (schema.pattern !== undefined && !isPattern(schema.pattern)) {
-    errors.push(invalid(`${path}.pattern`, schema.pattern, 'must be a valid regular expression, but isn\'t'));
+    errors.push(invalid(`${path}.pattern`, schema.pattern, "must be a valid regular expression, but isn't"));
   }
 }
 
@@ -104,24 +131,37 @@ function validateExtensions(schema: JsonSchema, path: string, errors: FieldError
   }
   const listType = schema['x-kubernetes-list-type'];
   if (listType !== undefined) {
-    if (schema.type !== 'array') errors.push(invalid(`${path}.type`, schema.type ?? '', 'must be array if x-kubernetes-list-type is specified'));
+    if (schema.type !== 'array')
+      errors.push(
+        invalid(`${path}.type`, schema.type ?? '', 'must be array if x-kubernetes-list-type is specified'),
+      );
     if (!['atomic', 'set', 'map'].includes(listType)) {
       errors.push(notSupported(`${path}.x-kubernetes-list-type`, listType, ['atomic', 'set', 'map']));
     }
   }
   const keys = schema['x-kubernetes-list-map-keys'] ?? [];
   if (listType === 'map' && keys.length === 0) {
-    errors.push(required(`${path}.x-kubernetes-list-map-keys`, 'must not be empty if x-kubernetes-list-type is map'));
+    errors.push(
+      required(`${path}.x-kubernetes-list-map-keys`, 'must not be empty if x-kubernetes-list-type is map'),
+    );
   }
   if (schema['x-kubernetes-embedded-resource'] === true && schema.type !== 'object') {
-    errors.push(invalid(`${path}.type`, schema.type ?? '', 'must be object if x-kubernetes-embedded-resource is true'));
+    errors.push(
+      invalid(`${path}.type`, schema.type ?? '', 'must be object if x-kubernetes-embedded-resource is true'),
+    );
   }
 }
 
 /** Inside of allOf, anyOf, oneOf and not only validations are allowed, nothing that tells a type. */
 function validateJunctor(schema: JsonSchema, path: string, errors: FieldError[], depth: number): void {
   if (depth > maxDepth) return;
-  const words = ['type', 'default', 'nullable', 'x-kubernetes-preserve-unknown-fields', 'x-kubernetes-embedded-resource'] as const;
+  const words = [
+    'type',
+    'default',
+    'nullable',
+    'x-kubernetes-preserve-unknown-fields',
+    'x-kubernetes-embedded-resource',
+  ] as const;
   for (const word of words) {
     const inIntOrString = word === 'type' && (schema.type === 'integer' || schema.type === 'string');
     if (schema[word] !== undefined && !inIntOrString) {

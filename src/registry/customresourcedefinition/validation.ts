@@ -1,5 +1,12 @@
 import { jsonEqual } from '../../objects/json.ts';
-import { duplicate, type FieldError, forbiddenField, invalid, notSupported, required } from '../field-errors.ts';
+import {
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  notSupported,
+  required,
+} from '../field-errors.ts';
 import { isDNS1035Label, isDNS1123Subdomain } from '../names.ts';
 import type { CustomResourceDefinition, CustomResourceNames, CustomResourceVersion } from './definition.ts';
 import { validateStructural } from './structural.ts';
@@ -30,12 +37,16 @@ function validateGroup(group: string): FieldError[] {
   if (group === '') return [required('spec.group')];
   const broken = isDNS1123Subdomain(group);
   if (broken.length > 0) return [invalid('spec.group', group, broken.join(','))];
-  return group.includes('.') ? [] : [invalid('spec.group', group, 'should be a domain with at least one dot')];
+  return group.includes('.')
+    ? []
+    : [invalid('spec.group', group, 'should be a domain with at least one dot')];
 }
 
 function validateScope(scope: string): FieldError[] {
   if (scope === '') return [required('spec.scope')];
-  return scope === 'Cluster' || scope === 'Namespaced' ? [] : [notSupported('spec.scope', scope, ['Cluster', 'Namespaced'])];
+  return scope === 'Cluster' || scope === 'Namespaced'
+    ? []
+    : [notSupported('spec.scope', scope, ['Cluster', 'Namespaced'])];
 }
 
 function validateVersions(versions: readonly CustomResourceVersion[]): FieldError[] {
@@ -52,7 +63,11 @@ function validateVersions(versions: readonly CustomResourceVersion[]): FieldErro
   });
   const storage = versions.filter((version) => version.storage).length;
   if (storage !== 1) {
-    const names = versions.map(({ name, served, storage: stored }) => ({ Name: name, Served: served, Storage: stored }));
+    const names = versions.map(({ name, served, storage: stored }) => ({
+      Name: name,
+      Served: served,
+      Storage: stored,
+    }));
     errors.push(invalid('spec.versions', names, 'must have exactly one version marked as storage version'));
   }
   return errors;
@@ -65,9 +80,14 @@ function schemaPath(versions: readonly CustomResourceVersion[], i: number): stri
   return same ? 'spec.validation.openAPIV3Schema' : `spec.versions[${i}].schema.openAPIV3Schema`;
 }
 
-function validateVersionSchema(version: CustomResourceVersion, path: string, versionPath: string): FieldError[] {
+function validateVersionSchema(
+  version: CustomResourceVersion,
+  path: string,
+  versionPath: string,
+): FieldError[] {
   const schema = version.schema?.openAPIV3Schema;
-  if (schema === undefined) return [required(`${versionPath}.schema.openAPIV3Schema`, 'schemas are required')];
+  if (schema === undefined)
+    return [required(`${versionPath}.schema.openAPIV3Schema`, 'schemas are required')];
   return validateStructural(schema, path);
 }
 
@@ -81,7 +101,9 @@ function validateNames(names: CustomResourceNames, path: string): FieldError[] {
   const mixed = (text: string, field: string) => {
     const broken = isDNS1035Label(text.toLowerCase());
     if (broken.length > 0) {
-      errors.push(invalid(field, text, `may have mixed case, but should otherwise match: ${broken.join(',')}`));
+      errors.push(
+        invalid(field, text, `may have mixed case, but should otherwise match: ${broken.join(',')}`),
+      );
     }
   };
   if (plural === '') errors.push(required(`${path}.plural`));
@@ -102,13 +124,18 @@ function validateConversion(conversion: CustomResourceDefinition['spec']['conver
   const strategy = conversion?.strategy ?? 'None';
   if (strategy === 'None') return [];
   if (strategy === 'Webhook') {
-    return [forbiddenField('spec.conversion.strategy', 'this server converts between versions by "None" only')];
+    return [
+      forbiddenField('spec.conversion.strategy', 'this server converts between versions by "None" only'),
+    ];
   }
   return [notSupported('spec.conversion.strategy', strategy, ['None', 'Webhook'])];
 }
 
 /** What may not change once a definition is established. */
-export function validateImmutableNames(definition: CustomResourceDefinition, old: CustomResourceDefinition): FieldError[] {
+export function validateImmutableNames(
+  definition: CustomResourceDefinition,
+  old: CustomResourceDefinition,
+): FieldError[] {
   const { spec } = definition;
   const before = old.spec;
   const fields = [
@@ -117,5 +144,7 @@ export function validateImmutableNames(definition: CustomResourceDefinition, old
     ['spec.names.kind', spec.names.kind, before.names.kind],
     ['spec.names.plural', spec.names.plural, before.names.plural],
   ] as const;
-  return fields.flatMap(([field, value, was]) => (value === was ? [] : [invalid(field, value, 'field is immutable')]));
+  return fields.flatMap(([field, value, was]) =>
+    value === was ? [] : [invalid(field, value, 'field is immutable')],
+  );
 }
