@@ -104,10 +104,14 @@ export class AddressBook {
     }
   }
 
-  /** Books an address for a Service, alone or beside those that hold it. The caller has checked that it may. */
-  claim(address: string, request: AddressRequest): void {
+  /**
+   * Books an address for a Service, alone or beside those that hold it. The caller has checked that it may.
+   *
+   * @returns sharers that got a port which this Service gave up.
+   */
+  claim(address: string, request: AddressRequest): ObjectKey[] {
     const parsed = parseStrictAddress(address);
-    if (parsed === undefined) return;
+    if (parsed === undefined) return [];
     let holding = this.#holdings.get(address);
     if (holding === undefined) {
       const pool = this.poolOf(parsed.family, parsed.value)?.pool;
@@ -136,17 +140,22 @@ export class AddressBook {
     own.set(parsed.family, address);
     this.#quarantines.delete(address);
     this.#refresh(address);
+    return handOverPorts(holding);
   }
 
-  /** Ends a Service's claim. The address rests when nobody else holds it and its pool says so. */
-  release(address: string, service: ObjectKey, now: number): void {
+  /**
+   * Ends a Service's claim. The address rests when nobody else holds it and its pool says so.
+   *
+   * @returns sharers that got a port which this Service held.
+   */
+  release(address: string, service: ObjectKey, now: number): ObjectKey[] {
     const holding = this.#holdings.get(address);
-    if (holding?.claims.delete(service) !== true) return;
+    if (holding?.claims.delete(service) !== true) return [];
     for (const [port, holder] of holding.ports) if (holder === service) holding.ports.delete(port);
     const own = this.#byService.get(service);
     if (own?.get(holding.family) === address) own.delete(holding.family);
     if (own?.size === 0) this.#byService.delete(service);
-    if (holding.claims.size > 0) return;
+    if (holding.claims.size > 0) return handOverPorts(holding);
     this.#holdings.delete(address);
     const delay = this.poolOf(holding.family, holding.value)?.pool.reuseDelay ?? 0;
     if (delay > 0) {
@@ -155,6 +164,7 @@ export class AddressBook {
       this.#rests.push(rest);
     }
     this.#refresh(address);
+    return [];
   }
 
   /** Ends the rests that are over and names their addresses. */
@@ -215,6 +225,17 @@ export class AddressBook {
     if (this.#quarantines.has(address)) return 'quarantined';
     return this.#reservations.has(address) ? 'reserved' : undefined;
   }
+}
+
+/** Gives ports that nobody serves any more to the sharer that wants them and came first; names who got some. */
+function handOverPorts(holding: Holding): ObjectKey[] {
+  const gained: ObjectKey[] = [];
+  for (const { service, ports } of [...holding.claims.values()].sort((a, b) => a.createdAt - b.createdAt)) {
+    const free = ports.filter((port) => !holding.ports.has(port));
+    for (const port of free) holding.ports.set(port, service);
+    if (free.length > 0) gained.push(service);
+  }
+  return gained;
 }
 
 const NONE: ReadonlyMap<IPFamily, string> = new Map();

@@ -78,13 +78,19 @@ export class LoadBalancerAllocator {
    * Books the addresses that a Service has by its status, and gives it nothing new: for the start, when every Service
    * must be heard before the first address is given. Call it oldest Service first; of two that claim one address the
    * first keeps it.
+   *
+   * @param unserved ports that its status says are not served, because another sharer serves them.
    */
-  adopt(request: AddressRequest, present: readonly string[]): void {
+  adopt(
+    request: AddressRequest,
+    present: readonly string[],
+    unserved: ReadonlySet<string> = new Set(),
+  ): void {
+    const served = { ...request, ports: request.ports.filter((port) => !unserved.has(port)) };
     for (const [family, address] of byFamily(present)) {
-      const mine = this.book.addressesOf(request.service).get(family);
-      if (mine === undefined && request.families.includes(family) && mayKeep(this.#stock, request, address)) {
-        this.#claim(address, request);
-      }
+      if (!request.families.includes(family)) continue;
+      if (this.book.addressesOf(request.service).has(family)) continue;
+      if (mayKeep(this.#stock, served, address)) this.#claim(address, served);
     }
   }
 
@@ -132,10 +138,7 @@ export class LoadBalancerAllocator {
     }
     const choices = request.families.map((family) => choose(this.#stock, request, family, had.get(family)));
     const refused = choices.filter((choice): choice is Refused => 'reason' in choice);
-    const complete = refused.length === 0 || (!request.needsAll && refused.length < choices.length);
-    const granted = choices.flatMap((choice) =>
-      this.#grant(request, choice, had.get(choice.family), complete),
-    );
+    const granted = this.#granted(request, choices, had);
     this.#commit(request, granted, now);
     const [first] = refused;
     if (first === undefined) {
@@ -143,17 +146,28 @@ export class LoadBalancerAllocator {
       return this.#outcome(request, 'Assigned', '');
     }
     this.#waiters.wait(request, new Set(refused.flatMap(({ lines }) => lines)));
-    if (complete) return this.#outcome(request, 'Assigned', `${first.family} is missing: ${first.message}`);
-    return this.#outcome(request, first.reason, refused.map(({ message }) => message).join('; '));
+    const message = refused.map((refusal) => refusal.message).join('; ');
+    const onlyMissing = refused.every(({ family }) => !granted.some((grant) => grant.family === family));
+    if (!request.needsAll && granted.length > 0 && onlyMissing) {
+      return this.#outcome(request, 'Assigned', `${first.family} is missing: ${message}`);
+    }
+    return this.#outcome(request, first.reason, message);
   }
 
   /**
-   * What a family really gets: its choice, if the request as a whole is served; else what it has, rather than nothing,
-   * while it waits.
+   * What each family really gets: its choice, or else what it has. Where all families are needed and one would end up
+   * without an address, nothing new is given: what is free is left to others until the whole can be served.
    */
-  #grant(request: AddressRequest, choice: Choice, had: string | undefined, complete: boolean): Granted[] {
-    if ('address' in choice && (complete || choice.address === had)) return [choice];
-    return this.#keep(request, choice.family, had);
+  #granted(
+    request: AddressRequest,
+    choices: readonly Choice[],
+    had: ReadonlyMap<IPFamily, string>,
+  ): Granted[] {
+    const best = choices.flatMap((choice) =>
+      'address' in choice ? [choice] : this.#keep(request, choice.family, had.get(choice.family)),
+    );
+    if (!request.needsAll || best.length === choices.length) return best;
+    return choices.flatMap((choice) => this.#keep(request, choice.family, had.get(choice.family)));
   }
 
   #keep(request: AddressRequest, family: IPFamily, had: string | undefined): Granted[] {
@@ -181,7 +195,7 @@ export class LoadBalancerAllocator {
 
   #claim(address: string, request: AddressRequest): void {
     const before = this.book.holding(address)?.claims.get(request.service);
-    this.book.claim(address, request);
+    for (const service of this.book.claim(address, request)) this.#changed.add(service);
     this.#shared.update(address, this.book.holding(address));
     // Ports that the Service no longer serves here may be what another one waits for.
     if (before !== undefined && before.ports.some((port) => !request.ports.includes(port)))
@@ -189,7 +203,7 @@ export class LoadBalancerAllocator {
   }
 
   #release(address: string, service: ObjectKey, now: number): void {
-    this.book.release(address, service, now);
+    for (const sharer of this.book.release(address, service, now)) this.#changed.add(sharer);
     this.#shared.update(address, this.book.holding(address));
     this.#freed.push(address);
   }
