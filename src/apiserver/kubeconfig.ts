@@ -4,7 +4,11 @@ import { stringify } from 'yaml';
 const name = 'servicenet';
 
 /** A kubeconfig (YAML) for one server, its authority and one bearer token. */
-export function kubeconfig(access: { readonly url: string; readonly ca: string; readonly token: string }): string {
+export function kubeconfig(access: {
+  readonly url: string;
+  readonly ca: string;
+  readonly token: string;
+}): string {
   return stringify({
     apiVersion: 'v1',
     kind: 'Config',

@@ -4,7 +4,10 @@ import { version } from '../telemetry/version.ts';
 import type { ServiceCidr } from '../allocation/address-range.ts';
 import { formatAddress } from '../objects/address.ts';
 import { createAuthenticator } from './authentication/authenticator.ts';
-import { type ServiceAccountTokens, serviceAccountTokens as createAccountTokens } from './authentication/service-account-tokens.ts';
+import {
+  type ServiceAccountTokens,
+  serviceAccountTokens as createAccountTokens,
+} from './authentication/service-account-tokens.ts';
 import { type StaticToken, staticTokens } from './authentication/static-tokens.ts';
 import { type Authorizer, alwaysAllow } from './authorization/authorizer.ts';
 import { RbacAuthorizer } from './authorization/rbac.ts';
@@ -142,6 +145,7 @@ function tokensOfAccounts(core: ServerCore, key: KeyObject): ServiceAccountToken
     issuer: 'https://kubernetes.default.svc.cluster.local',
     now: () => core.now(),
     accountUid: (namespace, name) => uidOf('serviceaccounts', namespace, name),
-    boundUid: (kind, namespace, name) => uidOf(`${kind.toLowerCase()}s`, kind === 'Node' ? '' : namespace, name),
+    boundUid: (kind, namespace, name) =>
+      uidOf(`${kind.toLowerCase()}s`, kind === 'Node' ? '' : namespace, name),
   });
 }

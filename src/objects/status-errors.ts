@@ -11,7 +11,7 @@ export interface GroupResource {
 }
 
 /** `services`, or `endpointslices.discovery.k8s.io`. */
-export function qualified(resource: GroupResource): string {
+function qualified(resource: GroupResource): string {
   return resource.group === '' ? resource.resource : `${resource.resource}.${resource.group}`;
 }
 
@@ -91,31 +91,6 @@ export function methodNotAllowed(allow: readonly string[] = []): StatusError {
     'the server does not allow this method on the requested resource',
     { details: {}, ...(allow.length === 0 ? {} : { headers: { Allow: allow.join(', ') } }) },
   );
-}
-
-/** 405 for an operation that a kind does not have in general ("create is not supported on resources of kind …"). */
-export function methodNotSupported(resource: GroupResource, action: string): StatusError {
-  return new StatusError(
-    405,
-    'MethodNotAllowed',
-    `${action} is not supported on resources of kind "${qualified(resource)}"`,
-    { details: detailsOf(resource, '') },
-  );
-}
-
-/** 406: nothing that the client accepts can be written. `details` as go-restful's gate answers, which has them empty. */
-export function notAcceptable(message: string, details?: StatusDetails): StatusError {
-  return new StatusError(406, 'NotAcceptable', message, details === undefined ? {} : { details });
-}
-
-/** 415: the body is in a form that cannot be read. `details` as go-restful's gate answers, which has them empty. */
-export function unsupportedMediaType(message: string, details?: StatusDetails): StatusError {
-  return new StatusError(415, 'UnsupportedMediaType', message, details === undefined ? {} : { details });
-}
-
-/** 503: what the request is for cannot be reached now. */
-export function serviceUnavailable(message: string): StatusError {
-  return new StatusError(503, 'ServiceUnavailable', message);
 }
 
 /** 410 for a resource version that is no longer kept. */

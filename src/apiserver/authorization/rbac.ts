@@ -142,7 +142,7 @@ function isSubject(subject: Subject, user: UserInfo, bindingNamespace: string): 
 }
 
 /** True when the rule covers the request (`rbac.RuleAllows`). */
-export function allows(rule: PolicyRule, { verb, resource, path }: AccessAttributes): boolean {
+function allows(rule: PolicyRule, { verb, resource, path }: AccessAttributes): boolean {
   if (!matches(rule.verbs, verb)) return false;
   if (resource === undefined) return rule.nonResourceURLs.some((pattern) => matchesPath(pattern, path));
   const full =

@@ -47,7 +47,7 @@ export interface ApiRequest {
 export interface Reply {
   /** Adds a `Warning: 299 - "…"` header; before the answer. */
   warn(text: string): void;
-  /** A body in one piece. Compressed when large and the client accepts it. */
+  /** A body in one piece. Compressed when large and the client accepts it. Content type "" sends none. */
   send(
     status: number,
     contentType: string,

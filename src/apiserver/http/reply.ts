@@ -63,7 +63,7 @@ export class HttpReply implements Reply {
     }
     const length = typeof payload === 'string' ? Buffer.byteLength(payload) : payload.length;
     const head = this.headers(headers);
-    head.push('Content-Type', contentType);
+    if (contentType !== '') head.push('Content-Type', contentType);
     if (length > compressFrom && acceptsGzip(this.context.acceptEncoding)) {
       this.sendCompressed(status, head, payload);
       return;

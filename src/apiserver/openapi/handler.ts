@@ -105,7 +105,7 @@ function sendIndex(request: ApiRequest, reply: Reply, snapshot: Snapshot): void 
 function sendV3(request: ApiRequest, reply: Reply, snapshot: Snapshot, path: string): void {
   const resources = snapshot.groupVersions.get(path);
   if (resources === undefined) {
-    reply.send(404, 'text/plain; charset=utf-8', '');
+    reply.send(404, '', '');
     return;
   }
   const document = writeV3(snapshot, path, resources);

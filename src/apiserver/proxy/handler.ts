@@ -11,6 +11,8 @@ import {
   responseHeaders,
   rewriteLocation,
 } from './forwarding.ts';
+import { rewriteLinks } from './html-links.ts';
+import { readPage } from './page.ts';
 
 /**
  * Serves `services/<id>/proxy/…` and `pods/<id>/proxy/…` for every method: the request goes to an endpoint, bodies
@@ -30,8 +32,18 @@ export function proxyHandler(resolver: EndpointResolver): Handler {
     const response = await forward(request, target, `${path === '' ? '/' : path}${query}`);
     const hosts = [hostOf(target), request.headers.host ?? ''];
     const prefix = prefixOf(request);
-    const headers = responseHeaders(response.headers, (location) => rewriteLocation(location, prefix, hosts));
-    await copy(response, reply.stream(response.statusCode ?? 502, headers));
+    const rewrite = (link: string): string => rewriteLocation(link, prefix, hosts);
+    const status = response.statusCode ?? 502;
+    const headers = responseHeaders(response.headers, rewrite);
+    const { text, read } = await readPage(response, request.method);
+    if (text === undefined) {
+      await copy(read, response, reply.stream(status, headers));
+      return;
+    }
+    const { 'content-length': _length, 'content-encoding': _encoding, ...kept } = headers;
+    const stream = reply.stream(status, kept);
+    stream.write(Buffer.from(rewriteLinks(text, rewrite), 'latin1'));
+    stream.end();
   };
 }
 
@@ -67,9 +79,13 @@ async function forward(request: ApiRequest, target: ProxyTarget, path: string): 
   }
 }
 
-/** Hands the body on as fast as the client takes it. A body that breaks off breaks off for the client too. */
-async function copy(response: IncomingMessage, stream: ReplyStream): Promise<void> {
+/**
+ * Hands the body on as fast as the client takes it, behind what was `read` of it already. A body that breaks off
+ * breaks off for the client too.
+ */
+async function copy(read: readonly Buffer[], response: IncomingMessage, stream: ReplyStream): Promise<void> {
   try {
+    for (const chunk of read) if (!stream.write(chunk)) await stream.drained();
     for await (const chunk of response) {
       if (!Buffer.isBuffer(chunk)) continue;
       if (!stream.write(chunk)) await stream.drained();

@@ -1,6 +1,5 @@
 import type { Logger } from 'pino';
 import type { ClusterReader, StrategyContext } from '../../registry/strategy.ts';
-import type { UserInfo } from '../http/exchange.ts';
 import { listPrefix, objectKey, type Storage } from '../storage/storage.ts';
 import type { Admission } from './admission.ts';
 import type { ResourceTable } from './resource-table.ts';
@@ -36,7 +35,7 @@ export function timestamp(milliseconds: number): string {
 let lastTimestamp = { second: NaN, text: '' };
 
 /** The view of stored objects that strategies get. Objects are frozen. */
-export function clusterReader(storage: Storage): ClusterReader {
+function clusterReader(storage: Storage): ClusterReader {
   return {
     list: (group, plural, namespace) =>
       storage.list(listPrefix(group, plural, namespace)).items.map((item) => item.object),
@@ -53,10 +52,4 @@ export function strategyContext(core: ServerCore, dryRun: boolean): StrategyCont
     dryRun,
     cluster: clusterReader(core.storage),
   };
-}
-
-/** What admission sees of a write. */
-export interface WriteRequest {
-  readonly user: UserInfo;
-  readonly dryRun: boolean;
 }

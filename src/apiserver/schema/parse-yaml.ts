@@ -2,18 +2,10 @@
  * YAML as sigs.k8s.io/yaml reads it: YAML 1.1 without timestamps, converted to JSON, with the error texts of
  * yaml.v2 that reach clients inside 400 answers.
  */
-import {
-  isMap,
-  isScalar,
-  LineCounter,
-  parseDocument,
-  type ParsedNode,
-  type Document,
-  visit,
-  type YAMLError,
-} from 'yaml';
+import { isMap, isScalar, LineCounter, parseDocument, type ParsedNode, type Document, visit } from 'yaml';
 
 import { isRecord } from '../../objects/json.ts';
+import { yamlProblem } from './yaml-problem.ts';
 import { setMember } from './schema.ts';
 
 /** A text that is no YAML; the message is yaml.v2's, beginning with `yaml: `. */
@@ -35,7 +27,16 @@ const ignoredTags = new Set(
 
 /** Parses the first document of a YAML text. @throws {YamlSyntaxError} */
 export function parseYaml(bytes: Buffer): ParsedYaml {
-  const text = bytes.toString('utf8');
+  try {
+    return parse(bytes.toString('utf8'));
+  } catch (error) {
+    // The YAML library recurses as deeply as the text nests.
+    if (error instanceof RangeError) throw new YamlSyntaxError('yaml: exceeded max depth of 10000');
+    throw error;
+  }
+}
+
+function parse(text: string): ParsedYaml {
   const lines = new LineCounter();
   const document = parseDocument(text, {
     version: '1.1',
@@ -48,12 +49,18 @@ export function parseYaml(bytes: Buffer): ParsedYaml {
     customTags: (tags) => tags.filter((tag) => typeof tag === 'string' || !isIgnoredTag(tag.tag, tag.format)),
   });
   const error = document.errors.find(({ code }) => code !== 'MULTIPLE_DOCS');
-  if (error !== undefined) throw new YamlSyntaxError(`yaml: ${describe(error, text)}`);
+  if (error !== undefined) throw new YamlSyntaxError(`yaml: ${yamlProblem(error, text)}`);
   let value: unknown;
   try {
     value = document.toJS({ maxAliasCount: 100 }) as unknown;
-  } catch {
-    throw new YamlSyntaxError('yaml: document contains excessive aliasing');
+  } catch (error) {
+    const alias =
+      error instanceof ReferenceError ? /alias \(.*\): (.*)$/.exec(error.message)?.[1] : undefined;
+    throw new YamlSyntaxError(
+      alias === undefined
+        ? 'yaml: document contains excessive aliasing'
+        : `yaml: unknown anchor '${alias}' referenced`,
+    );
   }
   return { value: plain(value, 0), duplicates: findDuplicates(document, lines) };
 }
@@ -94,40 +101,4 @@ function findDuplicates(document: Document.Parsed, lines: LineCounter): string |
     },
   });
   return found.length === 0 ? undefined : `yaml: unmarshal errors:\n  ${found.join('\n  ')}`;
-}
-
-/** What libyaml says where this parser reports a code of its own; scanner errors count lines from one. */
-function describe(error: YAMLError, text: string): string {
-  const atEnd = text.slice(error.pos[0]).trim() === '';
-  const count = text.replace(/\n$/, '').split('\n').length;
-  const line = error.linePos?.[0].line ?? 1;
-  const scanner = (problem: string): string => `line ${line}: ${problem}`;
-  const parser = (problem: string): string => {
-    const shown = atEnd ? count : line - 1;
-    return shown === 0 ? problem : `line ${shown}: ${problem}`;
-  };
-  switch (error.code) {
-    case 'BAD_INDENT':
-    case 'UNEXPECTED_TOKEN':
-      return parser('did not find expected key');
-    case 'MISSING_CHAR':
-      if (/quote/.test(error.message)) return scanner('found unexpected end of stream');
-      if (/flow|Expected|comma/i.test(error.message) && atEnd)
-        return parser('did not find expected node content');
-      return parser("did not find expected ',' or ']'");
-    case 'BLOCK_AS_IMPLICIT_KEY':
-    case 'BLOCK_IN_FLOW':
-      return scanner('mapping values are not allowed in this context');
-    case 'MULTILINE_IMPLICIT_KEY':
-      return scanner("could not find expected ':'");
-    case 'TAB_AS_INDENT':
-    case 'BAD_SCALAR_START':
-      return scanner('found character that cannot start any token');
-    case 'BAD_ALIAS':
-      return parser('unknown anchor referenced');
-    case 'BAD_DQ_ESCAPE':
-      return scanner('found unknown escape character');
-    default:
-      return parser('did not find expected node content');
-  }
 }

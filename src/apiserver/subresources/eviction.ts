@@ -43,7 +43,7 @@ async function useBudget(
 ): Promise<void> {
   const stored = items.find((item) => item.object === budget);
   if (stored === undefined) return;
-  const allowed = Number(budget.status.disruptionsAllowed ?? 0);
+  const allowed = budget.status.disruptionsAllowed ?? 0;
   const next: PodDisruptionBudget = {
     ...budget,
     metadata: { ...budget.metadata },

@@ -1,0 +1,3 @@
+/** The embedded API server as a library: `import { startEmbedded } from 'servicenet/apiserver'`. */
+export { type Embedded, type EmbeddedOptions, startEmbedded } from './embedded.ts';
+export type { ApiServer, ApiServerOptions, AuthorizationMode } from './server.ts';
