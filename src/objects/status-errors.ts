@@ -93,6 +93,21 @@ export function methodNotAllowed(allow: readonly string[] = []): StatusError {
   );
 }
 
+/** 406: nothing that the client accepts can be written. `details` as go-restful's gate answers, which has them empty. */
+export function notAcceptable(message: string, details?: StatusDetails): StatusError {
+  return new StatusError(406, 'NotAcceptable', message, details === undefined ? {} : { details });
+}
+
+/** 415: the body is in a form that cannot be read. `details` as go-restful's gate answers, which has them empty. */
+export function unsupportedMediaType(message: string, details?: StatusDetails): StatusError {
+  return new StatusError(415, 'UnsupportedMediaType', message, details === undefined ? {} : { details });
+}
+
+/** 503: what the request is for cannot be reached now. */
+export function serviceUnavailable(message: string): StatusError {
+  return new StatusError(503, 'ServiceUnavailable', message);
+}
+
 /** 410 for a resource version that is no longer kept. */
 export function expired(message: string, continueToken?: string): StatusError {
   return new StatusError(410, 'Expired', message, continueToken === undefined ? {} : { continueToken });
