@@ -3,6 +3,7 @@ import { type IncomingHttpHeaders, type RequestListener, createServer } from 'no
 import { createServer as createTlsServer, request as httpsRequest } from 'node:https';
 import type { Server } from 'node:net';
 import { Readable } from 'node:stream';
+import { gzipSync } from 'node:zlib';
 import { pino } from 'pino';
 import { WebSocket, WebSocketServer } from 'ws';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -163,6 +164,31 @@ describe('a proxied request', () => {
     const { send } = await front(target);
     expect((await send(`${proxyPath}/abs`)).headers.location).toBe(`${proxyPath}/login`);
     expect((await send(`${proxyPath}/rel`)).headers.location).toBe('login');
+  });
+
+  test('shows pages whose links lead through the proxy', async () => {
+    const html = '<a href="/x">ä</a><img src=pic.png><script>"<a href=\\"/y\\">"</script>';
+    const seen = html.replace('"/x"', `"${proxyPath}/x"`);
+    const target = await backend((request, response) => {
+      response.setHeader('Content-Type', 'text/html; charset=utf-8');
+      if (request.url === '/zipped') response.setHeader('Content-Encoding', 'gzip').end(gzipSync(html));
+      else if (request.url === '/broken') response.setHeader('Content-Encoding', 'gzip').end('no gzip');
+      else response.setHeader('Content-Length', Buffer.byteLength(html)).end(html);
+    });
+    const { send } = await front(target);
+    expect((await send(`${proxyPath}/`)).body).toBe(seen);
+    const zipped = await send(`${proxyPath}/zipped`);
+    expect([zipped.body, zipped.headers['content-encoding']]).toEqual([seen, undefined]);
+    expect(await send(`${proxyPath}/broken`)).toMatchObject({ body: 'no gzip' });
+  });
+
+  test('hands on pages that are too long to look through', async () => {
+    const html = `<a href="/x">${'a'.repeat(5 * 1024 * 1024)}`;
+    const target = await backend((_request, response) => {
+      response.setHeader('Content-Type', 'text/html').end(html);
+    });
+    const { send } = await front(target);
+    expect((await send(`${proxyPath}/`)).body === html).toBe(true);
   });
 
   test('streams a body larger than any limit, both ways', async () => {
