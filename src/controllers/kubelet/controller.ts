@@ -1,0 +1,196 @@
+import { RangeFullError } from '../../allocation/errors.ts';
+import { isNotFound } from '../../client/errors.ts';
+import { byNode, indexByNode } from '../../client/indexes.ts';
+import type { Informer } from '../../client/informer.ts';
+import type { ResourceClient } from '../../client/resource-client.ts';
+import { nodes as nodesResource, pods as podsResource } from '../../client/resources.ts';
+import { isRecord, jsonEqual } from '../../objects/json.ts';
+import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import type { Node } from '../../objects/node.ts';
+import type { Pod, PodStatus } from '../../objects/pod.ts';
+import { isDown, isSimulated } from '../nodes/plan.ts';
+import type { ControllerContext, ControllerDefinition, Runnable } from '../runtime/context.ts';
+import { Controller, type ReconcileResult } from '../runtime/controller.ts';
+import { Expectations } from '../runtime/expectations.ts';
+import { isFinished } from '../workloads/plan-pods.ts';
+import { lookAgain } from '../workloads/status-writer.ts';
+import { heartbeats } from './heartbeat.ts';
+import { hostAddresses, planPodStatus, planStoppedStatus, stopTime } from './plan.ts';
+import { PodAddresses } from './pod-addresses.ts';
+
+/** Milliseconds after which a Pod that found no free address tries again (kubelet: CNI failures). */
+const fullNodeRetry = 5000;
+
+/**
+ * Pretends to run the Pods of all simulated nodes: gives them addresses, makes them run and ready as their annotations
+ * say ({@link behaviourOf}), and ends them with their grace period. No container is ever started.
+ */
+export const kubelet: ControllerDefinition = {
+  name: 'kubelet',
+  start(context: ControllerContext): readonly Runnable[] {
+    return [new KubeletWiring(context).controller, heartbeats(context)];
+  },
+};
+
+class KubeletWiring {
+  readonly controller: Controller;
+  readonly #context: ControllerContext;
+  readonly #nodes: Informer<Node>;
+  readonly #pods: Informer<Pod>;
+  readonly #client: ResourceClient<Pod>;
+  readonly #addresses: PodAddresses;
+  readonly #expectations: Expectations<Pod>;
+  /** By uid: when containers started, and when deletion was first seen, to the millisecond. */
+  readonly #started = new Map<string, number>();
+  readonly #deleted = new Map<string, number>();
+
+  constructor(context: ControllerContext) {
+    this.#context = context;
+    this.#nodes = context.informers.informer(nodesResource);
+    this.#pods = context.informers.informer(podsResource);
+    this.#client = context.clients.for(podsResource);
+    this.#addresses = new PodAddresses(context.random);
+    this.#expectations = new Expectations(this.#pods, context.clock);
+    this.#pods.addIndex(byNode, indexByNode);
+    this.controller = new Controller({
+      name: 'kubelet',
+      context,
+      workers: 16,
+      reconcile: (key, signal) => this.#reconcile(key, signal),
+      waitFor: [this.#nodes, this.#pods, { synced: (signal) => this.#takeStock(signal) }],
+    });
+    this.#pods.addHandler({
+      added: (pod) => this.#observe(pod),
+      updated: (pod) => this.#observe(pod),
+      deleted: (pod) => {
+        const { uid = '' } = pod.metadata;
+        this.#addresses.release(pod);
+        this.#started.delete(uid);
+        this.#deleted.delete(uid);
+      },
+    });
+    this.#nodes.addHandler({
+      added: (node) => this.#enqueuePodsOf(node),
+      updated: (node, old) => {
+        const same =
+          isDown(node) === isDown(old) &&
+          isSimulated(node) === isSimulated(old) &&
+          jsonEqual(hostAddresses(node), hostAddresses(old));
+        if (!same) this.#enqueuePodsOf(node);
+      },
+    });
+  }
+
+  /** Before the first address is given away, all that are in use must be known. */
+  async #takeStock(signal: AbortSignal): Promise<boolean> {
+    if (!(await this.#nodes.synced(signal)) || !(await this.#pods.synced(signal))) return false;
+    for (const pod of this.#pods.cache.values()) {
+      const node = this.#nodes.cache.get(pod.spec.nodeName ?? '');
+      if (node !== undefined && !isFinished(pod)) this.#addresses.observe(pod, node);
+    }
+    return true;
+  }
+
+  #observe(pod: Pod): void {
+    if (isFinished(pod)) this.#addresses.release(pod);
+    if ((pod.spec.nodeName ?? '') !== '') this.controller.enqueue(keyOf(pod));
+  }
+
+  #enqueuePodsOf(node: Node): void {
+    for (const pod of this.#pods.cache.byIndex(byNode, node.metadata.name ?? '')) {
+      this.controller.enqueue(keyOf(pod));
+    }
+  }
+
+  async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+    const pod = this.#pods.cache.get(key);
+    const node = this.#nodes.cache.get(pod?.spec.nodeName ?? '');
+    if (pod === undefined || node === undefined || !isSimulated(node) || isDown(node)) return undefined;
+    // The node's controller has not given it its addresses yet.
+    if (hostAddresses(node).length === 0) return undefined;
+    if (!this.#expectations.settled(key)) return { requeueAfter: lookAgain };
+    if (pod.metadata.deletionTimestamp !== undefined) return this.#terminate(key, pod, signal);
+    if (isFinished(pod)) return undefined;
+    return this.#run(key, pod, node, signal);
+  }
+
+  async #run(key: ObjectKey, pod: Pod, node: Node, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+    const { clock, events } = this.#context;
+    const { uid = '' } = pod.metadata;
+    let addresses: string[];
+    try {
+      addresses = this.#addresses.assign(pod, node);
+    } catch (error) {
+      if (!(error instanceof RangeFullError)) throw error;
+      events.event(pod, 'Warning', 'FailedCreatePodSandBox', 'no addresses are left in the pod CIDRs of the node');
+      return { requeueAfter: fullNodeRetry };
+    }
+    const now = clock.now();
+    const exactStart = this.#started.get(uid);
+    const plan = planPodStatus({ pod, node, addresses, exactStart, now });
+    if (plan.startedAt === undefined) this.#started.delete(uid);
+    else this.#started.set(uid, plan.startedAt);
+    const isNew = pod.status.containerStatuses === undefined;
+    await this.#write(key, pod, plan.status, signal);
+    if (isNew) {
+      for (const { name } of pod.spec.containers ?? []) {
+        events.event(pod, 'Normal', 'Started', `Started container ${name}`);
+      }
+    } else if (restartsOf(plan.status) > restartsOf(pod.status)) {
+      events.event(pod, 'Warning', 'BackOff', 'Back-off restarting failed container');
+    }
+    return plan.next === undefined ? undefined : { requeueAfter: Math.max(1, plan.next - now) };
+  }
+
+  async #terminate(key: ObjectKey, pod: Pod, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+    const { clock, events } = this.#context;
+    const { namespace = '', name = '', uid = '', deletionGracePeriodSeconds } = pod.metadata;
+    // Only finalizers hold it now.
+    if (isFinished(pod) && deletionGracePeriodSeconds === 0) return undefined;
+    const now = clock.now();
+    const since = this.#deleted.get(uid) ?? now;
+    if (since === now && !this.#deleted.has(uid)) {
+      this.#deleted.set(uid, now);
+      if (!isFinished(pod)) {
+        for (const container of pod.spec.containers ?? []) {
+          events.event(pod, 'Normal', 'Killing', `Stopping container ${container.name}`);
+        }
+      }
+    }
+    if (!isFinished(pod)) {
+      const { at, inTime } = stopTime(pod, since);
+      if (at > now) return { requeueAfter: at - now };
+      await this.#write(key, pod, planStoppedStatus(pod, inTime, now), signal);
+    }
+    try {
+      await this.#client.delete(namespace, name, { gracePeriodSeconds: 0, preconditions: { uid }, signal });
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+    return undefined;
+  }
+
+  async #write(key: ObjectKey, pod: Pod, status: PodStatus, signal: AbortSignal): Promise<void> {
+    if (covers(pod.status, status)) return;
+    const { namespace = '', name = '', uid, resourceVersion } = pod.metadata;
+    try {
+      // Conditional: a readiness gate that somebody set meanwhile must not be lost.
+      const patch = { metadata: { uid, resourceVersion }, status };
+      const written = await this.#client.mergePatch(namespace, name, patch, { subresource: 'status', signal });
+      this.#expectations.written(key, written);
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+}
+
+/** True when the status has all these members already. */
+function covers(present: PodStatus, wanted: PodStatus): boolean {
+  return Object.entries(wanted).every(
+    ([member, value]) => isRecord(present) && jsonEqual(present[member], value),
+  );
+}
+
+function restartsOf({ containerStatuses }: PodStatus): number {
+  return Math.max(0, ...(containerStatuses ?? []).map(({ restartCount }) => restartCount));
+}

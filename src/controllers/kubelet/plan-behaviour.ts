@@ -1,0 +1,52 @@
+/** How the containers of a simulated Pod behave, by its annotations. Durations are `5s`, `1m30s`, `500ms` or seconds. */
+import type { Pod } from '../../objects/pod.ts';
+import { parseDuration } from '../load-balancer/duration.ts';
+import { controllerOf } from '../workloads/plan-pods.ts';
+
+const readyAfterAnnotation = 'servicenet.dev/ready-after';
+const failAfterAnnotation = 'servicenet.dev/fail-after';
+const completeAfterAnnotation = 'servicenet.dev/complete-after';
+const stopAfterAnnotation = 'servicenet.dev/stop-after';
+const readinessAnnotation = 'servicenet.dev/readiness';
+
+/** Milliseconds that containers take to stop, and those of a Job to do their work, unless an annotation says more. */
+const usual = 1000;
+
+/** All times are milliseconds since the containers started; `stopAfter` since the Pod was deleted. */
+export interface Behaviour {
+  readonly readyAfter: number;
+  /** The containers exit with 1; undefined: never. */
+  readonly failAfter: number | undefined;
+  /** The containers exit with 0; undefined: never. */
+  readonly completeAfter: number | undefined;
+  readonly stopAfter: number;
+  /** False: never ready. A number: ready and unready in turn, for so many milliseconds each. */
+  readonly readiness: boolean | number;
+}
+
+/** Reads the annotations of a Pod; what cannot be read counts as absent. */
+export function behaviourOf(pod: Pod): Behaviour {
+  const annotations = pod.metadata.annotations ?? {};
+  const duration = (name: string): number | undefined => readDuration(annotations[name]);
+  const isJob = controllerOf(pod)?.kind === 'Job';
+  return {
+    readyAfter: duration(readyAfterAnnotation) ?? 0,
+    failAfter: duration(failAfterAnnotation),
+    completeAfter: duration(completeAfterAnnotation) ?? (isJob ? usual : undefined),
+    stopAfter: duration(stopAfterAnnotation) ?? usual,
+    readiness: readReadiness(annotations[readinessAnnotation] ?? ''),
+  };
+}
+
+function readDuration(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (/^\d{1,9}(?:\.\d{1,3})?$/.test(text)) return Number(text) * 1000;
+  return parseDuration(text);
+}
+
+/** `true`, `false`, or `flapping:<seconds>`. */
+function readReadiness(text: string): boolean | number {
+  if (text === 'false') return false;
+  const period = text.startsWith('flapping:') ? readDuration(text.slice('flapping:'.length)) : undefined;
+  return period === undefined || period < 100 ? true : period;
+}

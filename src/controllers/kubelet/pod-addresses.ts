@@ -1,0 +1,87 @@
+import { AddressAllocator } from '../../allocation/address-allocator.ts';
+import { parseServiceCidr } from '../../allocation/address-range.ts';
+import type { Random } from '../../client/clock.ts';
+import type { Node } from '../../objects/node.ts';
+import type { Pod } from '../../objects/pod.ts';
+
+/**
+ * The addresses of Pods, from the pod CIDRs of their nodes. What is in use is read from the Pods: there is no other
+ * book. The sixteen lowest addresses of a node come last: people expect gateways there.
+ */
+export class PodAddresses {
+  readonly #random: Random;
+  readonly #allocators = new Map<string, AddressAllocator>();
+  /** By the uid of the Pod: what it has, or was promised. */
+  readonly #held = new Map<string, readonly Holding[]>();
+
+  constructor(random: Random) {
+    this.#random = random;
+  }
+
+  /** Notes the addresses that a Pod reports. */
+  observe(pod: Pod, node: Node): void {
+    const { uid = '' } = pod.metadata;
+    if (this.#held.has(uid) || pod.spec.hostNetwork === true) return;
+    const held: Holding[] = [];
+    for (const { ip } of pod.status.podIPs ?? []) {
+      for (const allocator of this.#allocatorsOf(node)) {
+        if (!allocator.contains(ip) || allocator.has(ip)) continue;
+        allocator.allocate(ip);
+        held.push({ allocator, ip });
+      }
+    }
+    if (held.length > 0) this.#held.set(uid, held);
+  }
+
+  /**
+   * The addresses of a Pod: those it has, or new ones, one of each pod CIDR.
+   *
+   * @throws {RangeFullError} when the node has none left.
+   */
+  assign(pod: Pod, node: Node): string[] {
+    const { uid = '' } = pod.metadata;
+    const present = (pod.status.podIPs ?? []).map(({ ip }) => ip);
+    if (present.length > 0 || pod.spec.hostNetwork === true) return present;
+    const held = this.#held.get(uid);
+    if (held !== undefined) return held.map(({ ip }) => ip);
+    const taken: Holding[] = [];
+    try {
+      for (const allocator of this.#allocatorsOf(node)) {
+        taken.push({ allocator, ip: allocator.allocateNext(this.#random) });
+      }
+    } catch (error) {
+      giveBack(taken);
+      throw error;
+    }
+    this.#held.set(uid, taken);
+    return taken.map(({ ip }) => ip);
+  }
+
+  /** The Pod is gone, or has finished. */
+  release(pod: Pod): void {
+    const { uid = '' } = pod.metadata;
+    giveBack(this.#held.get(uid) ?? []);
+    this.#held.delete(uid);
+  }
+
+  #allocatorsOf({ spec }: Node): AddressAllocator[] {
+    return (spec.podCIDRs ?? []).flatMap((text) => {
+      const known = this.#allocators.get(text);
+      if (known !== undefined) return [known];
+      const cidr = parseServiceCidr(text);
+      if (cidr === undefined) return [];
+      const made = new AddressAllocator(cidr);
+      this.#allocators.set(text, made);
+      return [made];
+    });
+  }
+}
+
+interface Holding {
+  readonly allocator: AddressAllocator;
+  readonly ip: string;
+}
+
+function giveBack(holdings: readonly Holding[]): void {
+  for (const { allocator, ip } of holdings) allocator.release(ip);
+}

@@ -1,0 +1,172 @@
+import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
+import { byNode, indexByNode } from '../../client/indexes.ts';
+import type { Informer } from '../../client/informer.ts';
+import type { ResourceClient } from '../../client/resource-client.ts';
+import { nodes as nodesResource, pods as podsResource } from '../../client/resources.ts';
+import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import type { Node } from '../../objects/node.ts';
+import type { Pod, PodCondition } from '../../objects/pod.ts';
+import { formatTime } from '../../objects/time.ts';
+import type { ControllerContext, ControllerDefinition, Runnable } from '../runtime/context.ts';
+import { Controller, type ReconcileResult } from '../runtime/controller.ts';
+import { conditionOf, isFinished, isReady } from '../workloads/plan-pods.ts';
+import { lookAgain, StatusWriter } from '../workloads/status-writer.ts';
+import { draftNode, hasTaints, isDown, isSimulated, type NodeFacts, planNodeStatus, planTaints } from './plan.ts';
+import { NodeCidrs } from './plan-cidrs.ts';
+
+/** Options of {@link nodesController}. */
+export interface NodesOptions extends NodeFacts {
+  /** How many Nodes to register at the start. */
+  readonly count: number;
+  /** One CIDR, or two of different families, that Pods get their addresses from. */
+  readonly clusterCidrs: readonly string[];
+}
+
+/**
+ * Simulated Nodes: registers them, gives them their pod CIDRs, and keeps addresses, conditions and taints, for Nodes
+ * that others made with the annotation `servicenet.dev/kubelet: simulated` too. In a cluster, kubelet,
+ * node-ipam-controller and node-lifecycle-controller share this work.
+ */
+export function nodesController(options: NodesOptions): ControllerDefinition {
+  return {
+    name: 'node-lifecycle-controller',
+    start(context: ControllerContext): readonly Runnable[] {
+      const wiring = new NodesWiring(context, options);
+      return [wiring.registration, wiring.controller];
+    },
+  };
+}
+
+class NodesWiring {
+  readonly controller: Controller;
+  readonly registration: Runnable;
+  readonly #context: ControllerContext;
+  readonly #options: NodesOptions;
+  readonly #nodes: Informer<Node>;
+  readonly #pods: Informer<Pod>;
+  readonly #nodeClient: ResourceClient<Node>;
+  readonly #podClient: ResourceClient<Pod>;
+  readonly #status: StatusWriter<Node>;
+  readonly #cidrs: readonly NodeCidrs[];
+
+  constructor(context: ControllerContext, options: NodesOptions) {
+    this.#context = context;
+    this.#options = options;
+    this.#cidrs = options.clusterCidrs.map((cidr) => new NodeCidrs(cidr));
+    this.#nodes = context.informers.informer(nodesResource);
+    this.#pods = context.informers.informer(podsResource);
+    this.#nodeClient = context.clients.for(nodesResource);
+    this.#podClient = context.clients.for(podsResource);
+    this.#status = new StatusWriter(context, this.#nodes);
+    this.#pods.addIndex(byNode, indexByNode);
+    this.controller = new Controller({
+      name: 'node_lifecycle',
+      context,
+      reconcile: (key, signal) => this.#reconcile(key, signal),
+      waitFor: [this.#nodes, this.#pods],
+    });
+    this.registration = { run: (signal) => this.#register(signal) };
+    this.#nodes.addHandler({
+      added: (node) => {
+        this.#occupy(node);
+        this.controller.enqueue(keyOf(node));
+      },
+      updated: (node) => {
+        this.#occupy(node);
+        this.controller.enqueue(keyOf(node));
+      },
+      deleted: (node) => {
+        for (const cidr of node.spec.podCIDRs ?? []) for (const cidrs of this.#cidrs) cidrs.release(cidr);
+      },
+    });
+    this.#pods.addHandler({
+      // A kubelet may have reported the Pod as ready in the moment in which its node fell silent.
+      updated: (pod) => {
+        if (isReady(pod) && pod.spec.nodeName !== undefined) this.#checkNodeOf(pod.spec.nodeName);
+      },
+    });
+  }
+
+  #checkNodeOf(name: string): void {
+    const node = this.#nodes.cache.get(name);
+    if (node !== undefined && isDown(node)) this.controller.enqueue(name);
+  }
+
+  #occupy(node: Node): void {
+    for (const cidr of node.spec.podCIDRs ?? []) for (const cidrs of this.#cidrs) cidrs.occupy(cidr);
+  }
+
+  async #register(signal: AbortSignal): Promise<void> {
+    const { log } = this.#context;
+    if (!(await this.#nodes.synced(signal))) return;
+    for (let number = 1; number <= this.#options.count && !signal.aborted; number++) {
+      const draft = draftNode(number);
+      if (this.#nodes.cache.has(keyOf(draft))) continue;
+      try {
+        await this.#nodeClient.create(draft, { signal });
+      } catch (error) {
+        if (!isAlreadyExists(error)) log.error({ err: error, node: draft.metadata.name }, 'could not register a node');
+      }
+    }
+  }
+
+  async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+    const node = this.#nodes.cache.get(key);
+    if (node === undefined || !isSimulated(node) || node.metadata.deletionTimestamp !== undefined) return undefined;
+    if (!this.#status.settled(key)) return { requeueAfter: lookAgain };
+    const now = this.#context.clock.now();
+    const taints = planTaints(node, now);
+    const lacksCidr = (node.spec.podCIDRs ?? []).length === 0;
+    if (lacksCidr || !hasTaints(node, taints)) {
+      const podCIDRs = lacksCidr ? this.#takeCidrs(node) : undefined;
+      const { name = '', uid, resourceVersion } = node.metadata;
+      const spec = {
+        taints: taints.length === 0 ? null : taints,
+        ...(podCIDRs === undefined ? {} : { podCIDR: podCIDRs[0], podCIDRs }),
+      };
+      const written = await this.#nodeClient.mergePatch('', name, { metadata: { uid, resourceVersion }, spec }, { signal });
+      this.#status.noteWritten(written);
+      await this.#status.write(written, planNodeStatus(written, this.#options, now), signal);
+    } else {
+      await this.#status.write(node, planNodeStatus(node, this.#options, now), signal);
+    }
+    if (isDown(node)) await this.#markPods(node, now, signal);
+    return undefined;
+  }
+
+  #takeCidrs(node: Node): string[] | undefined {
+    const taken = this.#cidrs.map((cidrs) => cidrs.next());
+    const complete = taken.filter((cidr) => cidr !== undefined);
+    if (complete.length === taken.length) return complete;
+    for (const cidr of complete) for (const cidrs of this.#cidrs) cidrs.release(cidr);
+    const name = node.metadata.name ?? '';
+    this.#context.events.event(node, 'Normal', 'CIDRNotAvailable', `Node ${name} status is now: CIDRNotAvailable`);
+    return undefined;
+  }
+
+  /** The Pods of a silent node are not ready: nobody says that they are (`MarkPodsNotReady`). */
+  async #markPods(node: Node, now: number, signal: AbortSignal): Promise<void> {
+    const { events } = this.#context;
+    if (conditionOf(node.status.conditions, 'Ready')?.status === 'True') {
+      const name = node.metadata.name ?? '';
+      events.event(node, 'Normal', 'NodeNotReady', `Node ${name} status is now: NodeNotReady`);
+    }
+    for (const pod of this.#pods.cache.byIndex(byNode, node.metadata.name ?? '')) {
+      if (isFinished(pod) || !isReady(pod)) continue;
+      const { namespace = '', name = '', uid, resourceVersion } = pod.metadata;
+      const conditions = (pod.status.conditions ?? []).map((condition) => unready(condition, now));
+      try {
+        const patch = { metadata: { uid, resourceVersion }, status: { conditions } };
+        await this.#podClient.mergePatch(namespace, name, patch, { subresource: 'status', signal });
+        events.event(pod, 'Warning', 'NodeNotReady', 'Node is not ready');
+      } catch (error) {
+        if (!isNotFound(error)) throw error;
+      }
+    }
+  }
+}
+
+function unready(condition: PodCondition, now: number): PodCondition {
+  if (condition.type !== 'Ready') return condition;
+  return { ...condition, status: 'False', lastTransitionTime: formatTime(now) };
+}

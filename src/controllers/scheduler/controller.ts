@@ -1,0 +1,151 @@
+import { isNotFound } from '../../client/errors.ts';
+import type { Informer } from '../../client/informer.ts';
+import type { ResourceClient } from '../../client/resource-client.ts';
+import { nodes as nodesResource, pods as podsResource } from '../../client/resources.ts';
+import { jsonEqual } from '../../objects/json.ts';
+import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import type { Node } from '../../objects/node.ts';
+import type { Pod, PodCondition } from '../../objects/pod.ts';
+import { formatTime } from '../../objects/time.ts';
+import type { ControllerContext, ControllerDefinition, Runnable } from '../runtime/context.ts';
+import { Controller } from '../runtime/controller.ts';
+import { conditionOf } from '../workloads/plan-pods.ts';
+import { Occupancy } from './occupancy.ts';
+import { placePod } from './plan.ts';
+
+/** Binds pending Pods to nodes (kube-scheduler, without resources and preemption). */
+export const scheduler: ControllerDefinition = {
+  name: 'default-scheduler',
+  start(context: ControllerContext): readonly Runnable[] {
+    return [new SchedulerWiring(context).controller];
+  },
+};
+
+class SchedulerWiring {
+  readonly controller: Controller;
+  readonly #context: ControllerContext;
+  readonly #nodes: Informer<Node>;
+  readonly #pods: Informer<Pod>;
+  readonly #client: ResourceClient<Pod>;
+  readonly #occupancy = new Occupancy();
+  /** Pods that no node fits, until a node changes or a Pod goes. */
+  readonly #unschedulable = new Set<ObjectKey>();
+
+  constructor(context: ControllerContext) {
+    this.#context = context;
+    this.#nodes = context.informers.informer(nodesResource);
+    this.#pods = context.informers.informer(podsResource);
+    this.#client = context.clients.for(podsResource);
+    this.controller = new Controller({
+      name: 'scheduler',
+      context,
+      workers: 16,
+      reconcile: async (key, signal) => {
+        await this.#schedule(key, signal);
+        return undefined;
+      },
+      waitFor: [this.#nodes, this.#pods],
+    });
+    this.#pods.addHandler({
+      added: (pod) => this.#observe(pod),
+      updated: (pod) => this.#observe(pod),
+      deleted: (pod) => {
+        this.#occupancy.leave(pod.metadata.uid ?? '');
+        this.#unschedulable.delete(keyOf(pod));
+        this.#retry();
+      },
+    });
+    this.#nodes.addHandler({
+      added: () => this.#retry(),
+      updated: (node, old) => {
+        if (changesPlacement(node, old)) this.#retry();
+      },
+    });
+  }
+
+  #observe(pod: Pod): void {
+    this.#occupancy.observe(pod);
+    if (isWaiting(pod)) this.controller.enqueue(keyOf(pod));
+  }
+
+  #retry(): void {
+    for (const key of this.#unschedulable) this.controller.enqueue(key);
+    this.#unschedulable.clear();
+  }
+
+  async #schedule(key: ObjectKey, signal: AbortSignal): Promise<void> {
+    const pod = this.#pods.cache.get(key);
+    // A Pod with a seat was bound just now: the cache will show it.
+    if (pod === undefined || !isWaiting(pod) || this.#occupancy.has(pod.metadata.uid ?? '')) return;
+    const candidates = [...this.#nodes.cache.values()].map((node) => this.#occupancy.candidate(node));
+    const placement = placePod(pod, candidates, (node) => this.#occupancy.podsOn(node));
+    if ('message' in placement) {
+      this.#unschedulable.add(key);
+      await this.#report(pod, placement.message, signal);
+      return;
+    }
+    const { namespace = '', name = '', uid = '' } = pod.metadata;
+    this.#occupancy.take(pod, placement.node);
+    try {
+      const binding = {
+        apiVersion: 'v1',
+        kind: 'Binding',
+        metadata: { namespace, name, uid },
+        target: { kind: 'Node', name: placement.node },
+      };
+      await this.#client.post(namespace, name, 'binding', binding, { signal });
+    } catch (error) {
+      this.#occupancy.leave(uid);
+      if (isNotFound(error)) return;
+      // Somebody else may have bound it: then the cache will show where.
+      throw error;
+    }
+    const message = `Successfully assigned ${namespace}/${name} to ${placement.node}`;
+    this.#context.events.event(pod, 'Normal', 'Scheduled', message);
+  }
+
+  /** Says once why a Pod stays pending. */
+  async #report(pod: Pod, message: string, signal: AbortSignal): Promise<void> {
+    const { namespace = '', name = '', uid, resourceVersion, generation } = pod.metadata;
+    const present = conditionOf(pod.status.conditions, 'PodScheduled');
+    if (present?.status === 'False' && present.message === message) return;
+    const condition: PodCondition = {
+      type: 'PodScheduled',
+      ...(generation === undefined ? {} : { observedGeneration: generation }),
+      status: 'False',
+      lastProbeTime: null,
+      lastTransitionTime:
+        (present?.status === 'False' ? present.lastTransitionTime : undefined) ??
+        formatTime(this.#context.clock.now()),
+      reason: 'Unschedulable',
+      message,
+    };
+    const others = (pod.status.conditions ?? []).filter(({ type }) => type !== condition.type);
+    const patch = { metadata: { uid, resourceVersion }, status: { conditions: [...others, condition] } };
+    try {
+      await this.#client.mergePatch(namespace, name, patch, { subresource: 'status', signal });
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+    this.#context.events.event(pod, 'Warning', 'FailedScheduling', message);
+  }
+}
+
+/** True for a Pod that this scheduler is to place. */
+function isWaiting({ spec, metadata, status }: Pod): boolean {
+  return (
+    (spec.nodeName ?? '') === '' &&
+    (spec.schedulerName ?? 'default-scheduler') === 'default-scheduler' &&
+    (spec.schedulingGates ?? []).length === 0 &&
+    metadata.deletionTimestamp === undefined &&
+    status.phase === 'Pending'
+  );
+}
+
+function changesPlacement(node: Node, old: Node): boolean {
+  return (
+    !jsonEqual(node.spec, old.spec) ||
+    !jsonEqual(node.metadata.labels, old.metadata.labels) ||
+    conditionOf(node.status.conditions, 'Ready')?.status !== conditionOf(old.status.conditions, 'Ready')?.status
+  );
+}

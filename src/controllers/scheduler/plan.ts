@@ -1,0 +1,173 @@
+/**
+ * Where a Pod goes: filters as kube-scheduler's default plugins have them (NodeUnschedulable, NodeName,
+ * TaintToleration, NodeAffinity, required InterPodAffinity, the number of Pods), then a spread over zones and nodes.
+ */
+import { compileLabelSelector, containsLabels, matchesLabels } from '../../objects/labels.ts';
+import type { Node } from '../../objects/node.ts';
+import type { NodeSelectorRequirement, NodeSelectorTerm, Pod, PodSpec } from '../../objects/pod.ts';
+import { untolerated } from '../nodes/plan-taints.ts';
+import { zoneLabel } from '../nodes/plan.ts';
+import { conditionOf, controllerOf } from '../workloads/plan-pods.ts';
+
+/** A node and what runs there. */
+export interface Candidate {
+  readonly node: Node;
+  /** Pods that are there or on their way. */
+  readonly pods: number;
+  /** How many of them are of a group ({@link spreadGroup}). */
+  count(group: string): number;
+}
+
+/** A node, or why there is none. */
+export type Placement = { readonly node: string } | { readonly message: string };
+
+/** Pods that are spread among themselves: of one controller, or with the same labels. */
+export function spreadGroup(pod: Pod): string {
+  const { namespace = '', labels = {} } = pod.metadata;
+  const controller = controllerOf(pod);
+  if (controller !== undefined) return controller.uid;
+  return JSON.stringify([namespace, ...Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1))]);
+}
+
+/**
+ * Chooses the node.
+ *
+ * @param podsIn the Pods on a node, for anti-affinity; asked only for Pods that have some.
+ */
+export function placePod(
+  pod: Pod,
+  candidates: readonly Candidate[],
+  podsIn: (node: string) => Iterable<Pod>,
+): Placement {
+  const reasons = new Map<string, number>();
+  const crowded = crowdedDomains(pod, candidates, podsIn);
+  const fitting = candidates.filter((candidate) => {
+    const reason = obstacle(pod, candidate) ?? crowded(candidate.node);
+    if (reason !== undefined) reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
+    return reason === undefined;
+  });
+  const best = choose(pod, fitting, candidates);
+  if (best !== undefined) return { node: best.node.metadata.name ?? '' };
+  const listed = [...reasons].map(([reason, count]) => `${count} ${reason}`).sort();
+  const counted = `0/${candidates.length} nodes are available`;
+  return { message: listed.length === 0 ? 'no nodes available to schedule pods' : `${counted}: ${listed.join(', ')}.` };
+}
+
+function obstacle(pod: Pod, { node, pods }: Candidate): string | undefined {
+  const { spec, status } = node;
+  const tolerations = pod.spec.tolerations ?? [];
+  const cordon = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
+  if (spec.unschedulable === true && untolerated([cordon], tolerations, ['NoSchedule']).length > 0) {
+    return 'node(s) were unschedulable';
+  }
+  const [taint] = untolerated(spec.taints ?? [], tolerations, ['NoSchedule', 'NoExecute']);
+  if (taint !== undefined) {
+    const value = taint.value === undefined || taint.value === '' ? '' : taint.value;
+    return `node(s) had untolerated taint {${taint.key ?? ''}: ${value}}`;
+  }
+  if (conditionOf(status.conditions, 'Ready')?.status !== 'True') return 'node(s) were not ready';
+  if (!matchesNode(pod.spec, node)) return "node(s) didn't match Pod's node affinity/selector";
+  if (pods >= Number(status.allocatable?.['pods'] ?? 110)) return 'Too many pods';
+  return undefined;
+}
+
+/** True when the Pod's nodeSelector and required node affinity allow the node; terms are alternatives. */
+export function matchesNode(spec: PodSpec, node: Node): boolean {
+  if (!containsLabels(node.metadata.labels, spec.nodeSelector ?? {})) return false;
+  const terms =
+    spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
+  return terms === undefined || terms.some((term) => matchesTerm(term, node));
+}
+
+function matchesTerm({ matchExpressions = [], matchFields = [] }: NodeSelectorTerm, { metadata }: Node): boolean {
+  if (matchExpressions.length === 0 && matchFields.length === 0) return false;
+  const fields = new Map([['metadata.name', metadata.name ?? '']]);
+  const labels = new Map(Object.entries(metadata.labels ?? {}));
+  return (
+    matchExpressions.every((requirement) => matchesRequirement(requirement, labels.get(requirement.key))) &&
+    matchFields.every((requirement) => matchesRequirement(requirement, fields.get(requirement.key)))
+  );
+}
+
+function matchesRequirement({ operator, values = [] }: NodeSelectorRequirement, value: string | undefined): boolean {
+  switch (operator) {
+    case 'In':
+      return value !== undefined && values.includes(value);
+    case 'NotIn':
+      return value === undefined || !values.includes(value);
+    case 'Exists':
+      return value !== undefined;
+    case 'DoesNotExist':
+      return value === undefined;
+    case 'Gt':
+      return value !== undefined && Number(value) > Number(values[0]);
+    case 'Lt':
+      return value !== undefined && Number(value) < Number(values[0]);
+    default:
+      return false;
+  }
+}
+
+function crowdedDomains(
+  pod: Pod,
+  candidates: readonly Candidate[],
+  podsIn: (node: string) => Iterable<Pod>,
+): (node: Node) => string | undefined {
+  const terms = pod.spec.affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution ?? [];
+  if (terms.length === 0) return () => undefined;
+  const crowded = terms.map(({ labelSelector, topologyKey }) => {
+    const selector = compileLabelSelector(labelSelector);
+    const domains = new Set<string>();
+    for (const { node } of candidates) {
+      const domain = node.metadata.labels?.[topologyKey];
+      if (domain === undefined || domains.has(domain)) continue;
+      for (const other of podsIn(node.metadata.name ?? '')) {
+        if (other.metadata.namespace !== pod.metadata.namespace) continue;
+        if (matchesLabels(selector, other.metadata.labels)) domains.add(domain);
+      }
+    }
+    return { topologyKey, domains };
+  });
+  return ({ metadata }) =>
+    crowded.some(({ topologyKey, domains }) => domains.has(metadata.labels?.[topologyKey] ?? ''))
+      ? "node(s) didn't match pod anti-affinity rules"
+      : undefined;
+}
+
+/** The zone with the fewest Pods of the group, there the node with the fewest of them, then the emptiest one. */
+function choose(pod: Pod, fitting: readonly Candidate[], all: readonly Candidate[]): Candidate | undefined {
+  const group = spreadGroup(pod);
+  const zones = new Map<string, number>();
+  for (const candidate of all) {
+    const zone = zoneOf(candidate);
+    zones.set(zone, (zones.get(zone) ?? 0) + candidate.count(group));
+  }
+  const tolerations = pod.spec.tolerations ?? [];
+  let best: Candidate | undefined;
+  let lowest: readonly number[] = [];
+  for (const candidate of fitting) {
+    const score = [
+      untolerated(candidate.node.spec.taints ?? [], tolerations, ['PreferNoSchedule']).length,
+      zones.get(zoneOf(candidate)) ?? 0,
+      candidate.count(group),
+      candidate.pods,
+    ];
+    if (best === undefined || isLower(score, lowest)) {
+      best = candidate;
+      lowest = score;
+    }
+  }
+  return best;
+}
+
+function zoneOf({ node }: Candidate): string {
+  return node.metadata.labels?.[zoneLabel] ?? '';
+}
+
+function isLower(a: readonly number[], b: readonly number[]): boolean {
+  for (const [i, value] of a.entries()) {
+    const other = b[i] ?? 0;
+    if (value !== other) return value < other;
+  }
+  return false;
+}
