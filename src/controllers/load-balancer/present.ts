@@ -40,3 +40,11 @@ export function isForeign(service: Service, own: readonly string[]): boolean {
   const entries = service.status.loadBalancer?.ingress ?? [];
   return entries.length > 0 && own.length === 0 && readyCondition(service) === undefined;
 }
+
+/** Ports of which the status says that another Service serves them at the shared address: `TCP/80`. */
+export function unservedPorts(service: Service): Set<string> {
+  const ports = (service.status.loadBalancer?.ingress ?? []).flatMap((entry) => entry.ports ?? []);
+  return new Set(
+    ports.filter(({ error }) => error !== undefined).map(({ protocol, port }) => `${protocol}/${port}`),
+  );
+}

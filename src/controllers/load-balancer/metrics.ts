@@ -1,0 +1,53 @@
+import { Counter, Gauge } from 'prom-client';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import type { FamilyUsage } from './pool.ts';
+import type { Reason } from './reasons.ts';
+
+/** What the load balancer says of itself in metrics; reasons are those of conditions and Events. */
+export class LoadBalancerMetrics {
+  readonly #addresses: Gauge<'pool' | 'family' | 'state'>;
+  readonly #outcomes: Counter<'reason'>;
+  readonly #waiting: Gauge;
+
+  constructor({ registry }: Metrics) {
+    const registers = [registry];
+    this.#addresses = new Gauge({
+      name: 'servicenet_pool_addresses',
+      help: 'Addresses of a pool by what they are.',
+      labelNames: ['pool', 'family', 'state'],
+      registers,
+    });
+    this.#outcomes = new Counter({
+      name: 'servicenet_load_balancer_transitions_total',
+      help: "Changes of a Service's reason, by the new one.",
+      labelNames: ['reason'],
+      registers,
+    });
+    this.#waiting = new Gauge({
+      name: 'servicenet_load_balancer_waiting_services',
+      help: 'Services that wait for an address.',
+      registers,
+    });
+  }
+
+  transition(reason: Reason): void {
+    this.#outcomes.inc({ reason });
+  }
+
+  waiting(count: number): void {
+    this.#waiting.set(count);
+  }
+
+  usage(pool: string, family: string, usage: FamilyUsage): void {
+    for (const state of ['used', 'free', 'quarantined'] as const) {
+      this.#addresses.set({ pool, family, state }, usage[state]);
+    }
+  }
+
+  /** A pool is gone. */
+  forget(pool: string): void {
+    for (const family of ['IPv4', 'IPv6']) {
+      for (const state of ['used', 'free', 'quarantined']) this.#addresses.remove({ pool, family, state });
+    }
+  }
+}
