@@ -24,7 +24,7 @@ import {
 } from './managers.ts';
 import { mergeValues, removeFields, withNamedParents } from './merge.ts';
 import { filterForEndpoint, stripUnowned } from './ownership.ts';
-import { emptyObject, recordUpdate } from './track-update.ts';
+import { emptyObject, recordUpdate, untracked } from './track-update.ts';
 import { joinErrors, validateConfig } from './validate-config.ts';
 
 export interface ApplyRequest {
@@ -203,7 +203,7 @@ class ApplyRun {
         now,
         hasStatus,
       };
-      recordUpdate(managers, update, emptyObject(this.#schema), this.#live);
+      recordUpdate(managers, update, emptyObject(this.#schema), untracked(this.#live));
     }
     return managers;
   }
@@ -312,11 +312,6 @@ function takeUnowned(managers: Managers, id: string): void {
   const fields = stripUnowned(row.fields);
   if (isEmptySet(fields)) managers.delete(id);
   else managers.set(id, { ...row, fields });
-}
-
-function untracked(object: KubeObject): KubeObject {
-  const { managedFields: _managedFields, ...metadata } = object.metadata;
-  return { ...object, metadata };
 }
 
 function apiVersionOf({ group, version }: ExpectedKind): string {

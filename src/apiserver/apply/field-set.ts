@@ -57,13 +57,16 @@ function combine(
     return own === a.owned ? a : setOf(own, a.children);
   }
   const children = new Map<string, FieldSet>();
+  let same = true;
   for (const [element, child] of a.children) {
     const other = b.children.get(element);
     const kept =
       other === undefined ? (keepUnmatched ? child : emptySet) : combine(child, other, owned, keepUnmatched);
     if (!isEmptySet(kept)) children.set(element, kept);
+    same &&= kept === child;
   }
-  return setOf(owned(a.owned, b.owned), children);
+  const own = owned(a.owned, b.owned);
+  return same && own === a.owned ? a : setOf(own, children);
 }
 
 /** The set without a field of the root and all that lies below it. */

@@ -48,7 +48,12 @@ export function trackUpdate(update: UpdateToTrack): ManagedFieldsEntry[] | undef
   if (live !== undefined && managers.size === 0) return undefined;
   const before = new Map(managers);
   try {
-    recordUpdate(managers, update, live ?? emptyObject(update.schema), next);
+    recordUpdate(
+      managers,
+      update,
+      live === undefined ? emptyObject(update.schema) : untracked(live),
+      untracked(next),
+    );
   } catch (error) {
     // List items without an identity: validation will refuse them, and nothing else may come in its way.
     if (error instanceof PathElementError) return undefined;
@@ -56,6 +61,12 @@ export function trackUpdate(update: UpdateToTrack): ManagedFieldsEntry[] | undef
   }
   if (entries !== undefined && sameRows(before, managers)) return entries;
   return managers.size === 0 ? undefined : encodeManagers(managers);
+}
+
+/** The object as ownership is about it: without the records of ownership. */
+export function untracked(object: KubeObject): KubeObject {
+  const { managedFields: _managedFields, ...metadata } = object.metadata;
+  return { ...object, metadata };
 }
 
 function sameRows(before: Managers, after: Managers): boolean {

@@ -22,7 +22,7 @@ export function badPatchType(directive: unknown, item: unknown): StrategicPatchE
 }
 
 export function badFormat(
-  what: '$retainKeys' | '$setElementOrder list' | 'primitive list',
+  what: 'retainKeys' | 'setElementOrder list' | 'primitive list',
 ): StrategicPatchError {
   return new StrategicPatchError(`invalid patch format of ${what}`, 'badRequest');
 }

@@ -53,11 +53,11 @@ function retained(live: JsonRecord, patch: Map<string, unknown>): JsonRecord {
   const list = patch.get(retainKeys);
   if (list === undefined) return { ...live };
   patch.delete(retainKeys);
-  if (!Array.isArray(list)) throw badFormat('$retainKeys');
+  if (!Array.isArray(list)) throw badFormat('retainKeys');
   const keep = new Set<unknown>(list);
   for (const [key, value] of patch) {
     const isDirective = key.startsWith(deleteFromList) || key.startsWith(setElementOrder);
-    if (value !== null && !isDirective && !keep.has(key)) throw badFormat('$retainKeys');
+    if (value !== null && !isDirective && !keep.has(key)) throw badFormat('retainKeys');
   }
   const kept: JsonRecord = {};
   for (const [key, value] of Object.entries(live)) if (keep.has(key)) setMember(kept, key, value);
@@ -132,7 +132,7 @@ function memberSchema(schema: Schema | undefined, name: string): Schema | undefi
 
 function nameBehind(key: string, prefix: string): string {
   if (!key.startsWith(`${prefix}/`)) {
-    throw badFormat(prefix === setElementOrder ? '$setElementOrder list' : 'primitive list');
+    throw badFormat(prefix === setElementOrder ? 'setElementOrder list' : 'primitive list');
   }
   return key.slice(prefix.length + 1);
 }

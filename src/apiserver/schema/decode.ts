@@ -205,6 +205,8 @@ function decodeMember(
   value: unknown,
   walk: Walk,
 ): void {
+  // Objects in memory may have members that are undefined: they are absent.
+  if (value === undefined) return;
   const field = schema.byName.get(key);
   if (field === undefined) {
     walk.strict('unknown', key);
