@@ -1,0 +1,247 @@
+/**
+ * Measures the endpoints controllers on an API server that knows nothing of them: cold start, restart into a settled
+ * cluster, idling, and the way of one Pod change to both objects. Prints a table and writes
+ * bench-results/controllers.json.
+ *
+ * Run: node test/bench/controllers.ts [--services 1000] [--pods 10] [--changes 200]
+ * With `--cluster` it measures against the cluster of $KUBECONFIG, whose own endpoints controllers must be off.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { parseArgs } from 'node:util';
+import { pino } from 'pino';
+import { createTransport } from '../../src/client/connect.ts';
+import { ResourceClient } from '../../src/client/resource-client.ts';
+import { endpoints, endpointSlices, nodes, pods, services } from '../../src/client/resources.ts';
+import type { Transport } from '../../src/client/transport.ts';
+import { clusterControllers, runControllers } from '../../src/controllers/index.ts';
+import { isRecord } from '../../src/objects/json.ts';
+import { Metrics } from '../../src/telemetry/metrics.ts';
+import { report, type Row } from './report.ts';
+
+const { values } = parseArgs({
+  options: {
+    services: { type: 'string', default: '1000' },
+    pods: { type: 'string', default: '10' },
+    changes: { type: 'string', default: '200' },
+    cluster: { type: 'boolean', default: false },
+  },
+});
+const serviceCount = Number(values.services);
+const podsEach = Number(values.pods);
+const namespaceCount = 10;
+const family = ['endpoints-controller', 'endpointslice-controller'];
+
+/** Starts a server of our own, or answers the way to a cluster. */
+async function connect(): Promise<{ open: () => Promise<Transport>; child?: ChildProcess }> {
+  if (values.cluster) return { open: () => createTransport({ kind: 'kubeconfig' }) };
+  const script = new URL('bare-server.ts', import.meta.url).pathname;
+  const child = spawn(process.execPath, [script], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const heard: unknown[] = await Promise.race([once(child.stdout, 'data'), once(child, 'exit')]);
+  const said: unknown = JSON.parse(String(heard[0]));
+  if (!isRecord(said)) throw new Error('the server did not say where it is');
+  const { url, token, ca } = said;
+  if (typeof url !== 'string' || typeof token !== 'string' || typeof ca !== 'string')
+    throw new Error('no address');
+  return { open: () => createTransport({ kind: 'endpoint', url, token, ca }), child };
+}
+
+async function inParallel(
+  count: number,
+  width: number,
+  task: (i: number) => Promise<unknown>,
+): Promise<void> {
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    while (next < count) await task(next++);
+  };
+  await Promise.all(Array.from({ length: width }, worker));
+}
+
+/** Namespaces, Nodes, Services, and ready Pods behind each Service. */
+async function fill(transport: Transport): Promise<void> {
+  const service = new ResourceClient(transport, services);
+  const pod = new ResourceClient(transport, pods);
+  await inParallel(namespaceCount, 4, (i) =>
+    transport.request('POST', '/api/v1/namespaces', { body: { metadata: { name: `bench-${i}` } } }),
+  );
+  await inParallel(20, 4, (i) =>
+    new ResourceClient(transport, nodes).create({
+      metadata: { name: `node-${i}`, labels: { 'topology.kubernetes.io/zone': `zone-${i % 3}` } },
+    }),
+  );
+  await inParallel(serviceCount, 16, async (i) => {
+    const namespace = `bench-${i % namespaceCount}`;
+    await service.create({
+      metadata: { namespace, name: `s${i}` },
+      spec: { selector: { app: `s${i}` }, ports: [{ port: 80 }] },
+    });
+    for (let p = 0; p < podsEach; p++) {
+      const name = `s${i}-${p}`;
+      await pod.create({
+        metadata: { namespace, name, labels: { app: `s${i}`, tier: 'bench', 'pod-template-hash': `h${i}` } },
+        spec: {
+          nodeName: `node-${(i + p) % 20}`,
+          terminationGracePeriodSeconds: 0,
+          containers: [{ name: 'c', image: 'i' }],
+        },
+      });
+      await pod.mergePatch(namespace, name, statusPatch(i * podsEach + p, true), { subresource: 'status' });
+    }
+  });
+}
+
+function statusPatch(serial: number, ready: boolean): Readonly<Record<string, unknown>> {
+  const podIP = `10.${64 + (serial >> 16)}.${(serial >> 8) & 255}.${serial & 255}`;
+  return {
+    status: {
+      phase: 'Running',
+      podIP,
+      conditions: [
+        { type: 'Ready', status: ready ? 'True' : 'False', lastTransitionTime: new Date().toISOString() },
+      ],
+    },
+  };
+}
+
+/** Counts writes that pass through. */
+function counting(inner: Transport): Transport & { writes: number; lastWrite: number } {
+  return {
+    server: inner.server,
+    writes: 0,
+    lastWrite: 0,
+    async request(method, path, options) {
+      const answer = await inner.request(method, path, options);
+      if (method !== 'GET') {
+        this.writes++;
+        this.lastWrite = performance.now();
+      }
+      return answer;
+    },
+    stream: (path, options) => inner.stream(path, options),
+    close: () => inner.close(),
+  };
+}
+
+/** Resolves when nothing was reconciled for so many milliseconds. */
+async function untilQuiet(metrics: Metrics, milliseconds: number, atLeast: number): Promise<void> {
+  let last = -1;
+  let since = performance.now();
+  for (;;) {
+    const { values: counts } = await metrics.reconciles.get();
+    const total = counts.reduce((sum, { value }) => sum + value, 0);
+    if (total !== last) since = performance.now();
+    last = total;
+    if (total >= atLeast && performance.now() - since >= milliseconds) return;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+function start(open: Transport) {
+  const transport = counting(open);
+  const metrics = new Metrics();
+  const log = pino({ level: 'silent' });
+  const began = performance.now();
+  const cpu = process.cpuUsage();
+  const running = runControllers({
+    transport,
+    catalog: clusterControllers({ transport }),
+    controllers: family,
+    log,
+    metrics,
+  });
+  return { transport, metrics, running, began, cpu };
+}
+
+/** The times from a change of one Pod to both objects showing it, in milliseconds. */
+async function changes(transport: Transport, count: number): Promise<number[]> {
+  const pod = new ResourceClient(transport, pods);
+  const endpointsClient = new ResourceClient(transport, endpoints);
+  const sliceClient = new ResourceClient(transport, endpointSlices);
+  const times: number[] = [];
+  const unready = new Set<number>();
+  for (let i = 0; i < count; i++) {
+    const s = (i * 7) % serviceCount;
+    const namespace = `bench-${s % namespaceCount}`;
+    const controller = new AbortController();
+    const seen = async (path: string, query: Record<string, string>): Promise<void> => {
+      const stream = await transport.stream(path, {
+        query: { watch: true, ...query },
+        signal: controller.signal,
+      });
+      opened++;
+      for await (const chunk of stream.chunks) if (chunk.includes('"MODIFIED"')) return;
+    };
+    let opened = 0;
+    const { metadata } = await endpointsClient.list({ namespace, limit: 1 });
+    const resourceVersion = metadata.resourceVersion ?? '';
+    const both = Promise.all([
+      seen(endpointsClient.path(namespace), { fieldSelector: `metadata.name=s${s}`, resourceVersion }),
+      seen(sliceClient.path(namespace), {
+        labelSelector: `kubernetes.io/service-name=s${s}`,
+        resourceVersion,
+      }),
+    ]);
+    while (opened < 2) await new Promise((resolve) => setTimeout(resolve, 1));
+    const began = performance.now();
+    const ready = unready.delete(s);
+    if (!ready) unready.add(s);
+    await pod.mergePatch(namespace, `s${s}-0`, statusPatch(s * podsEach, ready), { subresource: 'status' });
+    await both;
+    times.push(performance.now() - began);
+    controller.abort();
+  }
+  return times.sort((a, b) => a - b);
+}
+
+const { open, child } = await connect();
+const rows: Row[] = [];
+const size = `${serviceCount} × ${podsEach}`;
+try {
+  const filler = await open();
+  const filling = performance.now();
+  await fill(filler);
+  console.log(`filled ${size} in ${Math.round(performance.now() - filling)} ms`);
+
+  const cold = start(await open());
+  await untilQuiet(cold.metrics, 1000, 2 * serviceCount);
+  const cpu = process.cpuUsage(cold.cpu);
+  rows.push({
+    name: `cold start to everything written, ${size}`,
+    value: (cold.transport.lastWrite - cold.began) / 1000,
+    unit: 's',
+  });
+  rows.push({ name: 'writes of the cold start', value: cold.transport.writes, unit: '' });
+  rows.push({ name: 'CPU of the cold start', value: (cpu.user + cpu.system) / 1e6, unit: 's' });
+  rows.push({ name: 'resident memory', value: process.memoryUsage.rss() / 2 ** 20, unit: 'MiB' });
+
+  const before = cold.transport.writes;
+  await new Promise((resolve) => setTimeout(resolve, 5000));
+  rows.push({
+    name: 'writes when idle for 5 s',
+    value: cold.transport.writes - before,
+    unit: '',
+    budget: '0',
+  });
+
+  const times = await changes(filler, Number(values.changes));
+  const at = (share: number): number =>
+    times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0;
+  rows.push({ name: 'one Pod change to both objects, median', value: at(0.5), unit: 'ms' });
+  rows.push({ name: 'one Pod change to both objects, p99', value: at(0.99), unit: 'ms', budget: '≤ 50' });
+  await cold.running.stop();
+
+  const warm = start(await open());
+  await untilQuiet(warm.metrics, 1000, 2 * serviceCount);
+  rows.push({
+    name: 'writes after a restart into a settled cluster',
+    value: warm.transport.writes,
+    unit: '',
+    budget: '0',
+  });
+  await warm.running.stop();
+  await Promise.all([filler.close(), cold.transport.close(), warm.transport.close()]);
+} finally {
+  child?.stdin?.end();
+}
+await report('controllers', rows);
