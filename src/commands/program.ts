@@ -33,7 +33,8 @@ function upCommand(): Command {
       'write the kubeconfig here, mode 0600 (default: ~/.servicenet/kubeconfig)',
     )
     .option('--apply <files...>', 'apply these YAML or JSON files once ready')
-    .option('--nodes <count>', 'simulate so many nodes', '0')
+    .option('--nodes <count>', 'simulate so many nodes, and run workloads on them', '3')
+    .option('--cluster-cidr <cidrs>', 'addresses of Pods (default: 10.244.0.0/16, fd00:10:244::/56)')
     .option('--controllers <list>', 'which controllers to run: *, name, -name', '*')
     .addOption(
       new Option('--authorization-mode <mode>', 'who may do what')

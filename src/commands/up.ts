@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import { startEmbedded } from '../apiserver/embedded.ts';
 import { createTransport } from '../client/connect.ts';
 import type { UpConfig } from '../config/up.ts';
+import { clusterControllers, runControllers } from '../controllers/index.ts';
 import { createLog } from '../telemetry/log.ts';
 import { applyFiles } from './apply.ts';
 import { serviceTable } from './service-table.ts';
@@ -28,6 +29,16 @@ export async function up(config: UpConfig): Promise<void> {
     ca: server.ca,
     token: server.token,
   });
+  const controllers = runControllers({
+    transport: client,
+    catalog: clusterControllers({
+      transport: client,
+      rootCa: server.ca,
+      ...(config.nodes === 0 ? {} : { simulation: { count: config.nodes, clusterCidrs: config.clusterCidrs } }),
+    }),
+    controllers: config.controllers,
+    log,
+  });
   try {
     await writeKubeconfig(config.kubeconfigPath, server.kubeconfig);
     try {
@@ -39,6 +50,7 @@ export async function up(config: UpConfig): Promise<void> {
       await rm(config.kubeconfigPath, { force: true });
     }
   } finally {
+    await controllers.stop();
     await client.close();
     await server.close();
     signal.release();

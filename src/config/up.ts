@@ -1,6 +1,7 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { clusterCidrs } from './cluster-cidrs.ts';
 import { ConfigError, nodePortRange, serviceCidrs } from './service-ranges.ts';
 
 /** The flags of `servicenet up`, as commander gives them. */
@@ -13,6 +14,7 @@ const flags = z.object({
   writeKubeconfig: z.string().min(1).optional(),
   apply: z.array(z.string()).default([]),
   nodes: z.coerce.number().int().min(0).max(1000),
+  clusterCidr: z.string().optional(),
   controllers: z.string(),
   authorizationMode: z.enum(['AlwaysAllow', 'RBAC']),
   dataDir: z.string().min(1).optional(),
@@ -24,11 +26,13 @@ const flags = z.object({
 export interface UpConfig extends Readonly<
   Omit<
     z.infer<typeof flags>,
-    'controllers' | 'serviceClusterIpRange' | 'serviceNodePortRange' | 'writeKubeconfig' | 'logFormat'
+    'controllers' | 'clusterCidr' | 'serviceClusterIpRange' | 'serviceNodePortRange' | 'writeKubeconfig' | 'logFormat'
   >
 > {
   readonly serviceCidrs: ReturnType<typeof serviceCidrs>;
   readonly nodePorts: ReturnType<typeof nodePortRange>;
+  /** Where the Pods of simulated nodes get their addresses: one CIDR, or two of different families. */
+  readonly clusterCidrs: readonly string[];
   /** As in kube-controller-manager's flag: `*`, `name`, `-name`. */
   readonly controllers: readonly string[];
   /** Where the kubeconfig is written, mode 0600. */
@@ -48,11 +52,23 @@ export function upConfig(options: Readonly<Record<string, unknown>>, isTerminal:
     const flag = String(issue?.path[0] ?? '').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
     throw new ConfigError(`--${flag}: ${issue?.message ?? 'is not valid'}`);
   }
-  const { serviceClusterIpRange, serviceNodePortRange, controllers, writeKubeconfig, logFormat, ...rest } =
-    parsed.data;
+  const {
+    serviceClusterIpRange,
+    serviceNodePortRange,
+    clusterCidr,
+    controllers,
+    writeKubeconfig,
+    logFormat,
+    ...rest
+  } = parsed.data;
+  const serviceRanges = serviceCidrs(serviceClusterIpRange);
   return Object.freeze({
     ...rest,
-    serviceCidrs: serviceCidrs(serviceClusterIpRange),
+    serviceCidrs: serviceRanges,
+    clusterCidrs: clusterCidrs(
+      clusterCidr,
+      serviceRanges.map(({ range }) => range.family),
+    ),
     nodePorts: nodePortRange(serviceNodePortRange),
     controllers: controllers
       .split(',')

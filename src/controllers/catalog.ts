@@ -8,6 +8,8 @@ import { rootCaPublisher } from './root-ca-publisher/controller.ts';
 import type { ControllerDefinition } from './runtime/context.ts';
 import type { KnownController } from './runtime/selection.ts';
 import { serviceAccountsController } from './service-accounts/controller.ts';
+import type { NodesOptions } from './nodes/controller.ts';
+import { simulationControllers } from './simulation.ts';
 import { serviceCidrController } from './service-cidr/controller.ts';
 
 /** A controller that `--controllers` can name, and what it is called in the Events that it records. */
@@ -25,6 +27,8 @@ export interface CatalogOptions {
   readonly maxEndpointsPerSlice?: number;
   /** The most addresses to mirror per subset, 1 to 1000; default 1000 (`--mirroring-max-endpoints-per-subset`). */
   readonly mirroringMaxEndpointsPerSubset?: number;
+  /** Simulated nodes and the controllers of workloads; absent: none. Never beside a real cluster's. */
+  readonly simulation?: NodesOptions;
 }
 
 /**
@@ -32,7 +36,7 @@ export interface CatalogOptions {
  * default: this is the set that `servicenet up` runs.
  */
 export function clusterControllers(options: CatalogOptions): readonly CatalogEntry[] {
-  const { transport, rootCa, maxEndpointsPerSlice, mirroringMaxEndpointsPerSubset } = options;
+  const { transport, rootCa, maxEndpointsPerSlice, mirroringMaxEndpointsPerSubset, simulation } = options;
   const entry = (definition: ControllerDefinition, eventSource: string): CatalogEntry => ({
     name: definition.name,
     start: (context) => definition.start(context),
@@ -40,6 +44,7 @@ export function clusterControllers(options: CatalogOptions): readonly CatalogEnt
     eventSource,
   });
   return [
+    ...(simulation === undefined ? [] : simulationControllers(simulation)),
     entry(endpointsController, 'endpoint-controller'),
     entry(
       endpointSlicesController(maxEndpointsPerSlice === undefined ? {} : { maxEndpointsPerSlice }),

@@ -2,3 +2,4 @@
 export { type CatalogEntry, type CatalogOptions, clusterControllers } from './catalog.ts';
 export { runControllers, type RunningControllers, type RunOptions } from './run.ts';
 export type { ControllerContext, ControllerDefinition, Runnable } from './runtime/context.ts';
+export type { NodesOptions } from './nodes/controller.ts';

@@ -4,6 +4,7 @@ import type { AuthorizationMode } from '../apiserver/server.ts';
 import { createTransport } from '../client/connect.ts';
 import type { Transport } from '../client/transport.ts';
 import { clusterControllers, runControllers } from '../controllers/index.ts';
+import { clusterCidrs } from '../config/cluster-cidrs.ts';
 import { nodePortRange, serviceCidrs } from '../config/service-ranges.ts';
 import { createLog, type LogLevel } from '../telemetry/log.ts';
 
@@ -26,6 +27,13 @@ export interface TestServerOptions {
    * Default: none.
    */
   readonly controllers?: readonly string[];
+  /**
+   * Simulated nodes, on which Deployments and other workloads run; default 0. With nodes, `controllers` defaults to
+   * all.
+   */
+  readonly nodes?: number;
+  /** Where simulated Pods get their addresses; default `10.244.0.0/16`, and `fd00:10:244::/56` with dual-stack. */
+  readonly clusterCidr?: string;
   /** Default `silent`. */
   readonly logLevel?: LogLevel;
 }
@@ -49,10 +57,15 @@ export interface TestServer {
 export async function startApiServer(options: TestServerOptions = {}): Promise<TestServer> {
   const level = options.logLevel ?? 'silent';
   const log = level === 'silent' ? pino({ enabled: false }) : createLog({ level, format: 'pretty' });
+  const serviceRanges = serviceCidrs(options.serviceClusterIpRange ?? '10.96.0.0/16');
+  const podCidrs = clusterCidrs(
+    options.clusterCidr,
+    serviceRanges.map(({ range }) => range.family),
+  );
   const server: Embedded = await startEmbedded({
     bindAddress: '127.0.0.1',
     port: options.port ?? 0,
-    serviceCidrs: serviceCidrs(options.serviceClusterIpRange ?? '10.96.0.0/16'),
+    serviceCidrs: serviceRanges,
     nodePorts: nodePortRange(options.serviceNodePortRange ?? '30000-32767'),
     authorizationMode: options.authorizationMode ?? 'AlwaysAllow',
     log,
@@ -61,13 +74,19 @@ export async function startApiServer(options: TestServerOptions = {}): Promise<T
   });
   const { url, token, ca } = server;
   const client = await createTransport({ kind: 'endpoint', url, ca, token });
+  const count = options.nodes ?? 0;
+  const chosen = options.controllers ?? (count === 0 ? [] : ['*']);
   const controllers =
-    options.controllers === undefined || options.controllers.length === 0
+    chosen.length === 0
       ? undefined
       : runControllers({
           transport: client,
-          catalog: clusterControllers({ transport: client, rootCa: ca }),
-          controllers: options.controllers,
+          catalog: clusterControllers({
+            transport: client,
+            rootCa: ca,
+            ...(count === 0 ? {} : { simulation: { count, clusterCidrs: podCidrs } }),
+          }),
+          controllers: chosen,
           log,
         });
   return {

@@ -11,11 +11,11 @@ import type { ControllerContext, ControllerDefinition, Runnable } from '../runti
 import { Controller, type ReconcileResult } from '../runtime/controller.ts';
 import { conditionOf, isFinished, isReady } from '../workloads/plan-pods.ts';
 import { lookAgain, StatusWriter } from '../workloads/status-writer.ts';
-import { draftNode, hasTaints, isDown, isSimulated, type NodeFacts, planNodeStatus, planTaints } from './plan.ts';
+import { draftNode, hasTaints, isDown, isSimulated, planNodeStatus, planTaints } from './plan.ts';
 import { NodeCidrs } from './plan-cidrs.ts';
 
 /** Options of {@link nodesController}. */
-export interface NodesOptions extends NodeFacts {
+export interface NodesOptions {
   /** How many Nodes to register at the start. */
   readonly count: number;
   /** One CIDR, or two of different families, that Pods get their addresses from. */
@@ -126,9 +126,9 @@ class NodesWiring {
       };
       const written = await this.#nodeClient.mergePatch('', name, { metadata: { uid, resourceVersion }, spec }, { signal });
       this.#status.noteWritten(written);
-      await this.#status.write(written, planNodeStatus(written, this.#options, now), signal);
+      await this.#status.write(written, planNodeStatus(written, now), signal);
     } else {
-      await this.#status.write(node, planNodeStatus(node, this.#options, now), signal);
+      await this.#status.write(node, planNodeStatus(node, now), signal);
     }
     if (isDown(node)) await this.#markPods(node, now, signal);
     return undefined;

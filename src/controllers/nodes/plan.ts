@@ -76,14 +76,11 @@ const pressures: readonly Omit<NodeCondition, 'lastHeartbeatTime'>[] = [
 ];
 const silent = { status: 'Unknown', reason: 'NodeStatusUnknown', message: 'Kubelet stopped posting node status.' };
 
-/** What of a Node does not depend on the Node. */
-export interface NodeFacts {
-  /** As `/version` says, e.g. `v1.36.0`. */
-  readonly kubeletVersion: string;
-}
+/** The version of Kubernetes whose behaviour is simulated, and by whom. */
+const kubeletVersion = 'v1.36.0+servicenet';
 
 /** The status that the Node should have; the present one where nothing changed, heartbeats included. */
-export function planNodeStatus(node: Node, { kubeletVersion }: NodeFacts, now: number): Node['status'] {
+export function planNodeStatus(node: Node, now: number): Node['status'] {
   const time = formatTime(now);
   const down = isDown(node);
   const conditions = pressures.map((healthy): NodeCondition => {
@@ -107,12 +104,12 @@ export function planNodeStatus(node: Node, { kubeletVersion }: NodeFacts, now: n
     allocatable: node.status.allocatable ?? node.status.capacity ?? capacity,
     conditions,
     addresses: addressesOf(node),
-    nodeInfo: node.status.nodeInfo ?? nodeInfo(node, kubeletVersion),
+    nodeInfo: node.status.nodeInfo ?? nodeInfo(node),
   };
 }
 
 /** Says openly that nothing here is a machine. */
-function nodeInfo({ metadata }: Node, kubeletVersion: string): Record<string, string> {
+function nodeInfo({ metadata }: Node): Record<string, string> {
   return {
     machineID: '',
     systemUUID: metadata.uid ?? '',

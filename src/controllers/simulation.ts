@@ -1,0 +1,29 @@
+import type { CatalogEntry } from './catalog.ts';
+import { deploymentsController } from './deployments/controller.ts';
+import { kubelet } from './kubelet/controller.ts';
+import { nodesController, type NodesOptions } from './nodes/controller.ts';
+import { replicaSetsController } from './replica-sets/controller.ts';
+import type { ControllerDefinition } from './runtime/context.ts';
+import { scheduler } from './scheduler/controller.ts';
+import { taintEvictionController } from './taint-eviction/controller.ts';
+
+/**
+ * What makes a cluster of nothing: simulated nodes, and the controllers of workloads that a cluster has anyway. They
+ * must come before the others of a catalog: they need whole Pods in the cache, and the first one decides.
+ */
+export function simulationControllers(options: NodesOptions): readonly CatalogEntry[] {
+  const entry = (definition: ControllerDefinition, eventSource: string): CatalogEntry => ({
+    name: definition.name,
+    start: (context) => definition.start(context),
+    onByDefault: true,
+    eventSource,
+  });
+  return [
+    entry(nodesController(options), 'node-controller'),
+    entry(scheduler, 'default-scheduler'),
+    entry(kubelet, 'kubelet'),
+    entry(taintEvictionController, 'taint-eviction-controller'),
+    entry(deploymentsController, 'deployment-controller'),
+    entry(replicaSetsController, 'replicaset-controller'),
+  ];
+}
