@@ -14,6 +14,7 @@ import { RbacAuthorizer } from './authorization/rbac.ts';
 import { expireEvents } from './bootstrap/event-expiry.ts';
 import { CustomResourceDefinitions } from './custom-resources/definitions.ts';
 import { ensureSystemObjects, reconcileEvery, type SystemObjects } from './bootstrap/system-objects.ts';
+import { RequestMetrics } from './http/request-metrics.ts';
 import type { HttpLimits } from './http/server.ts';
 import { createHttpServer } from './http/server.ts';
 import { every, type Stop } from './loops.ts';
@@ -22,6 +23,8 @@ import { Admission } from './rest/admission.ts';
 import type { ServerCore } from './rest/server-core.ts';
 import { registerBuiltIns, type ServiceRanges } from './built-ins.ts';
 import type { Store } from './open-store.ts';
+import { AdmissionWebhooks } from './webhooks/plugin.ts';
+import { webhookTargets } from './webhooks/targets.ts';
 import { objectKey } from './storage/storage.ts';
 
 export type AuthorizationMode = 'AlwaysAllow' | 'RBAC';
@@ -77,11 +80,15 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   const ranges: ServiceRanges = { cidrs: options.serviceCidrs, nodePorts: options.nodePorts };
   registerBuiltIns(core, ranges);
   new CustomResourceDefinitions(core).start();
+  const webhooks = new AdmissionWebhooks(core, webhookTargets(core));
+  core.admission.add(webhooks);
+  webhooks.start();
   const rbac = options.authorizationMode === 'RBAC' ? new RbacAuthorizer(storage) : undefined;
   const authorizer: Authorizer = rbac ?? alwaysAllow;
   const serviceAccountTokens = tokensOfAccounts(core, options.serviceAccountKey);
   const tokens = [staticTokens(options.tokens), serviceAccountTokens];
   let host = '';
+  const metrics = new RequestMetrics();
   const serving: Serving = createServing({
     core,
     authorizer,
@@ -89,6 +96,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     serviceAccountTokens,
     version: version(),
     address: () => host,
+    metrics,
   });
   const http = createHttpServer({
     tls: options.tls,
@@ -98,6 +106,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     }),
     handler: serving.handler,
     upgrade: serving.upgrade,
+    observe: metrics.observe,
     log,
     ...(options.limits === undefined ? {} : { limits: options.limits }),
   });
@@ -127,6 +136,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     close: async () => {
       for (const stop of stops.splice(0)) stop();
       await http.close();
+      await webhooks.close();
       await storage.close();
     },
   };

@@ -4,16 +4,21 @@ import type { ServiceAccountTokens } from './authentication/service-account-toke
 import { accessOf, type Authorizer, requireAccess } from './authorization/authorizer.ts';
 import { discoveryHandler } from './discovery/handler.ts';
 import { healthHandler } from './discovery/health.ts';
+import { metricsHandler } from './discovery/metrics.ts';
+import { pathsHandler } from './discovery/paths.ts';
 import { versionHandler } from './discovery/version.ts';
 import type { ApiRequest, Handler, UpgradeHandler } from './http/exchange.ts';
+import type { ObjectCount, RequestMetrics } from './http/request-metrics.ts';
 import { createRouter } from './http/router.ts';
+import { definitionSchemas } from './openapi/definition-schemas.ts';
+import { openApiHandler } from './openapi/handler.ts';
 import { createEndpointResolver } from './proxy/endpoint-resolver.ts';
 import { proxyHandler } from './proxy/handler.ts';
 import { proxyUpgradeHandler } from './proxy/upgrade.ts';
 import { restHandler } from './rest/dispatch.ts';
 import type { ServerCore } from './rest/server-core.ts';
 import type { ReviewSources } from './reviews/reviews.ts';
-import { objectKey } from './storage/storage.ts';
+import { listPrefix, objectKey } from './storage/storage.ts';
 import { specialHandlers } from './subresources/handlers.ts';
 import { servedForDiscovery } from './subresources/rows.ts';
 
@@ -34,6 +39,7 @@ export interface ServingOptions {
   readonly version: string;
   /** `host:port` as clients reach the server. */
   address(): string;
+  readonly metrics: RequestMetrics;
 }
 
 /** Wires paths to handlers; every request is authorized first. */
@@ -50,7 +56,12 @@ export function createServing(options: ServingOptions): Serving {
     specialHandlers({ reviews, serviceAccountTokens, proxy: proxyHandler(resolver) }),
   );
   const upgrade = proxyUpgradeHandler(resolver);
-  const discovery = discoveryHandler(servedForDiscovery(core), () => options.address());
+  const served = servedForDiscovery(core);
+  const discovery = discoveryHandler(served, () => options.address());
+  const schemas = definitionSchemas(
+    (name) =>
+      core.storage.get(objectKey('apiextensions.k8s.io', 'customresourcedefinitions', '', name))?.object,
+  );
   const api: Handler = async (request, reply) => {
     const { info } = request;
     const known = info.isResource && core.resources.hasGroupVersion(info.group, info.version);
@@ -74,6 +85,20 @@ export function createServing(options: ServingOptions): Serving {
       ['healthz', health],
       ['livez', health],
       ['readyz', health],
+      ['metrics', metricsHandler(async () => options.metrics.text(objectCounts(core)))],
+      ['openapi', openApiHandler(served, schemas)],
+      [
+        '',
+        pathsHandler(served, [
+          '/healthz',
+          '/livez',
+          '/metrics',
+          '/openapi/v2',
+          '/openapi/v3',
+          '/readyz',
+          '/version',
+        ]),
+      ],
     ]),
   );
   return {
@@ -89,6 +114,17 @@ export function createServing(options: ServingOptions): Serving {
       isReady = true;
     },
   };
+}
+
+/** How many objects of each resource are stored; what resources share counts once. */
+function objectCounts(core: ServerCore): ObjectCount[] {
+  return core.resources
+    .all()
+    .filter(({ definition }) => definition.storedAs === undefined)
+    .map(({ definition: { group, plural } }) => ({
+      resource: group === '' ? plural : `${plural}.${group}`,
+      count: core.storage.count(listPrefix(group, plural)),
+    }));
 }
 
 /** The architecture as Go names it. */
