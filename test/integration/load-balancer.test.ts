@@ -1,0 +1,181 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { Clients } from '../../src/client/clients.ts';
+import { services } from '../../src/client/resources.ts';
+import { loadBalancerController } from '../../src/controllers/load-balancer/controller.ts';
+import { addressPools } from '../../src/controllers/load-balancer/resource.ts';
+import { cleanupFinalizer } from '../../src/controllers/load-balancer/plan.ts';
+import { conditionType } from '../../src/controllers/load-balancer/present.ts';
+import { runControllers, type RunningControllers } from '../../src/controllers/run.ts';
+import type { AddressPoolSpec } from '../../src/controllers/load-balancer/pool.ts';
+import type { Service, ServiceSpec } from '../../src/objects/service.ts';
+import { startApiServer, type TestServer } from '../../src/testing/index.ts';
+
+/** The load balancer against our API server, over real HTTP. */
+describe('load-balancer-controller', () => {
+  let server: TestServer;
+  let clients: Clients;
+  let running: RunningControllers;
+
+  const start = (): RunningControllers => {
+    const definition = loadBalancerController();
+    return runControllers({
+      transport: server.client,
+      catalog: [
+        {
+          name: definition.name,
+          start: (context) => definition.start(context),
+          onByDefault: true,
+          eventSource: 'servicenet-load-balancer',
+        },
+      ],
+      log: pino({ enabled: false }),
+    });
+  };
+
+  beforeAll(async () => {
+    server = await startApiServer();
+    clients = new Clients(server.client);
+    const crd: unknown = parse(readFileSync('deploy/crds/servicenet.dev_addresspools.yaml', 'utf8'));
+    await server.client.request('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
+      body: crd,
+    });
+    running = start();
+  });
+
+  afterAll(async () => {
+    await running.stop();
+    await server.stop();
+  });
+
+  const makePool = async (name: string, spec: AddressPoolSpec): Promise<void> => {
+    for (let i = 0; ; i++) {
+      try {
+        await clients.for(addressPools).create({ metadata: { name }, spec });
+        return;
+      } catch (error) {
+        // The new kind is served a moment after its definition.
+        if (i === 50) throw error;
+        await sleep(50);
+      }
+    }
+  };
+
+  const make = async (
+    name: string,
+    spec: Partial<ServiceSpec> = {},
+    annotations: Record<string, string> = {},
+  ): Promise<Service> =>
+    clients.for(services).create({
+      metadata: { namespace: 'default', name, annotations },
+      spec: { type: 'LoadBalancer', ports: [{ port: 80 }], ...spec },
+    });
+
+  const read = (name: string): Promise<Service> => clients.for(services).get('default', name);
+
+  /** Reads a Service until it is as wanted. */
+  const until = async (name: string, wanted: (service: Service) => boolean): Promise<Service> => {
+    const deadline = Date.now() + 5000;
+    for (;;) {
+      const service = await read(name);
+      if (wanted(service)) return service;
+      if (Date.now() > deadline) throw new Error(`${name} never came: ${JSON.stringify(service.status)}`);
+      await sleep(20);
+    }
+  };
+
+  const reasonOf = (service: Service): string | undefined =>
+    service.status.conditions?.find(({ type }) => type === conditionType)?.reason;
+  const addressesOf = (service: Service): (string | undefined)[] =>
+    (service.status.loadBalancer?.ingress ?? []).map(({ ip }) => ip);
+
+  test('serves a Service, tells why another waits, and serves that one when the first goes', async () => {
+    await make('first');
+    const unserved = await until('first', (service) => reasonOf(service) === 'NoMatchingPool');
+    expect(unserved.metadata.finalizers).toEqual([cleanupFinalizer]);
+
+    await makePool('default', { addresses: ['192.0.2.10/32'] });
+    const first = await until('first', (service) => reasonOf(service) === 'Assigned');
+    expect(first.status.loadBalancer?.ingress).toEqual([
+      { ip: '192.0.2.10', ipMode: 'VIP', ports: [{ port: 80, protocol: 'TCP' }] },
+    ]);
+
+    await make('second');
+    const second = await until('second', (service) => reasonOf(service) === 'PoolExhausted');
+    expect(addressesOf(second)).toEqual([]);
+
+    await clients.for(services).delete('default', 'first');
+    expect(addressesOf(await until('second', (service) => reasonOf(service) === 'Assigned'))).toEqual([
+      '192.0.2.10',
+    ]);
+    await expect(read('first')).rejects.toMatchObject({ code: 404 });
+  });
+
+  test('counts in the status of the pool', async () => {
+    const deadline = Date.now() + 5000;
+    for (;;) {
+      const { status } = await clients.for(addressPools).get('', 'default');
+      if (status?.ipv4?.used === 1) {
+        expect(status.ipv4).toEqual({ total: 1, used: 1, free: 0, quarantined: 0 });
+        expect(status.conditions?.map(({ type, status: is }) => `${type}=${is}`)).toEqual([
+          'Ready=True',
+          'Conflict=False',
+        ]);
+        break;
+      }
+      if (Date.now() > deadline) throw new Error(`no count: ${JSON.stringify(status)}`);
+      await sleep(20);
+    }
+  });
+
+  test('refuses only the part of a pool that belongs to the Service CIDR', async () => {
+    await makePool('wide', { addresses: ['10.95.255.254-10.96.0.3'], autoAssign: false });
+    await make('edge', {}, { 'servicenet.dev/pool': 'wide' });
+    expect(addressesOf(await until('edge', (service) => reasonOf(service) === 'Assigned'))).toEqual([
+      '10.95.255.254',
+    ]);
+    await make('inside', { loadBalancerIP: '10.96.0.2' });
+    await until('inside', (service) => reasonOf(service) === 'AddressNotInPool');
+  });
+
+  test('takes everything back when a Service is no load balancer any more', async () => {
+    await clients.for(services).mergePatch('default', 'edge', { spec: { type: 'ClusterIP' } });
+    const edge = await until('edge', (service) => (service.metadata.finalizers ?? []).length === 0);
+    expect(edge.status).toEqual({ loadBalancer: {} });
+  });
+
+  test('leaves Services of other classes and providers alone', async () => {
+    await make('theirs', { loadBalancerClass: 'example.com/other' });
+    const foreign = await make('foreign', { loadBalancerClass: 'example.com/other' });
+    await clients.for(services).replaceStatus({
+      ...foreign,
+      status: { loadBalancer: { ingress: [{ hostname: 'lb.example.com' }] } },
+    });
+    await make('after');
+    await until('after', (service) => reasonOf(service) === 'PoolExhausted');
+    expect((await read('theirs')).status).toEqual({ loadBalancer: {} });
+    expect((await read('foreign')).status).toEqual({
+      loadBalancer: { ingress: [{ hostname: 'lb.example.com' }] },
+    });
+  });
+
+  test('writes nothing and moves nothing after a restart', async () => {
+    const before = await clients.for(services).list({ namespace: 'default' });
+    await running.stop();
+    running = start();
+    await make('marker', { loadBalancerIP: '198.51.100.1' });
+    // The queue takes new Services first, so the others have their turn after this one.
+    await until('marker', (service) => reasonOf(service) === 'AddressNotInPool');
+    await clients.for(services).delete('default', 'marker');
+    await sleep(300);
+    const after = await clients.for(services).list({ namespace: 'default' });
+    const versions = (list: Service[]): string[] =>
+      list
+        .filter(({ metadata }) => metadata.name !== 'marker')
+        .map(({ metadata }) => `${metadata.name ?? ''}@${metadata.resourceVersion ?? ''}`);
+    expect(versions(after.items)).toEqual(versions(before.items));
+  });
+});
