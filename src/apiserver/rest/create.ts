@@ -9,7 +9,7 @@ import type { UserInfo } from '../http/exchange.ts';
 import { PreconditionError } from '../storage/storage.ts';
 import { type AdmissionAttributes, checkNamespaceLifecycle } from './admission.ts';
 import { commitWith, nothing } from './begin.ts';
-import { generateName } from './object-name.ts';
+import { generateName, matchNamespace } from './object-name.ts';
 import { keyOf, type ServedResource, subjectOf } from './served-resource.ts';
 import { type ServerCore, strategyContext } from './server-core.ts';
 import { fillSystemFields } from './system-fields.ts';
@@ -22,6 +22,8 @@ export interface Creation {
   readonly subresource: string;
   readonly user: UserInfo;
   readonly dryRun: boolean;
+  /** CreateOptions as JSON, for webhooks. */
+  readonly options?: Readonly<Record<string, unknown>>;
   warn(text: string): void;
   /** Called with the object after mutating admission: records who manages its fields. */
   track(object: KubeObject): void;
@@ -78,33 +80,36 @@ async function createOnce(
   const { strategy } = resource.definition;
   const { namespace, subresource, dryRun, user } = creation;
   let { object } = creation;
-  const { metadata } = object;
   const context = strategyContext(core, dryRun);
-  if ((metadata.name ?? '') === '' && (metadata.generateName ?? '') !== '') {
-    metadata.name = generateName(metadata.generateName ?? '', () => core.random());
-  }
   const attributes: AdmissionAttributes = {
     operation: 'CREATE',
     resource,
     subresource,
     namespace,
-    name: metadata.name ?? '',
+    name: object.metadata.name ?? '',
     object,
     oldObject: undefined,
     user,
     dryRun,
+    ...(creation.options === undefined ? {} : { options: creation.options }),
   };
   const reply = { warn: (text: string) => creation.warn(text) };
   checkNamespaceLifecycle(core.storage, attributes);
   const webhooks = core.admission.handles(attributes);
-  if (webhooks) object = (await core.admission.mutate(attributes, reply)) ?? object;
+  if (webhooks) {
+    object = (await core.admission.mutate(attributes, reply)) ?? object;
+    matchNamespace(object, resource.definition.namespaced ? namespace : '');
+  }
+  nameObject(core, object);
   strategy.admitCreate?.(object, context);
   creation.track(object);
   fillSystemFields(core, object, context.now);
   const reservation = strategy.beginCreate?.(object, context) ?? nothing;
   try {
     finishObject(resource, object, context, creation);
-    if (webhooks) await core.admission.validate({ ...attributes, object }, reply);
+    if (webhooks) {
+      await core.admission.validate({ ...attributes, name: object.metadata.name ?? '', object }, reply);
+    }
     checkNoResourceVersion(object);
     checkAbsent(core, resource, namespace, object);
   } catch (error) {
@@ -116,6 +121,12 @@ async function createOnce(
     return object;
   }
   return store(core, resource, namespace, object, reservation, context);
+}
+
+/** Admission has seen the object without the name that is made for it. */
+function nameObject(core: ServerCore, { metadata }: KubeObject): void {
+  const { name = '', generateName: base = '' } = metadata;
+  if (name === '' && base !== '') metadata.name = generateName(base, () => core.random());
 }
 
 /** `rest.BeforeCreate`: the strategy's view, then all rules, then those that every kind's metadata has. */

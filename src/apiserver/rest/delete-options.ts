@@ -61,6 +61,20 @@ export async function deleteOptions(request: ApiRequest): Promise<DeleteOptions>
   return { ...raw, dryRun: raw.dryRun.length > 0 };
 }
 
+/** The options as a DeleteOptions object, for webhooks. */
+export function optionsObject(options: DeleteOptions): Record<string, unknown> {
+  const { gracePeriodSeconds, preconditions, orphanDependents, propagationPolicy, dryRun } = options;
+  return {
+    kind: 'DeleteOptions',
+    apiVersion: 'meta.k8s.io/v1',
+    ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }),
+    ...(Object.keys(preconditions).length === 0 ? {} : { preconditions }),
+    ...(orphanDependents === undefined ? {} : { orphanDependents }),
+    ...(propagationPolicy === undefined ? {} : { propagationPolicy }),
+    ...(dryRun ? { dryRun: ['All'] } : {}),
+  };
+}
+
 function optionsOfQuery(query: URLSearchParams): RawDeleteOptions {
   return {
     gracePeriodSeconds: integerParameter(query, 'gracePeriodSeconds'),

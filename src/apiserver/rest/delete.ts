@@ -5,7 +5,7 @@ import type { UserInfo } from '../http/exchange.ts';
 import { PreconditionError, type StoredObject } from '../storage/storage.ts';
 import { type AdmissionAttributes, checkNamespaceLifecycle } from './admission.ts';
 import { commitWith, nothing } from './begin.ts';
-import type { DeleteOptions } from './delete-options.ts';
+import { type DeleteOptions, optionsObject } from './delete-options.ts';
 import { keyOf, type ServedResource } from './served-resource.ts';
 import { type ServerCore, strategyContext, timestamp } from './server-core.ts';
 
@@ -57,12 +57,15 @@ async function deleteOnce(core: ServerCore, resource: ServedResource, deletion: 
     oldObject: live?.object,
     user: deletion.user,
     dryRun: options.dryRun,
+    options: optionsObject(options),
   };
   checkNamespaceLifecycle(core.storage, attributes);
   if (live === undefined) throw notFound(resource.groupResource, name);
   checkPreconditions(resource, live.object, name, options);
   if (core.admission.handles(attributes)) {
-    await core.admission.validate(attributes, { warn: (text) => deletion.warn(text) });
+    const reply = { warn: (text: string) => deletion.warn(text) };
+    await core.admission.mutate(attributes, reply);
+    await core.admission.validate(attributes, reply);
   }
   const now = core.now();
   const next = markForDeletion(resource.definition.strategy, live.object, options, now);

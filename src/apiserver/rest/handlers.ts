@@ -23,7 +23,7 @@ import { type ServerCore, timestamp } from './server-core.ts';
 import { dedupOwnerReferences } from './system-fields.ts';
 import { updateObject } from './update.ts';
 import { watchObjects } from './watch.ts';
-import { writeOptions } from './write-options.ts';
+import { optionsObject, writeOptions } from './write-options.ts';
 
 /** Serves one request for a resource that exists and has the verb. */
 export type ResourceHandler = (
@@ -88,6 +88,7 @@ export const handleCreate: ResourceHandler = async (core, resource, request, rep
     subresource,
     user: request.user,
     dryRun: options.dryRun,
+    options: optionsObject('CreateOptions', options),
     warn: (text) => reply.warn(text),
     track: tracker(core, resource, request, options.fieldManager),
   });
@@ -121,6 +122,7 @@ export const handleUpdate: ResourceHandler = async (core, resource, request, rep
     subresource,
     user: request.user,
     dryRun: options.dryRun,
+    options: optionsObject('UpdateOptions', options),
     create: 'if-allowed',
     uid,
     warn: (text) => reply.warn(text),
@@ -172,6 +174,7 @@ export const handlePatch: ResourceHandler = async (core, resource, request, repl
     subresource,
     user: request.user,
     dryRun: options.dryRun,
+    options: optionsObject('PatchOptions', options),
     create: type === 'apply' ? 'always' : 'never',
     uid: '',
     warn: (text) => reply.warn(text),

@@ -21,6 +21,8 @@ export interface Update {
   readonly subresource: string;
   readonly user: UserInfo;
   readonly dryRun: boolean;
+  /** UpdateOptions or PatchOptions as JSON, for webhooks. */
+  readonly options?: Readonly<Record<string, unknown>>;
   /** Whether a missing object is created: a PUT if the kind's strategy allows it, an apply always, a patch never. */
   readonly create: 'if-allowed' | 'always' | 'never';
   /** The uid that the object must have, as named by the body; "" for none. */
@@ -90,6 +92,7 @@ async function updateOnce(core: ServerCore, resource: ServedResource, update: Up
     oldObject: old,
     user: update.user,
     dryRun: update.dryRun,
+    ...(update.options === undefined ? {} : { options: update.options }),
   };
   const reply = { warn: (text: string) => update.warn(text) };
   const repeated = dedupOwnerReferences(object);
@@ -165,6 +168,7 @@ async function createByUpdate(core: ServerCore, resource: ServedResource, update
     subresource: update.subresource,
     user,
     dryRun,
+    ...(update.options === undefined ? {} : { options: update.options }),
     warn: (text) => update.warn(text),
     track: (next) => update.track(next, undefined),
   });

@@ -48,6 +48,19 @@ export function writeOptions(request: ApiRequest, kind: OptionsKind, isApply = f
   };
 }
 
+/** The options as an object, for webhooks. */
+export function optionsObject(kind: OptionsKind, options: WriteOptions): Record<string, unknown> {
+  const { dryRun, force, fieldManager, fieldValidation } = options;
+  return {
+    kind,
+    apiVersion: 'meta.k8s.io/v1',
+    ...(dryRun ? { dryRun: ['All'] } : {}),
+    ...(force ? { force } : {}),
+    ...(fieldManager === '' ? {} : { fieldManager }),
+    fieldValidation,
+  };
+}
+
 function isFieldValidation(text: string): text is FieldValidation {
   return text === 'Ignore' || text === 'Warn' || text === 'Strict';
 }

@@ -1,4 +1,11 @@
-import { duplicate, type FieldError, invalid, notSupported, required } from '../field-errors.ts';
+import {
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  notSupported,
+  required,
+} from '../field-errors.ts';
 import { validateLabelSelector } from '../label-selector.ts';
 import { isDNS1123Subdomain } from '../names.ts';
 import { isValidPortNumber } from '../network.ts';
@@ -51,6 +58,11 @@ function validateWebhook(webhook: Webhook, mutating: boolean, path: string): Fie
   }
   errors.push(...validateLabelSelector(webhook.namespaceSelector, `${path}.namespaceSelector`));
   errors.push(...validateLabelSelector(webhook.objectSelector, `${path}.objectSelector`));
+  if ((webhook.matchConditions ?? []).length > 0) {
+    const detail =
+      'servicenet evaluates no CEL expressions; leave matchConditions out, or use rules and selectors';
+    errors.push(forbiddenField(`${path}.matchConditions`, detail));
+  }
   if (mutating) choice('reinvocationPolicy', ['IfNeeded', 'Never']);
   errors.push(...validateClientConfig(webhook.clientConfig ?? {}, `${path}.clientConfig`));
   return errors;

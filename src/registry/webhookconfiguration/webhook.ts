@@ -21,6 +21,8 @@ export interface Webhook {
   sideEffects?: string;
   timeoutSeconds?: number;
   admissionReviewVersions?: string[] | null;
+  /** CEL expressions. */
+  matchConditions?: unknown[] | null;
   /** Mutating webhooks only. */
   reinvocationPolicy?: string;
 }

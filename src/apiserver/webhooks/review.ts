@@ -1,0 +1,146 @@
+/** AdmissionReview, v1 and v1beta1 (apiserver `admission/plugin/webhook/request/admissionreview.go`). */
+import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import type { AdmissionAttributes } from '../rest/admission.ts';
+import type { ServedResource } from '../rest/served-resource.ts';
+import { encodeObject } from '../schema/encode.ts';
+import type { Invocation } from './matching.ts';
+
+/** What a webhook said. */
+export interface Verdict {
+  readonly allowed: boolean;
+  /** A Status that says why not. */
+  readonly result: JsonRecord;
+  /** A JSON Patch as text; "" changes nothing. */
+  readonly patch: string;
+  readonly patchType: string;
+  readonly warnings: readonly string[];
+}
+
+const group = 'admission.k8s.io';
+const kind = 'AdmissionReview';
+
+/** The body of the question, members in Go's order. */
+export function reviewOf(
+  { hook, resource }: Invocation,
+  attributes: AdmissionAttributes,
+  uid: string,
+): string {
+  const { resource: requested, subresource, operation, user, name, dryRun } = attributes;
+  const request = {
+    uid,
+    kind: kindOf(resource),
+    resource: resourceOf(resource),
+    ...(subresource === '' ? {} : { subResource: subresource }),
+    requestKind: kindOf(requested),
+    requestResource: resourceOf(requested),
+    ...(subresource === '' ? {} : { requestSubResource: subresource }),
+    ...(name === '' ? {} : { name }),
+    ...(namespaceOf(attributes) === '' ? {} : { namespace: namespaceOf(attributes) }),
+    operation,
+    userInfo: {
+      username: user.name,
+      ...(user.uid === '' ? {} : { uid: user.uid }),
+      ...(user.groups.length === 0 ? {} : { groups: user.groups }),
+      ...(Object.keys(user.extra).length === 0 ? {} : { extra: user.extra }),
+    },
+  };
+  const rest = { dryRun, options: attributes.options ?? defaultOptions(attributes) };
+  const object = objectJson(resource, attributes.object);
+  const oldObject = objectJson(resource, attributes.oldObject);
+  const head = JSON.stringify({ kind, apiVersion: `${group}/${hook.reviewVersion}` }).slice(0, -1);
+  const first = JSON.stringify(request).slice(0, -1);
+  const last = JSON.stringify(rest).slice(1);
+  return `${head},"request":${first},"object":${object},"oldObject":${oldObject},${last}}`;
+}
+
+function kindOf({ definition: { group, version, kind } }: ServedResource): object {
+  return { group, version, kind };
+}
+
+function resourceOf({ definition: { group, version, plural } }: ServedResource): object {
+  return { group, version, resource: plural };
+}
+
+/** A request for a Namespace counts as one in it. */
+function namespaceOf({ resource: { definition }, namespace, name }: AdmissionAttributes): string {
+  if (definition.group === '' && definition.plural === 'namespaces') return name;
+  return definition.namespaced ? namespace : '';
+}
+
+function defaultOptions({ operation, dryRun }: AdmissionAttributes): object | null {
+  const kinds = {
+    CREATE: 'CreateOptions',
+    UPDATE: 'UpdateOptions',
+    DELETE: 'DeleteOptions',
+    CONNECT: undefined,
+  };
+  const kind = kinds[operation];
+  if (kind === undefined) return null;
+  return { kind, apiVersion: 'meta.k8s.io/v1', ...(dryRun ? { dryRun: ['All'] } : {}) };
+}
+
+function objectJson(resource: ServedResource, object: KubeObject | undefined): string {
+  return object === undefined ? 'null' : encodeObject(resource.schema, servedObject(resource, object));
+}
+
+/** An object in the form in which a resource is served, with its type. */
+export function servedObject(resource: ServedResource, object: KubeObject): KubeObject {
+  const served = resource.shared === undefined ? object : resource.shared.fromStored(object);
+  return { ...served, apiVersion: resource.apiVersion, kind: resource.definition.kind };
+}
+
+/**
+ * Reads the answer to a question (`VerifyAdmissionResponse`).
+ *
+ * @throws {Error} in kube-apiserver's words when it is none.
+ */
+export function verdictOf(review: JsonRecord, uid: string, mutating: boolean): Verdict {
+  const { response, apiVersion, kind: actual } = review;
+  if (!isRecord(response)) throw new Error('webhook response was absent');
+  const version = apiVersion === `${group}/v1beta1` ? 'v1beta1' : 'v1';
+  if (version === 'v1') {
+    if (response['uid'] !== uid) {
+      throw new Error(
+        `expected response.uid=${JSON.stringify(uid)}, got ${JSON.stringify(text(response['uid']))}`,
+      );
+    }
+    if (apiVersion !== `${group}/v1` || actual !== kind) {
+      throw new Error(
+        `expected webhook response of ${group}/v1, Kind=${kind}, got ${text(apiVersion)}, Kind=${text(actual)}`,
+      );
+    }
+  }
+  const { warnings, status } = response;
+  return {
+    allowed: response['allowed'] === true,
+    result: isRecord(status) ? status : {},
+    ...patchOf(response, version, mutating),
+    warnings: isStringList(warnings) ? warnings : [],
+  };
+}
+
+function patchOf(
+  response: JsonRecord,
+  version: string,
+  mutating: boolean,
+): { patch: string; patchType: string } {
+  const patch = Buffer.from(text(response['patch']), 'base64').toString();
+  const { patchType } = response;
+  const hasType = patchType !== undefined && patchType !== null;
+  if (version === 'v1beta1')
+    return mutating ? { patch, patchType: 'JSONPatch' } : { patch: '', patchType: '' };
+  if (!mutating) {
+    if (patch !== '') throw new Error('validating webhook may not return response.patch');
+    if (hasType) throw new Error('validating webhook may not return response.patchType');
+    return { patch, patchType: '' };
+  }
+  if (patch !== '' && !hasType) throw new Error('webhook returned response.patch but not response.patchType');
+  if (patch === '' && hasType) throw new Error('webhook returned response.patchType but not response.patch');
+  if (patchType === '') throw new Error('webhook returned invalid response.patchType of ""');
+  return { patch, patchType: text(patchType) };
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}

@@ -1,0 +1,618 @@
+import { networkInterfaces } from 'node:os';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { at, listAt, recordAt, textAt } from '../../src/objects/read.ts';
+import { startApiServer, type TestServer } from '../../src/testing/index.ts';
+import { type Answer, call, untilFound } from '../support/test-server.ts';
+import { patchResponse, WebhookServer } from '../support/webhook-server.ts';
+
+const configMaps = '/api/v1/namespaces/default/configmaps';
+const services = '/api/v1/namespaces/default/services';
+const configurations = '/apis/admissionregistration.k8s.io/v1';
+
+let server: TestServer;
+let webhooks: WebhookServer;
+beforeAll(async () => {
+  [server, webhooks] = await Promise.all([
+    startApiServer(),
+    WebhookServer.start(['127.0.0.1', 'hook.default.svc']),
+  ]);
+});
+afterAll(async () => {
+  await server.stop();
+  await webhooks.stop();
+});
+afterEach(async () => {
+  webhooks.asked.length = 0;
+  for (const kind of ['validating', 'mutating'])
+    await send('DELETE', `${configurations}/${kind}webhookconfigurations`);
+  await send('DELETE', configMaps);
+});
+
+async function send(
+  method: string,
+  path: string,
+  body?: unknown,
+  query: Record<string, string> = {},
+): Promise<Answer> {
+  return call(server.client, method, path, { ...(body === undefined ? {} : { body }), query });
+}
+
+const anyConfigMap = [{ operations: ['*'], apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] }];
+
+function webhook(path: string, changes: object = {}): object {
+  return {
+    name: `${path.slice(1)}.example.com`,
+    clientConfig: { url: webhooks.url(path), caBundle: webhooks.caBundle },
+    rules: anyConfigMap,
+    sideEffects: 'None',
+    admissionReviewVersions: ['v1'],
+    ...changes,
+  };
+}
+
+async function configure(
+  kind: 'validating' | 'mutating',
+  hooks: readonly object[],
+  name = 'test',
+): Promise<void> {
+  const answer = await send('POST', `${configurations}/${kind}webhookconfigurations`, {
+    metadata: { name },
+    webhooks: hooks,
+  });
+  expect(answer.status, JSON.stringify(answer.body)).toBe(201);
+}
+
+async function create(name = 'a', metadata: object = {}): Promise<Answer> {
+  return send('POST', configMaps, { metadata: { name, ...metadata }, data: { x: '1' } });
+}
+
+describe('the question', () => {
+  test('is an AdmissionReview that says all about the write', async () => {
+    await configure('validating', [webhook('/allow')]);
+    const made = await create();
+    expect(made.status).toBe(201);
+    const [asked] = webhooks.asked;
+    expect(asked?.timeout).toBe('10s');
+    const { object, uid, userInfo, ...rest } = recordAt(asked?.review, 'request');
+    expect(asked?.review).toMatchObject({ kind: 'AdmissionReview', apiVersion: 'admission.k8s.io/v1' });
+    expect(uid).toMatch(/^[0-9a-f-]{36}$/);
+    expect(userInfo).toEqual({
+      username: 'kubernetes-admin',
+      groups: ['system:masters', 'system:authenticated'],
+    });
+    expect(rest).toEqual({
+      kind: { group: '', version: 'v1', kind: 'ConfigMap' },
+      resource: { group: '', version: 'v1', resource: 'configmaps' },
+      requestKind: { group: '', version: 'v1', kind: 'ConfigMap' },
+      requestResource: { group: '', version: 'v1', resource: 'configmaps' },
+      name: 'a',
+      namespace: 'default',
+      operation: 'CREATE',
+      oldObject: null,
+      dryRun: false,
+      options: { kind: 'CreateOptions', apiVersion: 'meta.k8s.io/v1', fieldValidation: 'Warn' },
+    });
+    expect(object).toMatchObject({
+      kind: 'ConfigMap',
+      apiVersion: 'v1',
+      data: { x: '1' },
+      metadata: { uid: at(made.body, 'metadata', 'uid') },
+    });
+  });
+
+  test('has the old object of an update and of a delete', async () => {
+    await create();
+    await configure('validating', [webhook('/allow')]);
+    await send('PUT', `${configMaps}/a`, { metadata: { name: 'a' }, data: { x: '2' } });
+    await send('DELETE', `${configMaps}/a`);
+    const requests = webhooks.asked.map(({ review }) => recordAt(review, 'request'));
+    expect(
+      requests.map((request) => [
+        request['operation'],
+        textAt(request, 'oldObject', 'data', 'x'),
+        textAt(request, 'object', 'data', 'x'),
+      ]),
+    ).toEqual([
+      ['UPDATE', '1', '2'],
+      ['DELETE', '2', ''],
+    ]);
+    expect(requests.map((request) => textAt(request, 'options', 'kind'))).toEqual([
+      'UpdateOptions',
+      'DeleteOptions',
+    ]);
+  });
+
+  test('about a new object has no name where one is to be generated, and later has it', async () => {
+    await configure('mutating', [webhook('/mutating')]);
+    await configure('validating', [webhook('/validating')]);
+    const made = await send('POST', configMaps, { metadata: { generateName: 'x-' } });
+    const names = webhooks.asked.map(({ review }) => at(review, 'request', 'name'));
+    expect(names).toEqual([undefined, textAt(made.body, 'metadata', 'name')]);
+  });
+
+  test('is in v1beta1 where the webhook knows nothing newer', async () => {
+    webhooks.at('/old', () => ({
+      review: {
+        kind: 'AdmissionReview',
+        apiVersion: 'admission.k8s.io/v1beta1',
+        response: { allowed: false },
+      },
+    }));
+    await configure('validating', [webhook('/old', { admissionReviewVersions: ['v1beta1'] })]);
+    expect((await create()).body['message']).toBe(
+      'admission webhook "old.example.com" denied the request without explanation',
+    );
+    expect(webhooks.asked[0]?.review['apiVersion']).toBe('admission.k8s.io/v1beta1');
+  });
+});
+
+describe('a validating webhook', () => {
+  test('that denies is quoted', async () => {
+    webhooks.at('/deny', () => ({
+      response: {
+        allowed: false,
+        status: {
+          code: 403,
+          reason: 'Forbidden',
+          message: 'no',
+          details: { causes: [{ field: 'data', message: 'bad' }] },
+        },
+      },
+    }));
+    await configure('validating', [webhook('/deny')]);
+    const { status, body } = await create();
+    expect(status).toBe(403);
+    expect(body).toMatchObject({
+      reason: 'Forbidden',
+      message: 'admission webhook "deny.example.com" denied the request: no',
+      details: { causes: [{ field: 'data', message: 'bad' }] },
+      code: 403,
+    });
+    expect((await send('GET', `${configMaps}/a`)).status).toBe(404);
+  });
+
+  test.each([
+    [{ code: 200, message: 'x' }, 400, ': x'],
+    [{ code: 9999, reason: 'Odd' }, 400, ': Odd'],
+    [{}, 400, ' without explanation'],
+  ])('that denies with %j is answered with %d', async (status, code, tail) => {
+    webhooks.at('/deny', () => ({ response: { allowed: false, status } }));
+    await configure('validating', [webhook('/deny')]);
+    const answer = await create();
+    expect([answer.status, answer.body['message']]).toEqual([
+      code,
+      `admission webhook "deny.example.com" denied the request${tail}`,
+    ]);
+  });
+
+  test('may warn', async () => {
+    webhooks.at('/warn', () => ({ response: { allowed: true, warnings: ['mind the gap'] } }));
+    await configure('validating', [webhook('/warn')]);
+    expect((await create()).warnings).toEqual(['mind the gap']);
+  });
+
+  test('that denies a delete keeps the object', async () => {
+    await create();
+    webhooks.at('/deny', () => ({ response: { allowed: false } }));
+    await configure('validating', [
+      webhook('/deny', { rules: [{ ...anyConfigMap[0], operations: ['DELETE'] }] }),
+    ]);
+    expect((await send('DELETE', `${configMaps}/a`)).status).toBe(400);
+    expect((await send('GET', `${configMaps}/a`)).status).toBe(200);
+    await send('DELETE', `${configurations}/validatingwebhookconfigurations/test`);
+  });
+
+  test('that denies a Service gives its address back', async () => {
+    webhooks.at('/deny', () => ({ response: { allowed: false } }));
+    await configure('validating', [
+      webhook('/deny', { rules: [{ ...anyConfigMap[0], resources: ['services'] }] }),
+    ]);
+    const service = { metadata: { name: 's' }, spec: { clusterIP: '10.96.0.77', ports: [{ port: 80 }] } };
+    expect((await send('POST', services, service)).status).toBe(400);
+    await send('DELETE', `${configurations}/validatingwebhookconfigurations/test`);
+    expect((await send('POST', services, service)).status).toBe(201);
+    await send('DELETE', `${services}/s`);
+  });
+
+  test('sees a dry run only if it has no side effects', async () => {
+    await configure('validating', [webhook('/allow', { sideEffects: 'NoneOnDryRun' })]);
+    expect((await send('POST', configMaps, { metadata: { name: 'a' } }, { dryRun: 'All' })).status).toBe(201);
+    expect(at(webhooks.asked[0]?.review, 'request', 'dryRun')).toBe(true);
+  });
+});
+
+describe('a mutating webhook', () => {
+  test('changes the object, which is defaulted and validated after it', async () => {
+    const rules = [{ ...anyConfigMap[0], resources: ['services'], operations: ['CREATE'] }];
+    webhooks.at('/patch', () =>
+      patchResponse([{ op: 'add', path: '/spec/ports/-', value: { name: 'b', port: 81 } }]),
+    );
+    await configure('mutating', [webhook('/patch', { rules })]);
+    const made = await send('POST', services, {
+      metadata: { name: 's' },
+      spec: { ports: [{ name: 'a', port: 80 }] },
+    });
+    expect(listAt(made.body, 'spec', 'ports')[1]).toEqual({
+      name: 'b',
+      protocol: 'TCP',
+      port: 81,
+      targetPort: 81,
+    });
+    await send('DELETE', `${services}/s`);
+    webhooks.at('/patch', () => patchResponse([{ op: 'replace', path: '/spec/ports/0/port', value: 0 }]));
+    const broken = await send('POST', services, { metadata: { name: 's' }, spec: { ports: [{ port: 80 }] } });
+    expect(broken.status).toBe(422);
+    expect(broken.body['message']).toContain('spec.ports[0].port');
+  });
+
+  test('sees what those before it have done; those before are asked again if they want to', async () => {
+    const labels = (request: unknown) => Object.keys(recordAt(request, 'object', 'metadata', 'labels'));
+    const seen: string[][] = [];
+    const add = (name: string) => (request: unknown) => {
+      seen.push([name, ...labels(request)]);
+      return patchResponse([{ op: 'add', path: `/metadata/labels/${name}`, value: 'x' }]);
+    };
+    webhooks.at('/one', add('one'));
+    webhooks.at('/two', add('two'));
+    webhooks.at('/three', add('three'));
+    await configure('mutating', [webhook('/one', { reinvocationPolicy: 'IfNeeded' }), webhook('/two')]);
+    await configure('mutating', [webhook('/three', { reinvocationPolicy: 'IfNeeded' })], 'zzz');
+    const made = await create('a', { labels: { zero: 'x' } });
+    expect(Object.keys(recordAt(made.body, 'metadata', 'labels'))).toEqual(['one', 'three', 'two', 'zero']);
+    expect(seen).toEqual([
+      ['one', 'zero'],
+      ['two', 'one', 'zero'],
+      ['three', 'one', 'two', 'zero'],
+      ['one', 'one', 'three', 'two', 'zero'],
+    ]);
+  });
+
+  test('owns the fields that it sets', async () => {
+    webhooks.at('/patch', () => patchResponse([{ op: 'add', path: '/data/y', value: '2' }]));
+    await configure('mutating', [webhook('/patch')]);
+    const { body } = await create();
+    expect(body['data']).toEqual({ x: '1', y: '2' });
+    expect(JSON.stringify(at(body, 'metadata', 'managedFields'))).toContain('f:y');
+  });
+
+  test.each([
+    [
+      [{ op: 'remove', path: '/data/none' }],
+      'Internal error occurred: Unable to remove nonexistent key: none',
+    ],
+    [[{ op: 'replace', path: '/data/x', value: 5 }], 'Internal error occurred: '],
+  ])('whose patch %j cannot be applied is a server error', async (patch, message) => {
+    webhooks.at('/patch', () => patchResponse(patch));
+    await configure('mutating', [webhook('/patch')]);
+    const { status, body } = await create();
+    expect(status).toBe(500);
+    expect(body['message']).toContain(message);
+  });
+
+  test('cannot move the object to another namespace', async () => {
+    webhooks.at('/patch', () =>
+      patchResponse([{ op: 'replace', path: '/metadata/namespace', value: 'kube-system' }]),
+    );
+    await configure('mutating', [webhook('/patch')]);
+    expect((await create()).body['message']).toBe(
+      'the namespace of the provided object does not match the namespace sent on the request',
+    );
+  });
+
+  test('cannot change what is deleted', async () => {
+    await create();
+    webhooks.at('/patch', () => patchResponse([{ op: 'add', path: '/data/y', value: '2' }]));
+    await configure('mutating', [webhook('/patch')]);
+    expect((await send('DELETE', `${configMaps}/a`)).body['message']).toBe(
+      'Internal error occurred: admission webhook "patch.example.com" attempted to modify the object, which is not supported for this operation',
+    );
+    await send('DELETE', `${configurations}/mutatingwebhookconfigurations/test`);
+  });
+
+  test('is asked about custom objects, whose unknown fields are pruned', async () => {
+    const definition = {
+      metadata: { name: 'gadgets.example.com' },
+      spec: {
+        group: 'example.com',
+        scope: 'Namespaced',
+        names: { plural: 'gadgets', kind: 'Gadget' },
+        versions: ['v1', 'v2'].map((name) => ({
+          name,
+          served: true,
+          storage: name === 'v1',
+          schema: {
+            openAPIV3Schema: {
+              type: 'object',
+              properties: {
+                spec: {
+                  type: 'object',
+                  properties: { a: { type: 'string' }, b: { type: 'integer', default: 7 } },
+                },
+              },
+            },
+          },
+        })),
+      },
+    };
+    await send('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', definition);
+    const gadgets = '/apis/example.com/v2/namespaces/default/gadgets';
+    await untilFound(server.client, gadgets);
+    webhooks.at('/patch', () => patchResponse([{ op: 'add', path: '/spec', value: { a: 'x', unknown: 1 } }]));
+    // Only v1 is named: matchPolicy Equivalent shows the object of v2 as one of v1.
+    await configure('mutating', [
+      webhook('/patch', {
+        rules: [
+          { operations: ['CREATE'], apiGroups: ['example.com'], apiVersions: ['v1'], resources: ['gadgets'] },
+        ],
+      }),
+    ]);
+    const made = await send('POST', gadgets, {
+      apiVersion: 'example.com/v2',
+      kind: 'Gadget',
+      metadata: { name: 'g' },
+    });
+    expect(made.body).toMatchObject({ apiVersion: 'example.com/v2', spec: { a: 'x', b: 7 } });
+    expect(recordAt(made.body, 'spec')).toEqual({ a: 'x', b: 7 });
+    const request = recordAt(webhooks.asked[0]?.review, 'request');
+    expect([
+      textAt(request, 'resource', 'version'),
+      textAt(request, 'requestResource', 'version'),
+      textAt(request, 'object', 'apiVersion'),
+    ]).toEqual(['v1', 'v2', 'example.com/v1']);
+  });
+});
+
+describe('what is asked about', () => {
+  test.each([
+    ['another operation', { operations: ['UPDATE'] }],
+    ['another group', { apiGroups: ['apps'] }],
+    ['another version', { apiVersions: ['v2'] }],
+    ['another resource', { resources: ['secrets'] }],
+    ['a subresource', { resources: ['configmaps/status'] }],
+    ['the cluster scope', { scope: 'Cluster' }],
+  ])('rules for %s do not match', async (_name, change) => {
+    webhooks.at('/deny', () => ({ response: { allowed: false } }));
+    await configure('validating', [webhook('/deny', { rules: [{ ...anyConfigMap[0], ...change }] })]);
+    expect((await create()).status).toBe(201);
+    expect(webhooks.asked).toEqual([]);
+  });
+
+  test('rules with stars match subresources if they say so', async () => {
+    await send('POST', services, { metadata: { name: 's' }, spec: { ports: [{ port: 80 }] } });
+    await configure('validating', [
+      webhook('/allow', {
+        rules: [{ operations: ['UPDATE'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*/status'] }],
+      }),
+    ]);
+    await call(server.client, 'PATCH', `${services}/s/status`, {
+      body: { metadata: { annotations: { a: 'b' } } },
+      contentType: 'application/merge-patch+json',
+    });
+    expect(webhooks.asked.map(({ review }) => at(review, 'request', 'subResource'))).toEqual(['status']);
+    await send('DELETE', `${services}/s`);
+  });
+
+  test('selectors choose objects and namespaces', async () => {
+    webhooks.at('/deny', () => ({ response: { allowed: false } }));
+    await configure('validating', [
+      webhook('/deny', { objectSelector: { matchLabels: { guarded: 'yes' } } }),
+    ]);
+    expect((await create('a')).status).toBe(201);
+    expect((await create('b', { labels: { guarded: 'yes' } })).status).toBe(400);
+    await send('DELETE', `${configurations}/validatingwebhookconfigurations/test`);
+    await configure('validating', [
+      webhook('/deny', {
+        namespaceSelector: {
+          matchExpressions: [{ key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: ['default'] }],
+        },
+      }),
+    ]);
+    expect((await create('c')).status).toBe(201);
+    expect(
+      (await send('POST', '/api/v1/namespaces/kube-public/configmaps', { metadata: { name: 'c' } })).status,
+    ).toBe(400);
+  });
+
+  test('webhook configurations are not, or nobody could take a bad one away', async () => {
+    webhooks.at('/deny', () => ({ response: { allowed: false } }));
+    const everything = [{ operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*'] }];
+    await configure('validating', [webhook('/deny', { rules: everything })]);
+    expect((await create()).status).toBe(400);
+    expect((await send('DELETE', `${configurations}/validatingwebhookconfigurations/test`)).status).toBe(200);
+    expect((await create()).status).toBe(201);
+  });
+
+  test('conditions in CEL are refused, not ignored', async () => {
+    const answer = await send('POST', `${configurations}/validatingwebhookconfigurations`, {
+      metadata: { name: 'cel' },
+      webhooks: [webhook('/deny', { matchConditions: [{ name: 'x', expression: 'false' }] })],
+    });
+    expect(answer.status).toBe(422);
+    expect(answer.body['message']).toContain(
+      'webhooks[0].matchConditions: Forbidden: servicenet evaluates no CEL expressions',
+    );
+  });
+});
+
+describe('a webhook that cannot be asked', () => {
+  const failed = (path: string, why: string) =>
+    `Internal error occurred: failed calling webhook "${path}.example.com": ${why}`;
+  const post = (path: string, timeout = '10s') =>
+    `failed to call webhook: Post "${webhooks.url(path)}?timeout=${timeout}": `;
+
+  test('because nobody listens, refuses the write', async () => {
+    const gone = await WebhookServer.start();
+    await gone.stop();
+    const url = gone.url('/gone');
+    await configure('validating', [webhook('/gone', { clientConfig: { url, caBundle: gone.caBundle } })]);
+    const { status, body } = await create();
+    expect(status).toBe(500);
+    const why = `failed to call webhook: Post "${url}?timeout=10s": dial tcp 127.0.0.1:${gone.port}: connect: connection refused`;
+    expect(body['message']).toBe(failed('gone', why));
+    expect(body['details']).toEqual({
+      causes: [{ message: `failed calling webhook "gone.example.com": ${why}` }],
+    });
+    await send('DELETE', `${configurations}/validatingwebhookconfigurations/test`);
+    await configure('validating', [
+      webhook('/gone', { clientConfig: { url, caBundle: gone.caBundle }, failurePolicy: 'Ignore' }),
+    ]);
+    expect((await create()).status).toBe(201);
+  });
+
+  test('because it is too slow, is given up', async () => {
+    webhooks.at('/slow', () => 'hang');
+    await configure('mutating', [webhook('/slow', { timeoutSeconds: 1 })]);
+    const { status, body } = await create();
+    expect(status).toBe(500);
+    expect(body['message']).toBe(failed('slow', `${post('/slow', '1s')}context deadline exceeded`));
+    expect(webhooks.asked[0]?.timeout).toBe('1s');
+  });
+
+  test('because it hangs up', async () => {
+    webhooks.at('/cut', () => 'cut');
+    await configure('validating', [webhook('/cut')]);
+    expect((await create()).body['message']).toBe(failed('cut', `${post('/cut')}EOF`));
+  });
+
+  test('because nobody vouches for its certificate', async () => {
+    const stranger = await WebhookServer.start();
+    await configure('validating', [
+      webhook('/stranger', { clientConfig: { url: stranger.url('/stranger'), caBundle: webhooks.caBundle } }),
+    ]);
+    expect((await create()).body['message']).toContain(
+      'tls: failed to verify certificate: x509: certificate signed by unknown authority',
+    );
+    await stranger.stop();
+  });
+
+  test('because its certificate is for another name', async () => {
+    const other = await WebhookServer.start(['other.example.com']);
+    await configure('validating', [
+      webhook('/other', { clientConfig: { url: other.url('/other'), caBundle: other.caBundle } }),
+    ]);
+    expect((await create()).body['message']).toContain(
+      'x509: certificate is valid for other.example.com, not 127.0.0.1',
+    );
+    await other.stop();
+  });
+
+  test.each([
+    ['no JSON', { text: 'hello' }, "failed to call webhook: couldn't get version/kind; json parse error: "],
+    ['a list', { text: '[]' }, "failed to call webhook: couldn't get version/kind; json parse error: "],
+    [
+      'another kind',
+      { text: '{"kind":"Pod","apiVersion":"v1"}' },
+      'failed to call webhook: no kind "Pod" is registered for version "v1"',
+    ],
+    [
+      'an error',
+      { status: 500, text: 'boom' },
+      'failed to call webhook: an error on the server ("boom") has prevented the request from succeeding',
+    ],
+    [
+      'nothing there',
+      { status: 404, text: '' },
+      'failed to call webhook: the server could not find the requested resource',
+    ],
+    [
+      'no response',
+      { review: { kind: 'AdmissionReview', apiVersion: 'admission.k8s.io/v1' } },
+      'received invalid webhook response: webhook response was absent',
+    ],
+    [
+      'another question',
+      { response: { uid: 'other', allowed: true } },
+      'received invalid webhook response: expected response.uid=',
+    ],
+    [
+      'a patch',
+      { response: { allowed: true, patchType: 'JSONPatch', patch: 'W10=' } },
+      'received invalid webhook response: validating webhook may not return response.patch',
+    ],
+    ['too much', { text: 'x'.repeat(13 * 1024 * 1024) }, 'the response is larger than 12582912 bytes'],
+  ])('because it answers %s', async (_name, answer, why) => {
+    webhooks.at('/lie', () => answer);
+    await configure('validating', [webhook('/lie')]);
+    const { status, body } = await create();
+    expect(status).toBe(500);
+    expect(String(body['message']).slice(0, 1000)).toContain(why);
+    await send('DELETE', `${configurations}/validatingwebhookconfigurations/test`);
+    await configure('validating', [webhook('/lie', { failurePolicy: 'Ignore' })]);
+    expect((await create()).status).toBe(201);
+  });
+
+  test.each([
+    ['no list', 'e30=', 'JSONPatch', 'received undecodable patch in webhook response'],
+    [
+      'of another type',
+      'W3sib3AiOiJhZGQiLCJwYXRoIjoiL2EiLCJ2YWx1ZSI6MX1d',
+      'Merge',
+      'unsupported patch type "Merge"',
+    ],
+    ['without a type', 'W10=', undefined, 'webhook returned response.patch but not response.patchType'],
+    [
+      'absent, but its type is not',
+      '',
+      'JSONPatch',
+      'webhook returned response.patchType but not response.patch',
+    ],
+  ])('because its patch is %s', async (_name, patch, patchType, why) => {
+    webhooks.at('/lie', () => ({
+      response: { allowed: true, patch, ...(patchType === undefined ? {} : { patchType }) },
+    }));
+    await configure('mutating', [webhook('/lie')]);
+    const { status, body } = await create();
+    expect([status, body['message']]).toEqual([500, expect.stringContaining(why)]);
+  });
+});
+
+describe('a webhook behind a Service', () => {
+  const host = Object.values(networkInterfaces())
+    .flat()
+    .find((address) => address?.family === 'IPv4' && !address.internal)?.address;
+  const clientConfig = () => ({
+    service: { namespace: 'default', name: 'hook', port: 8443, path: '/service' },
+    caBundle: webhooks.caBundle,
+  });
+
+  test('is not asked where there is no Service', async () => {
+    await configure('validating', [webhook('/service', { clientConfig: clientConfig() })]);
+    expect((await create()).body['message']).toBe(
+      'Internal error occurred: failed calling webhook "service.example.com": failed to call webhook: ' +
+        'Post "https://hook.default.svc:8443/service?timeout=10s": service "hook" not found',
+    );
+  });
+
+  test('is not asked where there is no endpoint', async () => {
+    await send('POST', services, { metadata: { name: 'hook' }, spec: { ports: [{ port: 8443 }] } });
+    await send('POST', '/api/v1/namespaces/default/endpoints', { metadata: { name: 'hook' } });
+    await configure('validating', [webhook('/service', { clientConfig: clientConfig() })]);
+    expect((await create()).body['message']).toContain(': no endpoints available for service "hook"');
+    await send('DELETE', `${services}/hook`);
+  });
+
+  test('is asked under the name of the Service, at the address of an ExternalName', async () => {
+    const spec = { type: 'ExternalName', externalName: 'localhost' };
+    await send('POST', services, { metadata: { name: 'hook' }, spec });
+    const service = { ...clientConfig().service, port: webhooks.port };
+    await configure('validating', [webhook('/service', { clientConfig: { ...clientConfig(), service } })]);
+    const made = await create();
+    expect(made.status, JSON.stringify(made.body)).toBe(201);
+    expect(webhooks.asked.map(({ path }) => path)).toEqual(['/service']);
+    await send('DELETE', `${services}/hook`);
+  });
+
+  test.skipIf(host === undefined)('is asked at an endpoint of the Service', async () => {
+    // The webhook of this test listens on a loopback address, which no Endpoints may have: only the path is looked at.
+    await send('POST', services, { metadata: { name: 'hook' }, spec: { ports: [{ port: 8443 }] } });
+    await send('POST', '/api/v1/namespaces/default/endpoints', {
+      metadata: { name: 'hook' },
+      subsets: [{ addresses: [{ ip: host }], ports: [{ port: webhooks.port }] }],
+    });
+    await configure('validating', [webhook('/service', { clientConfig: clientConfig() })]);
+    expect((await create()).body['message']).toContain(
+      `dial tcp ${host}:${webhooks.port}: connect: connection refused`,
+    );
+    await send('DELETE', `${services}/hook`);
+  });
+});
