@@ -1,3 +1,4 @@
+import { whenAborted } from '../../client/abort.ts';
 import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
 import { byNode, indexByNode } from '../../client/indexes.ts';
 import type { Informer } from '../../client/informer.ts';
@@ -108,6 +109,7 @@ class NodesWiring {
         if (!isAlreadyExists(error)) log.error({ err: error, node: draft.metadata.name }, 'could not register a node');
       }
     }
+    await whenAborted(signal);
   }
 
   async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {

@@ -98,13 +98,14 @@ export function planNodeStatus(node: Node, now: number): Node['status'] {
       ...(wanted.message === undefined ? {} : { message: wanted.message }),
     };
   });
+  const { nodeInfo: info } = node.status;
   return {
     ...node.status,
     capacity: node.status.capacity ?? capacity,
     allocatable: node.status.allocatable ?? node.status.capacity ?? capacity,
     conditions,
     addresses: addressesOf(node),
-    nodeInfo: node.status.nodeInfo ?? nodeInfo(node),
+    nodeInfo: info === undefined || info['kubeletVersion'] === '' ? nodeInfo(node) : info,
   };
 }
 
