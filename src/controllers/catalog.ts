@@ -27,6 +27,8 @@ export interface CatalogOptions {
   readonly maxEndpointsPerSlice?: number;
   /** The most addresses to mirror per subset, 1 to 1000; default 1000 (`--mirroring-max-endpoints-per-subset`). */
   readonly mirroringMaxEndpointsPerSubset?: number;
+  /** Milliseconds between the deletion of a namespace and the first look at its content; default 5000. */
+  readonly namespaceGracePeriod?: number;
   /** Simulated nodes and the controllers of workloads; absent: none. Never beside a real cluster's. */
   readonly simulation?: NodesOptions;
 }
@@ -37,6 +39,7 @@ export interface CatalogOptions {
  */
 export function clusterControllers(options: CatalogOptions): readonly CatalogEntry[] {
   const { transport, rootCa, maxEndpointsPerSlice, mirroringMaxEndpointsPerSubset, simulation } = options;
+  const { namespaceGracePeriod } = options;
   const entry = (definition: ControllerDefinition, eventSource: string): CatalogEntry => ({
     name: definition.name,
     start: (context) => definition.start(context),
@@ -58,7 +61,13 @@ export function clusterControllers(options: CatalogOptions): readonly CatalogEnt
       ),
       'endpoint-slice-mirroring-controller',
     ),
-    entry(namespacesController({ transport }), 'namespace-controller'),
+    entry(
+      namespacesController({
+        transport,
+        ...(namespaceGracePeriod === undefined ? {} : { gracePeriod: namespaceGracePeriod }),
+      }),
+      'namespace-controller',
+    ),
     entry(serviceAccountsController, 'serviceaccount-controller'),
     ...(rootCa === undefined ? [] : [entry(rootCaPublisher({ rootCa }), 'root-ca-cert-publisher')]),
     entry(serviceCidrController, 'service-cidr-controller'),

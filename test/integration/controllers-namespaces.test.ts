@@ -1,0 +1,177 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Transport } from '../../src/client/transport.ts';
+import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
+import { startApiServer, type TestServer } from '../../src/testing/index.ts';
+import { call } from '../support/test-server.ts';
+import { startControllers, untilObject, type WatchedControllers } from '../support/with-controllers.ts';
+
+let server: TestServer;
+let client: Transport;
+let controllers: WatchedControllers;
+
+beforeAll(async () => {
+  server = await startApiServer();
+  client = server.client;
+  controllers = startControllers(client, ['*']);
+});
+
+afterAll(async () => {
+  await controllers.running.stop();
+  await server.stop();
+});
+
+async function create(path: string, body: JsonRecord): Promise<JsonRecord> {
+  const { status, body: answer } = await call(client, 'POST', path, { body });
+  expect(status, JSON.stringify(answer)).toBe(201);
+  return answer;
+}
+
+async function merge(path: string, body: JsonRecord): Promise<void> {
+  const { status } = await call(client, 'PATCH', path, { body, contentType: 'application/merge-patch+json' });
+  expect(status).toBe(200);
+}
+
+describe('a namespace', () => {
+  it('gets a ServiceAccount and the root CA', async () => {
+    await create('/api/v1/namespaces', { metadata: { name: 'furnished' } });
+    await untilObject(
+      client,
+      '/api/v1/namespaces/furnished/serviceaccounts/default',
+      (_, status) => status === 200,
+    );
+    const map = await untilObject(
+      client,
+      '/api/v1/namespaces/furnished/configmaps/kube-root-ca.crt',
+      (_, status) => status === 200,
+    );
+    expect(map['data']).toEqual({ 'ca.crt': 'PEM' });
+    await merge('/api/v1/namespaces/furnished/configmaps/kube-root-ca.crt', { data: { 'ca.crt': 'forged' } });
+    await untilObject(client, '/api/v1/namespaces/furnished/configmaps/kube-root-ca.crt', (body) =>
+      JSON.stringify(body['data']).includes('PEM'),
+    );
+  });
+
+  it('is emptied when it is deleted, and tells what holds it', async () => {
+    await create('/api/v1/namespaces', { metadata: { name: 'leaving' } });
+    await create('/api/v1/namespaces/leaving/configmaps', {
+      metadata: { name: 'held', finalizers: ['example.com/hold'] },
+    });
+    await create('/api/v1/namespaces/leaving/services', {
+      metadata: { name: 'web' },
+      spec: { selector: { app: 'web' }, ports: [{ port: 80 }] },
+    });
+    await call(client, 'DELETE', '/api/v1/namespaces/leaving');
+    const told = await untilObject(client, '/api/v1/namespaces/leaving', (body) =>
+      JSON.stringify(body).includes('example.com/hold in 1 resource instances'),
+    );
+    expect(JSON.stringify(told)).toContain('configmaps. has 1 resource instances');
+    const { body: services } = await call(client, 'GET', '/api/v1/namespaces/leaving/services');
+    expect(services['items']).toEqual([]);
+    await merge('/api/v1/namespaces/leaving/configmaps/held', { metadata: { finalizers: null } });
+    await untilObject(client, '/api/v1/namespaces/leaving', (_, status) => status === 404);
+  });
+});
+
+describe('the garbage collector', () => {
+  const path = '/api/v1/namespaces/default/configmaps';
+  /** A ConfigMap that names another object as its owner. */
+  const owned = (owner: JsonRecord, name: string, differing: JsonRecord = {}): JsonRecord => {
+    const { apiVersion, kind, metadata } = owner;
+    const identity = isRecord(metadata) ? { name: metadata['name'], uid: metadata['uid'] } : {};
+    return { metadata: { name, ownerReferences: [{ apiVersion, kind, ...identity, ...differing }] } };
+  };
+
+  it('deletes in the background what lost its last owner', async () => {
+    const owner = await create(path, { metadata: { name: 'bg' } });
+    const child = await create(path, owned(owner, 'bg-child'));
+    await create(path, owned(child, 'bg-grandchild'));
+    await call(client, 'DELETE', `${path}/bg`);
+    await untilObject(client, `${path}/bg-grandchild`, (_, status) => status === 404);
+    expect((await call(client, 'GET', `${path}/bg-child`)).status).toBe(404);
+  });
+
+  it('deletes dependents first where that is asked for', async () => {
+    const owner = await create(path, { metadata: { name: 'fg' } });
+    const child = await create(path, owned(owner, 'fg-child', { blockOwnerDeletion: true }));
+    await create(path, owned(child, 'fg-grandchild', { blockOwnerDeletion: true }));
+    await call(client, 'DELETE', `${path}/fg?propagationPolicy=Foreground`);
+    await untilObject(client, `${path}/fg`, (_, status) => status === 404);
+    for (const name of ['fg-child', 'fg-grandchild']) {
+      expect((await call(client, 'GET', `${path}/${name}`)).status).toBe(404);
+    }
+  });
+
+  it('leaves dependents behind where that is asked for', async () => {
+    const owner = await create(path, { metadata: { name: 'or' } });
+    await create(path, owned(owner, 'or-child'));
+    await call(client, 'DELETE', `${path}/or?propagationPolicy=Orphan`);
+    await untilObject(client, `${path}/or`, (_, status) => status === 404);
+    const { body } = await call(client, 'GET', `${path}/or-child`);
+    expect(JSON.stringify(body)).not.toContain('ownerReferences');
+  });
+
+  it('deletes what names an owner that never was, by uid', async () => {
+    const owner = await create(path, { metadata: { name: 'real' } });
+    await create(path, owned(owner, 'mistaken', { uid: 'someone-else' }));
+    await untilObject(client, `${path}/mistaken`, (_, status) => status === 404);
+    expect((await call(client, 'GET', `${path}/real`)).status).toBe(200);
+  });
+
+  it('takes the slices of a deleted Service', async () => {
+    await create('/api/v1/namespaces/default/services', {
+      metadata: { name: 'short' },
+      spec: { selector: { app: 'none' }, ports: [{ port: 80 }] },
+    });
+    const slices =
+      '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?labelSelector=kubernetes.io/service-name%3Dshort';
+    await untilObject(client, slices, (body) => JSON.stringify(body).includes('short-'));
+    await call(client, 'DELETE', '/api/v1/namespaces/default/services/short');
+    await untilObject(client, slices, (body) => !JSON.stringify(body).includes('short-'));
+  });
+
+  it('learns of custom resources', async () => {
+    await create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
+      metadata: { name: 'widgets.example.com' },
+      spec: {
+        group: 'example.com',
+        scope: 'Namespaced',
+        names: { plural: 'widgets', singular: 'widget', kind: 'Widget', listKind: 'WidgetList' },
+        versions: [
+          { name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } },
+        ],
+      },
+    });
+    const widgets = '/apis/example.com/v1/namespaces/default/widgets';
+    await untilObject(client, widgets, (_, status) => status === 200);
+    const owner = await create(widgets, {
+      apiVersion: 'example.com/v1',
+      kind: 'Widget',
+      metadata: { name: 'w' },
+    });
+    await create(path, owned(owner, 'w-child'));
+    await call(client, 'DELETE', `${widgets}/w`);
+    await untilObject(client, `${path}/w-child`, (_, status) => status === 404);
+  });
+});
+
+describe('a ServiceCIDR', () => {
+  it('gets a finalizer and a condition, and goes when no address needs it', async () => {
+    const path = '/apis/networking.k8s.io/v1/servicecidrs';
+    await create(path, { metadata: { name: 'more' }, spec: { cidrs: ['10.210.0.0/24'] } });
+    await untilObject(client, `${path}/more`, (body) =>
+      JSON.stringify(body).includes('Kubernetes Service CIDR is ready'),
+    );
+    const { body } = await call(client, 'GET', `${path}/more`);
+    expect(JSON.stringify(body)).toContain('networking.k8s.io/service-cidr-finalizer');
+    await create('/api/v1/namespaces/default/services', {
+      metadata: { name: 'in-more' },
+      spec: { clusterIP: '10.210.0.9', ports: [{ port: 80 }] },
+    });
+    await call(client, 'DELETE', `${path}/more`);
+    await untilObject(client, `${path}/more`, (answer) =>
+      JSON.stringify(answer).includes('"reason":"Terminating"'),
+    );
+    await call(client, 'DELETE', '/api/v1/namespaces/default/services/in-more');
+    await untilObject(client, `${path}/more`, (_, status) => status === 404);
+  });
+});

@@ -1,0 +1,76 @@
+import { pino } from 'pino';
+import type { Transport } from '../../src/client/transport.ts';
+import { clusterControllers, runControllers, type RunningControllers } from '../../src/controllers/index.ts';
+import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
+import { Metrics } from '../../src/telemetry/metrics.ts';
+import { call } from './test-server.ts';
+
+/** Controllers beside a server, and what they sent. */
+export interface WatchedControllers {
+  /** `METHOD path` of every request that is no read, in order. */
+  readonly writes: readonly string[];
+  readonly running: RunningControllers;
+  /** Resolves when no key has been worked on for so many milliseconds. */
+  quiet(milliseconds: number): Promise<void>;
+}
+
+/** Starts controllers on a transport whose writes are noted. */
+export function startControllers(inner: Transport, controllers: readonly string[]): WatchedControllers {
+  const writes: string[] = [];
+  const transport: Transport = {
+    server: inner.server,
+    request: (method, path, options) => {
+      if (method !== 'GET') writes.push(`${method} ${path}`);
+      return inner.request(method, path, options);
+    },
+    stream: (path, options) => inner.stream(path, options),
+    close: () => Promise.resolve(),
+  };
+  const metrics = new Metrics();
+  const running = runControllers({
+    transport,
+    catalog: clusterControllers({ transport, rootCa: 'PEM', namespaceGracePeriod: 0 }),
+    controllers,
+    log: pino({ enabled: false }),
+    metrics,
+  });
+  const reconciles = async (): Promise<number> =>
+    (await metrics.reconciles.get()).values.reduce((sum, { value }) => sum + value, 0);
+  return {
+    writes,
+    running,
+    quiet: async (milliseconds) => {
+      let last = -1;
+      let since = performance.now();
+      while (last <= 0 || performance.now() - since < milliseconds) {
+        const now = await reconciles();
+        if (now !== last) since = performance.now();
+        last = now;
+        await pause(10);
+      }
+    },
+  };
+}
+
+/** Asks for an object until it meets the condition. The test's timeout bounds it. */
+export async function untilObject(
+  client: Transport,
+  path: string,
+  condition: (body: JsonRecord, status: number) => boolean,
+): Promise<JsonRecord> {
+  for (;;) {
+    const { body, status } = await call(client, 'GET', path);
+    if (condition(body, status)) return body;
+    await pause(20);
+  }
+}
+
+/** The items of a list that was answered. */
+export function itemsOf(body: JsonRecord): JsonRecord[] {
+  const items: unknown[] = Array.isArray(body['items']) ? body['items'] : [];
+  return items.filter(isRecord);
+}
+
+function pause(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}
