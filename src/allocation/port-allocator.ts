@@ -79,6 +79,11 @@ export class PortAllocator implements PortAllocation {
     return this.#taken.size - this.#taken.count;
   }
 
+  /** True for a port of the range. */
+  contains(port: number): boolean {
+    return this.#offsetOf(port) !== undefined;
+  }
+
   allocate(port: number): void {
     const offset = this.#offsetOf(port);
     if (offset === undefined) throw new NotInRangeError('port', port, this.range);

@@ -7,7 +7,7 @@ import { builtInResources } from '../registry/catalog.ts';
 import { customResourceDefinitionStrategy } from '../registry/customresourcedefinition/strategy.ts';
 import type { ResourceDefinition } from '../registry/strategy.ts';
 import { ServiceAllocators } from '../registry/service/allocators.ts';
-import { createServiceStrategy } from '../registry/service/strategy.ts';
+import { createServiceStrategy, createUnallocatedServiceStrategy } from '../registry/service/strategy.ts';
 import { reviewKinds } from './reviews/reviews.ts';
 import { serveResource } from './rest/served-resource.ts';
 import type { ServerCore } from './rest/server-core.ts';
@@ -21,6 +21,8 @@ export interface ServiceRanges {
   /** Primary first. */
   readonly cidrs: readonly [ServiceCidr, ...ServiceCidr[]];
   readonly nodePorts: { readonly first: number; readonly last: number };
+  /** With `controller` Services are stored without addresses and node ports, for a controller to give; default `server`. */
+  readonly allocation?: 'server' | 'controller';
 }
 
 const networking = 'networking.k8s.io';
@@ -48,10 +50,11 @@ export function registerBuiltIns(core: ServerCore, ranges: ServiceRanges): void 
       secondary === undefined ? [primary.range.family] : [primary.range.family, secondary.range.family],
     nodePortRange: ranges.nodePorts,
   });
-  const resources = [
-    ...builtInResources({ service: createServiceStrategy(allocators), addresses: allocators }),
-    customResourceDefinitions,
-  ];
+  const service =
+    ranges.allocation === 'controller'
+      ? createUnallocatedServiceStrategy(allocators.families)
+      : createServiceStrategy(allocators);
+  const resources = [...builtInResources({ service, addresses: allocators }), customResourceDefinitions];
   for (const definition of resources) {
     const table = () => tableConverter(definition.group, definition.kind);
     core.resources.add(serveResource(definition, builtinSchema(definition.schema), table));

@@ -37,6 +37,8 @@ export interface ApiServerOptions {
   /** Primary first; the family of the first is the cluster's primary family. */
   readonly serviceCidrs: readonly [ServiceCidr, ...ServiceCidr[]];
   readonly nodePorts: { readonly first: number; readonly last: number };
+  /** Who gives Services their addresses and node ports; default `server`. */
+  readonly allocation?: 'server' | 'controller';
   readonly tokens: readonly StaticToken[];
   readonly tls: { readonly certificate: string; readonly key: string; readonly clientCa: string };
   readonly authorizationMode: AuthorizationMode;
@@ -77,7 +79,11 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     now: () => Date.now(),
     newUid: () => randomUUID(),
   };
-  const ranges: ServiceRanges = { cidrs: options.serviceCidrs, nodePorts: options.nodePorts };
+  const ranges: ServiceRanges = {
+    cidrs: options.serviceCidrs,
+    nodePorts: options.nodePorts,
+    ...(options.allocation === undefined ? {} : { allocation: options.allocation }),
+  };
   registerBuiltIns(core, ranges);
   new CustomResourceDefinitions(core).start();
   const webhooks = new AdmissionWebhooks(core, webhookTargets(core));

@@ -5,7 +5,7 @@ import { allocateClusterIPs, releaseClusterIPs, updateClusterIPs } from './clust
 import { decorateService } from './decorate.ts';
 import { setServiceDefaults } from './defaults.ts';
 import { dropTypeDependentFields } from './drop.ts';
-import { initIPFamilies } from './families.ts';
+import { type ClusterFamilies, initIPFamilies } from './families.ts';
 import { allocateNodePorts, releaseNodePorts, updateNodePorts } from './node-port-allocation.ts';
 import { normalizeClusterIPs, normalizeNewClusterIPs, refillAllocatedValues } from './refill.ts';
 import { ServiceReservation } from './reservation.ts';
@@ -17,10 +17,7 @@ import { warningsForService, warningsForServiceStatus } from './warnings.ts';
 export function createServiceStrategy(allocators: ServiceAllocators): Strategy<Service> {
   const [primary] = allocators.families;
   return {
-    allowCreateOnUpdate: true,
-    allowUnconditionalUpdate: true,
-    deleteReturnsObject: true,
-    setDefaults: setServiceDefaults,
+    ...serviceRules((service) => decorateService(service, primary)),
 
     beginCreate(service, context) {
       return reserve(allocators, context, (reservation) => {
@@ -50,19 +47,50 @@ export function createServiceStrategy(allocators: ServiceAllocators): Strategy<S
         reservation.deletes.push({ group: '', plural: 'endpoints', namespace, name });
       });
     },
+  };
+}
 
+/**
+ * The same without allocation: Services are stored as they are sent, and a controller gives them what they lack.
+ * Values that an update leaves out are kept all the same.
+ */
+export function createUnallocatedServiceStrategy([primary]: ClusterFamilies): Strategy<Service> {
+  const rules = serviceRules((service) =>
+    (service.spec.clusterIP ?? '') === '' ? service : decorateService(service, primary),
+  );
+  return {
+    ...rules,
+    prepareForCreate(service, context) {
+      normalizeNewClusterIPs(service.spec);
+      rules.prepareForCreate(service, context);
+    },
+    prepareForUpdate(service, old, context) {
+      refillAllocatedValues(service.spec, old.spec);
+      normalizeClusterIPs(service.spec, old.spec);
+      rules.prepareForUpdate(service, old, context);
+    },
+  };
+}
+
+/** What does not depend on who allocates. */
+function serviceRules(decorate: (service: Service) => Service): Strategy<Service> {
+  return {
+    allowCreateOnUpdate: true,
+    allowUnconditionalUpdate: true,
+    deleteReturnsObject: true,
+    setDefaults: setServiceDefaults,
     prepareForCreate(service) {
       service.status = { loadBalancer: {} };
     },
     prepareForUpdate(service, old) {
       service.status = old.status;
-      dropTypeDependentFields(service, decorateService(old, primary));
+      dropTypeDependentFields(service, decorate(old));
     },
     validateCreate: validateService,
-    validateUpdate: (service, old) => validateServiceUpdate(service, decorateService(old, primary)),
+    validateUpdate: (service, old) => validateServiceUpdate(service, decorate(old)),
     warningsOnCreate: warningsForService,
     warningsOnUpdate: warningsForService,
-    decorate: (service) => decorateService(service, primary),
+    decorate,
     fields: ({ spec = {} }: Partial<Pick<Service, 'spec'>>) => ({
       'spec.clusterIP': spec.clusterIP ?? '',
       'spec.type': spec.type ?? '',

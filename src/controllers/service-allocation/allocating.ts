@@ -1,0 +1,305 @@
+import type { ServiceCidr } from '../../allocation/address-range.ts';
+import type { PortRange } from '../../allocation/port-allocator.ts';
+import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
+import type { Informer } from '../../client/informer.ts';
+import type { ResourceClient } from '../../client/resource-client.ts';
+import { ipAddresses, serviceCIDRs, services } from '../../client/resources.ts';
+import { jsonEqual, type JsonRecord } from '../../objects/json.ts';
+import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import type { IPAddress, ServiceCIDR } from '../../objects/networking.ts';
+import type { Service } from '../../objects/service.ts';
+import { formatTime } from '../../objects/time.ts';
+import type { ControllerContext } from '../runtime/context.ts';
+import { Controller, Priority, type ReconcileResult } from '../runtime/controller.ts';
+import { Expectations } from '../runtime/expectations.ts';
+import { Books } from './books.ts';
+import { changeCondition } from './condition.ts';
+import { byService, indexByService, newIPAddress, serviceOf } from './ip-address.ts';
+import { AllocationMetrics } from './metrics.ts';
+import { addressesOf, planService, type ServicePlan, type Step } from './plan.ts';
+import { claimAnnotation, familyOf, formatClaim, viewOf } from './plan-view.ts';
+import { rangesOf, rangesOfFlags, type ServiceRanges } from './ranges.ts';
+import type { Problem } from './reasons.ts';
+import type { ServedKinds } from './served.ts';
+import { Waiters } from './waiters.ts';
+
+export interface AllocatingOptions {
+  /** The ranges of Services where the server has no ServiceCIDRs, and the cluster's families, primary first. */
+  readonly serviceCidrs?: readonly ServiceCidr[];
+  readonly nodePorts: PortRange;
+}
+
+/** When to look again for an own write, or a whole list, that the cache has not shown, in milliseconds. */
+const lookAgain = 1000;
+
+/** Allocates for Services on a server that does not. What happens to one Service is planned in plan.ts. */
+export class Allocating {
+  readonly controller: Controller;
+  readonly #context: ControllerContext;
+  readonly #options: AllocatingOptions;
+  readonly #services: Informer<Service>;
+  readonly #addresses: Informer<IPAddress> | undefined;
+  readonly #cidrs: Informer<ServiceCIDR> | undefined;
+  readonly #client: ResourceClient<Service>;
+  readonly #addressClient: ResourceClient<IPAddress>;
+  readonly #expectations: Expectations<Service>;
+  readonly #waiters = new Waiters();
+  readonly #books: Books;
+  readonly #metrics: AllocationMetrics;
+  /** What users were told, where the server keeps no conditions. */
+  readonly #told = new Map<ObjectKey, string>();
+  #ranges: ServiceRanges;
+
+  constructor(context: ControllerContext, options: AllocatingOptions, served: ServedKinds) {
+    this.#context = context;
+    this.#options = options;
+    this.#services = context.informers.informer(services);
+    this.#addresses = served.addresses ? context.informers.informer(ipAddresses) : undefined;
+    this.#cidrs = served.cidrs ? context.informers.informer(serviceCIDRs) : undefined;
+    this.#client = context.clients.for(services);
+    this.#addressClient = context.clients.for(ipAddresses);
+    this.#ranges = rangesOfFlags(options.serviceCidrs);
+    this.#books = new Books(options.nodePorts, (value) => this.#freed(value));
+    this.#books.setCidrs(this.#ranges.cidrs);
+    this.#metrics = new AllocationMetrics(context.metrics, this.#books);
+    this.#expectations = new Expectations(this.#services, context.clock);
+    this.controller = new Controller({
+      name: 'service_allocation',
+      context,
+      reconcile: (key, signal) => this.#reconcile(key, signal),
+      waitFor: [
+        this.#services,
+        ...(this.#addresses ? [this.#addresses] : []),
+        ...(this.#cidrs ? [this.#cidrs] : []),
+      ],
+      backoff: { base: 5, max: 60_000 },
+    });
+    this.#follow();
+  }
+
+  #follow(): void {
+    const { controller } = this;
+    const learn = (service: Service): void => {
+      const view = viewOf(service);
+      for (const key of this.#books.set(view, service.metadata.resourceVersion ?? ''))
+        controller.enqueue(key);
+      if (view.claim !== undefined) this.#books.putBack(view.key);
+    };
+    this.#services.addHandler({
+      added: (service, initial) => {
+        learn(service);
+        controller.enqueue(keyOf(service), initial ? { priority: Priority.resync } : {});
+      },
+      updated: (service) => {
+        learn(service);
+        controller.enqueue(keyOf(service));
+      },
+      deleted: (service) => {
+        const key = keyOf(service);
+        for (const other of this.#books.delete(key)) controller.enqueue(other);
+        controller.enqueue(key);
+      },
+    });
+    const wakeOwner = (address: IPAddress): void => {
+      const key = serviceOf(address);
+      if (key !== '') controller.enqueue(key);
+      for (const { key: holder } of this.#books.others(address.metadata.name ?? '', ''))
+        controller.enqueue(holder);
+    };
+    this.#addresses?.addIndex(byService, indexByService);
+    this.#addresses?.addHandler({
+      added: (address) => {
+        this.#books.block(address.metadata.name ?? '');
+        wakeOwner(address);
+      },
+      updated: wakeOwner,
+      deleted: (address) => {
+        this.#books.unblock(address.metadata.name ?? '');
+        wakeOwner(address);
+      },
+    });
+    const measure = (): void => this.#measure();
+    this.#cidrs?.addHandler({ added: measure, updated: measure, deleted: measure });
+  }
+
+  /** The ranges changed: what was full may not be, what was in range may be out of it. */
+  #measure(): void {
+    const ranges = rangesOf(this.#cidrs?.cache.values() ?? [], this.#options.serviceCidrs);
+    if (jsonEqual(ranges, this.#ranges)) return;
+    this.#ranges = ranges;
+    this.#books.setCidrs(ranges.cidrs);
+    this.#context.log.info({ cidrs: ranges.cidrs.map(({ text }) => text) }, 'service ranges changed');
+    for (const service of this.#services.cache.values()) {
+      this.controller.enqueue(keyOf(service), { priority: Priority.resync });
+    }
+  }
+
+  async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+    const service = this.#services.cache.get(key);
+    if (service === undefined) {
+      this.#waiters.leave(key);
+      this.#told.delete(key);
+      await this.#keepAddresses(key, new Set(), signal);
+      return undefined;
+    }
+    // What is part old, part new shows no claim of others for sure.
+    if (!this.#expectations.settled(key) || this.#services.isListing || this.#addresses?.isListing === true) {
+      return { requeueAfter: lookAgain };
+    }
+    this.#books.putBack(key);
+    const plan = planService({
+      service,
+      books: this.#books,
+      cluster: this.#ranges.families,
+      ownerOf: (address) => this.#ownerOf(address),
+      random: this.#context.random,
+    });
+    this.#wait(key, plan);
+    try {
+      if (plan.step.do !== 'nothing' && plan.step.do !== 'wait') {
+        await this.#carryOut(service, plan.step, signal);
+      } else if (plan.step.do === 'nothing') {
+        await this.#keepAddresses(key, addressesOf(service), signal);
+        await this.#tell(service, plan.problem, signal);
+      }
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+    return undefined;
+  }
+
+  async #carryOut(
+    service: Service,
+    step: Exclude<Step, { do: 'nothing' | 'wait' }>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const key = keyOf(service);
+    switch (step.do) {
+      case 'claim':
+        await this.#patch(
+          service,
+          { metadata: { annotations: { [claimAnnotation]: formatClaim(step.claim) } } },
+          signal,
+        );
+        break;
+      case 'retreat':
+        await this.#patch(service, { metadata: { annotations: { [claimAnnotation]: null } } }, signal);
+        break;
+      case 'write': {
+        for (const address of step.addresses) {
+          if (await this.#hold(address, key, signal)) continue;
+          // Somebody who is no Service took it, and the cache does not show it yet: its coming wakes us.
+          return;
+        }
+        const metadata =
+          service.metadata.annotations?.[claimAnnotation] === undefined
+            ? {}
+            : { annotations: { [claimAnnotation]: null } };
+        await this.#patch(service, { metadata, spec: step.spec }, signal);
+        break;
+      }
+    }
+    this.#metrics.stepped(step.do);
+    const given = step.do === 'claim' ? { values: formatClaim(step.claim) } : {};
+    this.#context.log.info({ key, step: step.do, ...given }, 'service allocation written');
+  }
+
+  /** A JSON merge patch on condition that the Service has not changed. */
+  async #patch(
+    service: Service,
+    patch: { metadata: JsonRecord; spec?: JsonRecord },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { namespace = '', name = '', resourceVersion = '' } = service.metadata;
+    const body = { ...patch, metadata: { ...patch.metadata, resourceVersion } };
+    this.#expectations.written(
+      keyOf(service),
+      await this.#client.mergePatch(namespace, name, body, { signal }),
+    );
+  }
+
+  /** Makes the IPAddress object of an address; false when it is somebody else's. */
+  async #hold(address: string, key: ObjectKey, signal: AbortSignal): Promise<boolean> {
+    if (this.#addresses === undefined) return true;
+    const owner = this.#ownerOf(address);
+    if (owner !== undefined) return owner === key;
+    try {
+      await this.#addressClient.create(newIPAddress(address, key), { signal });
+      return true;
+    } catch (error) {
+      if (!isAlreadyExists(error)) throw error;
+      return serviceOf(await this.#addressClient.get('', address, { signal })) === key;
+    }
+  }
+
+  /** Makes the IPAddress objects of a Service be exactly those that it should have. */
+  async #keepAddresses(key: ObjectKey, wanted: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
+    if (this.#addresses === undefined) return;
+    for (const address of wanted) await this.#hold(address, key, signal);
+    for (const { metadata } of this.#addresses.cache.byIndex(byService, key)) {
+      const { name = '', uid = '' } = metadata;
+      if (wanted.has(name)) continue;
+      try {
+        await this.#addressClient.delete('', name, { preconditions: { uid }, signal });
+        this.#context.log.info({ key, address: name }, 'service address released');
+      } catch (error) {
+        if (!isNotFound(error)) throw error;
+      }
+    }
+  }
+
+  /** Tells users what is wrong, or no more: once, in a condition and an Event. */
+  async #tell(service: Service, problem: Problem | undefined, signal: AbortSignal): Promise<void> {
+    const { clock, events, log } = this.#context;
+    const key = keyOf(service);
+    const change = changeCondition(service, problem, formatTime(clock.now()));
+    const text = problem === undefined ? '' : `${problem.reason} ${problem.message}`;
+    if (change === undefined || this.#told.get(key) === text) return;
+    const { namespace = '', name = '', resourceVersion = '' } = service.metadata;
+    const patch = { metadata: { resourceVersion }, status: { conditions: change.conditions } };
+    try {
+      const written = await this.#client.mergePatch(namespace, name, patch, {
+        subresource: 'status',
+        signal,
+      });
+      this.#expectations.written(key, written);
+      this.#told.delete(key);
+    } catch (error) {
+      // A server without conditions of Services: the Event has to do.
+      if (!isNotFound(error)) throw error;
+      this.#told.set(key, text);
+    }
+    const { reason, message } = problem ?? {
+      reason: 'Allocated',
+      message: 'The Service has all that it asks for',
+    };
+    events.event(service, problem === undefined ? 'Normal' : 'Warning', reason, message);
+    if (problem !== undefined) this.#metrics.told(problem.reason);
+    log[problem === undefined ? 'info' : 'warn'](
+      { key, reason, detail: message },
+      'service allocation changed',
+    );
+  }
+
+  #ownerOf(address: string): ObjectKey | undefined {
+    const object = this.#addresses?.cache.get(address);
+    return object === undefined ? undefined : serviceOf(object);
+  }
+
+  #wait(key: ObjectKey, plan: ServicePlan): void {
+    if (plan.waitsFor === undefined) this.#waiters.leave(key);
+    else this.#waiters.wait(plan.waitsFor, key);
+    for (const pool of this.#waiters.pools()) {
+      if (!this.#books.hasFree(pool)) continue;
+      const next = this.#waiters.next(pool);
+      if (next !== undefined) this.controller.enqueue(next);
+    }
+  }
+
+  #freed(value: string): void {
+    const pool = familyOf(value) ?? 'port';
+    this.#waiters.freed(pool);
+    const next = this.#waiters.next(pool);
+    if (next !== undefined) this.controller.enqueue(next);
+  }
+}

@@ -1,0 +1,65 @@
+import { Counter, Gauge } from 'prom-client';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import type { Books } from './books.ts';
+import type { Reason } from './reasons.ts';
+
+/** What allocation tells of itself. */
+export class AllocationMetrics {
+  readonly #steps: Counter<'step'>;
+  readonly #problems: Counter<'reason'>;
+  readonly #findings: Gauge<'reason'>;
+
+  constructor(metrics: Metrics, books: Books) {
+    const registers = [metrics.registry];
+    const ranges = { labelNames: ['range'] as const, registers };
+    const used = new Gauge({
+      name: 'servicenet_allocator_allocated',
+      help: 'Addresses or node ports of a range that are in use.',
+      ...ranges,
+    });
+    const free = new Gauge({
+      name: 'servicenet_allocator_available',
+      help: 'Addresses or node ports of a range that are left.',
+      ...ranges,
+    });
+    metrics.beforeScrape(() => {
+      used.reset();
+      free.reset();
+      for (const range of books.ranges()) {
+        used.set({ range: range.range }, range.used);
+        free.set({ range: range.range }, range.free);
+      }
+    });
+    this.#steps = new Counter({
+      name: 'servicenet_allocation_steps_total',
+      help: 'Steps of allocation that were written: claim, retreat, write.',
+      labelNames: ['step'],
+      registers,
+    });
+    this.#problems = new Counter({
+      name: 'servicenet_allocation_problems_total',
+      help: 'Problems that users were told of, by reason.',
+      labelNames: ['reason'],
+      registers,
+    });
+    this.#findings = new Gauge({
+      name: 'servicenet_allocation_findings',
+      help: 'Present findings of the audit, by reason.',
+      labelNames: ['reason'],
+      registers,
+    });
+  }
+
+  stepped(step: 'claim' | 'retreat' | 'write'): void {
+    this.#steps.inc({ step });
+  }
+
+  told(reason: Reason): void {
+    this.#problems.inc({ reason });
+  }
+
+  found(reasons: Iterable<Reason>): void {
+    this.#findings.reset();
+    for (const reason of reasons) this.#findings.inc({ reason });
+  }
+}

@@ -1,0 +1,98 @@
+/** What is wrong with the addresses and node ports of a cluster whose API server allocates. Pure. */
+import { parseAddress } from '../../objects/address.ts';
+import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import type { IPAddress } from '../../objects/networking.ts';
+import type { Service } from '../../objects/service.ts';
+import type { Books } from './books.ts';
+import { isAllocators, serviceOf } from './ip-address.ts';
+import { problemsOf } from './plan-problem.ts';
+import { viewOf, type ServiceView } from './plan-view.ts';
+import type { Problem, Reason } from './reasons.ts';
+
+/** One thing that is wrong. */
+export interface Finding extends Problem {
+  readonly kind: 'Service' | 'IPAddress';
+  /** `namespace/name` of the Service, or the IPAddress's name. */
+  readonly key: ObjectKey;
+  /** The address or node port. */
+  readonly value: string;
+}
+
+/** What an audit looks at. */
+export interface AuditInput {
+  /** Of all Services. */
+  readonly books: Books;
+  readonly services: Iterable<Service>;
+  /** By name; undefined where the server has no IPAddresses. */
+  readonly addresses: AddressReader | undefined;
+  readonly serviceOfKey: (key: ObjectKey) => Service | undefined;
+}
+
+interface AddressReader {
+  get(name: string): IPAddress | undefined;
+  values(): Iterable<IPAddress>;
+}
+
+/** All findings, in no order. */
+export function* audit({ books, services, addresses, serviceOfKey }: AuditInput): Generator<Finding> {
+  for (const service of services) {
+    const view = viewOf(service);
+    for (const problem of problemsOf(view, books)) yield { ...problem, kind: 'Service', key: view.key };
+    if (addresses !== undefined) yield* unheld(view, books, addresses);
+  }
+  for (const address of addresses?.values() ?? []) {
+    if (!isAllocators(address)) continue;
+    const finding = leaked(address, serviceOfKey);
+    if (finding !== undefined) yield finding;
+  }
+}
+
+/** Addresses without an IPAddress object of their Service. */
+function* unheld(view: ServiceView, books: Books, addresses: AddressReader): Generator<Finding> {
+  if (view.type === 'ExternalName') return;
+  const finding = (value: string, reason: Reason, message: string): Finding => {
+    return { kind: 'Service', key: view.key, value, reason, message };
+  };
+  for (const text of view.clusterIPs) {
+    const parsed = parseAddress(text);
+    if (parsed === undefined) continue;
+    const { canonical, family } = parsed;
+    const object = addresses.get(canonical);
+    if (object === undefined) {
+      yield finding(
+        canonical,
+        'ClusterIPNotAllocated',
+        `Cluster IP [${family}]: ${canonical} is not allocated`,
+      );
+      continue;
+    }
+    const owner = serviceOf(object);
+    if (owner === view.key) continue;
+    // Of two Services with one address the younger is told already, whoever the object names.
+    if (books.others(canonical, view.key).length > 0) continue;
+    const message = `the ClusterIP [${family}]: ${canonical} for Service ${view.key} has a wrong reference`;
+    yield finding(canonical, 'ClusterIPNotAllocated', message);
+  }
+}
+
+/** An IPAddress that no Service has. */
+function leaked(
+  address: IPAddress,
+  serviceOfKey: (key: ObjectKey) => Service | undefined,
+): Finding | undefined {
+  const name = address.metadata.name ?? '';
+  const owner = serviceOf(address);
+  const finding = (reason: Reason, message: string): Finding => {
+    return { kind: 'IPAddress', key: keyOf(address), value: name, reason, message };
+  };
+  if (owner === '') return finding('IPAddressNotAllocated', `IPAddress ${name} does not reference a Service`);
+  const service = serviceOfKey(owner);
+  if (service === undefined) {
+    return finding('IPAddressNotAllocated', `IPAddress ${name} for Service ${owner} appears to have leaked`);
+  }
+  const view = viewOf(service);
+  const has =
+    view.type !== 'ExternalName' && view.clusterIPs.some((text) => parseAddress(text)?.canonical === name);
+  if (has) return undefined;
+  return finding('IPAddressWrongReference', `IPAddress ${name} for Service ${owner} has a wrong reference`);
+}

@@ -1,0 +1,68 @@
+/** What is wrong with the values that a Service writes in its spec. Pure. */
+import { parseAddress } from '../../objects/address.ts';
+import type { Books } from './books.ts';
+import type { ServiceView } from './plan-view.ts';
+import type { Problem } from './reasons.ts';
+
+/** The first problem; a value that two Services have is the younger one's. */
+export function planProblem(view: ServiceView, books: Books): Problem | undefined {
+  for (const problem of problemsOf(view, books)) return problem;
+  return undefined;
+}
+
+/** All problems of the values that a Service writes. Messages are kube-apiserver's repair loops'. */
+export function* problemsOf(
+  view: ServiceView,
+  books: Books,
+): Generator<Problem & { readonly value: string }> {
+  if (view.type !== 'ExternalName') {
+    for (const text of view.clusterIPs) yield* addressProblems(view, books, text);
+  }
+  if (!view.mayHaveNodePorts) return;
+  const ports = new Set([...view.ports.map(({ nodePort }) => nodePort), view.healthCheckNodePort]);
+  ports.delete(0);
+  for (const port of ports) yield* portProblems(view, books, port);
+}
+
+function* addressProblems(
+  view: ServiceView,
+  books: Books,
+  text: string,
+): Generator<Problem & { readonly value: string }> {
+  const shown = text.slice(0, 64);
+  const address = parseAddress(text);
+  if (address === undefined) {
+    const message = `Cluster IP ${shown} is not a valid IP; please recreate Service`;
+    yield { reason: 'ClusterIPNotValid', message, value: shown };
+    return;
+  }
+  const { canonical, family } = address;
+  if (!books.inRange(canonical)) {
+    const message = `Cluster IP [${family}]: ${shown} is not within any configured Service CIDR; please recreate service`;
+    yield { reason: 'ClusterIPOutOfRange', message, value: canonical };
+  }
+  if (isYounger(view, books, canonical)) {
+    const message = `Cluster IP [${family}]:${shown} was assigned to multiple services; please recreate service`;
+    yield { reason: 'ClusterIPAlreadyAllocated', message, value: canonical };
+  }
+}
+
+function* portProblems(
+  view: ServiceView,
+  books: Books,
+  port: number,
+): Generator<Problem & { readonly value: string }> {
+  const value = String(port);
+  if (!books.hasPort(port)) {
+    const message = `Port ${port} is not within the port range ${books.nodePorts.range}; please recreate service`;
+    yield { reason: 'PortOutOfRange', message, value };
+  }
+  if (isYounger(view, books, value)) {
+    const message = `Port ${port} was assigned to multiple services; please recreate service`;
+    yield { reason: 'PortAlreadyAllocated', message, value };
+  }
+}
+
+function isYounger(view: ServiceView, books: Books, value: string): boolean {
+  return books.others(value, view.key).some(({ how, age }) => how === 'spec' && age < view.age);
+}

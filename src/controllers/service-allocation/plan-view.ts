@@ -1,0 +1,137 @@
+/** What allocation reads of a Service. Everything is checked: a broken server may send any shape. Pure. */
+import { parseAddress } from '../../objects/address.ts';
+import { type ObjectKey, keyOf } from '../../objects/key.ts';
+import { at, listAt, numberAt, textAt } from '../../objects/read.ts';
+import type { IPFamily, Service } from '../../objects/service.ts';
+
+/**
+ * Marks values that a Service is about to get, as a list with commas: addresses, then node ports. A value is given
+ * only after its claim was seen to be the only one (see plan.ts).
+ */
+export const claimAnnotation = 'servicenet.dev/allocation-claim';
+
+/** An address (canonical text) or a node port (decimal): they cannot be mistaken for each other. */
+export type Value = string;
+
+export interface PortView {
+  readonly port: number;
+  /** 0 for none. */
+  readonly nodePort: number;
+  readonly protocol: string;
+}
+
+export interface ServiceView {
+  readonly key: ObjectKey;
+  readonly type: string;
+  /** As they are written, without `None`. */
+  readonly clusterIPs: readonly string[];
+  readonly headless: boolean;
+  readonly hasSelector: boolean;
+  readonly policy: string;
+  readonly families: readonly string[];
+  readonly ports: readonly PortView[];
+  /** The node port that ports of a number have; numbers without one are missing. */
+  readonly nodePortOf: ReadonlyMap<number, number>;
+  /** Ports without a node port get one. */
+  readonly wantsNodePorts: boolean;
+  /** Node ports have a meaning. */
+  readonly mayHaveNodePorts: boolean;
+  readonly wantsHealthCheck: boolean;
+  /** 0 for none. */
+  readonly healthCheckNodePort: number;
+  /** The claim's text; undefined for none. */
+  readonly claim: string | undefined;
+  /** Orders Services by age: the older one keeps what two have. */
+  readonly age: string;
+}
+
+/** Reads a Service; what is not of the right type counts as absent. */
+export function viewOf(service: Service): ServiceView {
+  const { metadata, spec } = service;
+  const type = textAt(spec, 'type') === '' ? 'ClusterIP' : textAt(spec, 'type');
+  const single = textAt(spec, 'clusterIP');
+  const plural = listAt(spec, 'clusterIPs').filter((item) => typeof item === 'string' && item !== '');
+  const written: string[] = plural.length > 0 ? plural.map(String) : single === '' ? [] : [single];
+  const exposed = type === 'NodePort' || type === 'LoadBalancer';
+  const selector = at(spec, 'selector');
+  const ports = listAt(spec, 'ports').map((port) => ({
+    port: numberAt(port, 'port'),
+    nodePort: portNumber(numberAt(port, 'nodePort')),
+    protocol: textAt(port, 'protocol'),
+  }));
+  const claim = at(metadata, 'annotations', claimAnnotation);
+  return {
+    key: keyOf(service),
+    type,
+    clusterIPs: written.filter((text) => text !== 'None'),
+    headless: written.includes('None'),
+    hasSelector: typeof selector === 'object' && selector !== null && Object.keys(selector).length > 0,
+    policy: textAt(spec, 'ipFamilyPolicy'),
+    families: listAt(spec, 'ipFamilies').filter((item) => typeof item === 'string'),
+    ports,
+    // The first one counts: later entries must not win.
+    nodePortOf: new Map(
+      ports.toReversed().flatMap(({ port, nodePort }) => (nodePort > 0 ? [[port, nodePort] as const] : [])),
+    ),
+    wantsNodePorts:
+      type === 'NodePort' || (type === 'LoadBalancer' && at(spec, 'allocateLoadBalancerNodePorts') !== false),
+    mayHaveNodePorts: exposed,
+    wantsHealthCheck: type === 'LoadBalancer' && textAt(spec, 'externalTrafficPolicy') === 'Local',
+    healthCheckNodePort: portNumber(numberAt(spec, 'healthCheckNodePort')),
+    claim: typeof claim === 'string' ? claim : undefined,
+    age: `${textAt(metadata, 'creationTimestamp')} ${textAt(metadata, 'uid')} ${keyOf(service)}`,
+  };
+}
+
+/** All values written in a Service's spec, whatever its type: they are in use as long as they stand there. */
+export function specValues(view: ServiceView): Set<Value> {
+  const values = new Set<Value>();
+  for (const text of view.clusterIPs) {
+    const address = parseAddress(text)?.canonical;
+    if (address !== undefined) values.add(address);
+  }
+  for (const { nodePort } of view.ports) if (nodePort > 0) values.add(String(nodePort));
+  if (view.healthCheckNodePort > 0) values.add(String(view.healthCheckNodePort));
+  return values;
+}
+
+/** A claim, read. */
+export interface Claim {
+  readonly addresses: readonly string[];
+  readonly ports: readonly number[];
+}
+
+/** More than a Service can have: two addresses, and a port for each of its ports. */
+const longestClaim = 10_000;
+
+/** The values of a claim; undefined for what is none of ours. */
+export function parseClaim(text: string): Claim | undefined {
+  if (text.length > longestClaim) return undefined;
+  const addresses: string[] = [];
+  const ports: number[] = [];
+  for (const item of text.split(',')) {
+    if (/^[1-9]\d{0,4}$/.test(item) && Number(item) <= 65535) ports.push(Number(item));
+    else if (parseAddress(item)?.canonical === item) addresses.push(item);
+    else return undefined;
+  }
+  return { addresses, ports };
+}
+
+export function formatClaim({ addresses, ports }: Claim): string {
+  return [...addresses, ...ports].join(',');
+}
+
+/** The values that a claim marks. */
+export function claimValues(view: ServiceView): Value[] {
+  const claim = view.claim === undefined ? undefined : parseClaim(view.claim);
+  return claim === undefined ? [] : [...claim.addresses, ...claim.ports.map(String)];
+}
+
+/** The family of an address in any spelling. */
+export function familyOf(text: string): IPFamily | undefined {
+  return parseAddress(text)?.family;
+}
+
+function portNumber(value: number): number {
+  return Number.isInteger(value) && value > 0 && value <= 65535 ? value : 0;
+}

@@ -1,0 +1,49 @@
+import type { ServiceCidr } from '../../allocation/address-range.ts';
+import type { ServiceCIDR } from '../../objects/networking.ts';
+import { conditionStatus, listAt } from '../../objects/read.ts';
+import type { IPFamily } from '../../objects/service.ts';
+import type { CidrState } from './books.ts';
+import type { ClusterFamilies } from './plan-needs.ts';
+import { familyOf } from './plan-view.ts';
+
+/** The ranges that Services get addresses from. */
+export interface ServiceRanges {
+  readonly cidrs: readonly CidrState[];
+  readonly families: ClusterFamilies;
+}
+
+/**
+ * The ranges of ServiceCIDR objects. One that is deleted, or whose condition Ready is not True, gives no new addresses;
+ * one without a condition counts as ready. The families are those of the flags, or of the ServiceCIDR `kubernetes`,
+ * which an API server makes of its own flags.
+ */
+export function rangesOf(
+  objects: Iterable<ServiceCIDR>,
+  flags: readonly ServiceCidr[] | undefined,
+): ServiceRanges {
+  const cidrs: CidrState[] = [];
+  let families = flags?.map(({ range }) => range.family);
+  for (const { metadata, spec, status } of objects) {
+    const texts = listAt(spec, 'cidrs').filter((text) => typeof text === 'string');
+    const condition = conditionStatus(listAt(status, 'conditions'), 'Ready') ?? 'True';
+    const ready = metadata.deletionTimestamp === undefined && condition === 'True';
+    for (const text of texts) {
+      const known = cidrs.findIndex((cidr) => cidr.text === text);
+      if (known < 0) cidrs.push({ text, ready });
+      else if (ready) cidrs[known] = { text, ready };
+    }
+    if (metadata.name === 'kubernetes') families ??= texts.flatMap(familyOfCidr);
+  }
+  return { cidrs, families: families ?? [...new Set(cidrs.flatMap(({ text }) => familyOfCidr(text)))] };
+}
+
+/** The ranges of the flags, for servers without ServiceCIDRs. */
+export function rangesOfFlags(flags: readonly ServiceCidr[] | undefined): ServiceRanges {
+  const cidrs = (flags ?? []).map(({ range }) => ({ text: range.text, ready: true }));
+  return { cidrs, families: (flags ?? []).map(({ range }) => range.family) };
+}
+
+function familyOfCidr(text: string): IPFamily[] {
+  const family = familyOf(text.split('/')[0] ?? '');
+  return family === undefined ? [] : [family];
+}
