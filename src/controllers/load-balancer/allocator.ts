@@ -64,7 +64,7 @@ export class LoadBalancerAllocator {
     const layouts = layOut(pools, forbidden);
     this.book.setPools(pools, layouts);
     for (const holding of this.book.holdings()) {
-      this.#shared.update(holding.address, holding);
+      this.#file(holding.address);
       for (const request of holding.claims.values()) {
         if (!mayKeep(this.#stock, request, holding.address)) this.#changed.add(request.service);
       }
@@ -196,7 +196,7 @@ export class LoadBalancerAllocator {
   #claim(address: string, request: AddressRequest): void {
     const before = this.book.holding(address)?.claims.get(request.service);
     for (const service of this.book.claim(address, request)) this.#changed.add(service);
-    this.#shared.update(address, this.book.holding(address));
+    this.#file(address);
     // Ports that the Service no longer serves here may be what another one waits for.
     if (before !== undefined && before.ports.some((port) => !request.ports.includes(port)))
       this.#freed.push(address);
@@ -204,8 +204,16 @@ export class LoadBalancerAllocator {
 
   #release(address: string, service: ObjectKey, now: number): void {
     for (const sharer of this.book.release(address, service, now)) this.#changed.add(sharer);
-    this.#shared.update(address, this.book.holding(address));
+    this.#file(address);
     this.#freed.push(address);
+  }
+
+  /** Files an address where those find it that may join it. */
+  #file(address: string): void {
+    const holding = this.book.holding(address);
+    const [holder] = holding?.claims.values() ?? [];
+    const byPorts = this.book.pools.get(holding?.pool ?? '')?.pool.sharing === 'by-ports';
+    this.#shared.update(address, byPorts || holder?.sharingKey !== '' ? holding : undefined);
   }
 
   /** Serves those who wait for addresses that became free, until nothing more becomes free by that. */
