@@ -33,7 +33,8 @@ function text(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-const schemas = readRecord('openapi/schemas.json');
+/** kube-apiserver's own, and those of further kinds, written by hand in the same form. */
+const schemas = { ...readRecord('openapi/schemas.json'), ...readRecord('openapi/more-schemas.json') };
 const go = readRecord('openapi/go-fields.json');
 const goTypes = record(go['types']);
 
@@ -136,6 +137,7 @@ function fieldLine(
   if (goName !== '') options.push(`go=${namedGoType(plain, goName)}`);
   // A struct that is written as `{}` differs from a nil pointer that is written as `null`.
   if (type.startsWith('#') && flags.startsWith('z') && !('default' in property)) options.push('null');
+  else if (marks.includes('*') && flags.startsWith('z')) options.push('null');
   const listType = text(property['x-kubernetes-list-type']);
   if (listType !== '') options.push(`list=${listType}`);
   const keys: unknown = property['x-kubernetes-list-map-keys'];

@@ -1,9 +1,9 @@
 import { unsupportedMediaType } from '../../objects/status-errors.ts';
 
 /** What a body may be written as. */
-export type MediaType = 'application/json' | 'application/yaml';
+export type MediaType = 'application/json' | 'application/yaml' | 'application/vnd.kubernetes.protobuf';
 
-/** As kube-apiserver lists them in its answers, although this server neither reads nor writes protobuf. */
+/** As kube-apiserver lists them in its answers, although this server reads protobuf and does not write it. */
 export const servedMediaTypes = 'application/json, application/yaml, application/vnd.kubernetes.protobuf';
 
 export type PatchType = 'json' | 'merge' | 'strategic' | 'apply';
@@ -30,6 +30,7 @@ export function bodyMediaType(contentType: string | undefined): MediaType {
   if (contentType === undefined || contentType === '') return 'application/json';
   const type = essence(contentType);
   if (type === 'application/json' || type === 'application/yaml') return type;
+  if (type === 'application/vnd.kubernetes.protobuf') return type;
   throw unsupportedMediaType(
     `the body of the request was in an unknown format - accepted media types include: ${servedMediaTypes}`,
   );

@@ -10,9 +10,11 @@ import { builtinSchema, registeredKind } from './builtin.ts';
 import { pruneCustomObject } from './custom-object.ts';
 import { DecodeError, decodeStruct } from './decode.ts';
 import { JsonSyntaxError, parseJson, type ParsedJson } from './parse-json.ts';
+import { parseProtobuf } from './parse-protobuf.ts';
 import { parseYaml, YamlSyntaxError } from './parse-yaml.ts';
 import type { FieldValidation, StructSchema } from './schema.ts';
 import { type GroupVersionKind, interpretKind, VersionKindError, versionText } from './version-kind.ts';
+import { ProtobufError } from './wire-reader.ts';
 
 /** What an endpoint expects to read. */
 export interface ExpectedKind {
@@ -25,7 +27,7 @@ export interface ExpectedKind {
 
 export interface BodyToDecode {
   readonly bytes: Buffer;
-  /** `application/json` or `application/yaml`, parameters cut off; whatever else is refused before (415). */
+  /** JSON, YAML or protobuf, parameters cut off; whatever else is refused before (415). */
   readonly contentType: string;
   readonly expected: ExpectedKind;
   readonly fieldValidation: FieldValidation;
@@ -47,11 +49,16 @@ export function decodeBody({ bytes, contentType, expected, fieldValidation }: Bo
   let body: ParsedBody;
   let actual: GroupVersionKind;
   try {
-    body = parseBody(bytes, contentType);
+    body = parseBody(bytes, contentType, expected);
     actual = interpretKind(body.parsed.value, expected);
   } catch (error) {
-    if (error instanceof VersionKindError || error instanceof YamlSyntaxError)
+    if (
+      error instanceof VersionKindError ||
+      error instanceof YamlSyntaxError ||
+      error instanceof ProtobufError
+    ) {
       throw unrecognized(error.message);
+    }
     if (error instanceof JsonSyntaxError) throw unrecognized(`${cannotGetKind}${error.message}`);
     throw error;
   }
@@ -59,6 +66,9 @@ export function decodeBody({ bytes, contentType, expected, fieldValidation }: Bo
     badRequest(
       `${actual.kind} in version ${JSON.stringify(actual.version)} cannot be handled as a ${expected.kind}: ${reason}`,
     );
+  if (expected.schema.custom !== undefined && contentType === protobuf) {
+    throw refuse(notMarshalable);
+  }
   if (expected.schema.custom !== undefined && !statesKind(body.parsed.value)) {
     throw unrecognized(`Object 'Kind' is missing in '${bytes.toString('utf8')}'`);
   }
@@ -68,7 +78,8 @@ export function decodeBody({ bytes, contentType, expected, fieldValidation }: Bo
   } catch (error) {
     throw error instanceof DecodeError ? refuse(error.message) : error;
   }
-  const strictErrors = [...body.strictErrors, ...result.strictErrors];
+  // Protobuf skips fields that it does not know.
+  const strictErrors = contentType === protobuf ? [] : [...body.strictErrors, ...result.strictErrors];
   if (fieldValidation === 'Strict' && strictErrors.length > 0) throw refuse(strictText(strictErrors));
   if (actual.group !== expected.group || actual.version !== expected.version) {
     throw badRequest(
@@ -83,6 +94,10 @@ export function strictText(errors: readonly string[]): string {
   return `strict decoding error: ${errors.join(', ')}`;
 }
 
+const protobuf = 'application/vnd.kubernetes.protobuf';
+/** Custom resources have no messages. */
+const notMarshalable =
+  'object *unstructured.Unstructured does not implement the protobuf marshalling interface and cannot be encoded to a protobuf message';
 const cannotGetKind = "couldn't get version/kind; json parse error: ";
 
 interface ParsedBody {
@@ -90,8 +105,17 @@ interface ParsedBody {
   readonly strictErrors: readonly string[];
 }
 
-/** Parses by content type. @throws {JsonSyntaxError | YamlSyntaxError} */
-export function parseBody(bytes: Buffer, contentType: string): ParsedBody {
+/**
+ * Parses by content type.
+ *
+ * @param defaults what the body is when it does not say: protobuf cannot be read without.
+ * @throws {JsonSyntaxError | YamlSyntaxError | ProtobufError}
+ */
+export function parseBody(bytes: Buffer, contentType: string, defaults: GroupVersionKind): ParsedBody {
+  if (contentType === protobuf) {
+    const value = parseProtobuf(bytes, defaults);
+    return { parsed: { value, repeated: undefined, hasRawNumbers: true }, strictErrors: [] };
+  }
   if (contentType !== 'application/yaml') return { parsed: parseJson(bytes), strictErrors: [] };
   const { value, duplicates } = parseYaml(bytes);
   return {

@@ -1,12 +1,13 @@
 /** Reads the DeleteOptions that a DELETE may carry (apiserver `endpoints/handlers/delete.go`). */
 import type { JsonRecord } from '../../objects/json.ts';
 import { badRequest } from '../../objects/status-errors.ts';
-import { builtinSchema } from './builtin.ts';
+import { builtinSchema, registeredKind } from './builtin.ts';
 import { notRegistered, parseBody } from './decode-body.ts';
 import { DecodeError, decodeStruct } from './decode.ts';
 import { JsonSyntaxError } from './parse-json.ts';
 import { YamlSyntaxError } from './parse-yaml.ts';
 import { interpretKind, VersionKindError } from './version-kind.ts';
+import { ProtobufError } from './wire-reader.ts';
 
 const scheme = 'k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27';
 const expected = { group: '', version: 'v1', kind: 'DeleteOptions' };
@@ -18,10 +19,14 @@ const expected = { group: '', version: 'v1', kind: 'DeleteOptions' };
  */
 export function decodeDeleteOptions(bytes: Buffer, contentType: string): JsonRecord {
   try {
-    const { parsed } = parseBody(bytes, contentType);
+    const { parsed } = parseBody(bytes, contentType, expected);
     const actual = interpretKind(parsed.value, expected);
-    const known = actual.kind === expected.kind && ['', 'meta.k8s.io'].includes(actual.group);
-    if (!known || actual.version !== 'v1') throw badRequest(notRegistered(actual, scheme));
+    // Typed clients send them in the group version of the kind that they delete.
+    const known =
+      actual.kind === expected.kind &&
+      (actual.group === 'meta.k8s.io' ||
+        registeredKind(actual.group, actual.version, actual.kind) !== undefined);
+    if (!known) throw badRequest(notRegistered(actual, scheme));
     return decodeStruct(builtinSchema('io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions'), parsed).object;
   } catch (error) {
     if (error instanceof JsonSyntaxError) {
@@ -30,6 +35,7 @@ export function decodeDeleteOptions(bytes: Buffer, contentType: string): JsonRec
     if (
       error instanceof DecodeError ||
       error instanceof VersionKindError ||
+      error instanceof ProtobufError ||
       error instanceof YamlSyntaxError
     ) {
       throw badRequest(error.message);

@@ -1,0 +1,250 @@
+/**
+ * Reads protobuf bodies into the plain JSON that the same object would be (apimachinery
+ * `serializer/protobuf/protobuf.go`). client-go's typed clients and controller-runtime send built-in kinds so. Only
+ * bodies are read: answers are JSON, which all those clients accept.
+ */
+import { isRecord } from '../../objects/json.ts';
+import { registeredKind } from './builtin.ts';
+import { parseJson } from './parse-json.ts';
+import { messageOfComponent, type MessageField, protobufMessage } from './protobuf-messages.ts';
+import { setMember } from './schema.ts';
+import { parseVersion, type GroupVersionKind } from './version-kind.ts';
+import { ProtobufError, type WireValue, wireValues } from './wire-reader.ts';
+
+const prefix = Buffer.from([0x6b, 0x38, 0x73, 0x00]);
+/** JSON schemas of custom resources nest; a client could send them nested without end. */
+const maxDepth = 1000;
+
+/**
+ * The object in a body: kind and apiVersion as sent, and the fields of that kind. Fields that the kind lacks are
+ * skipped, as protobuf has it.
+ *
+ * @param defaults what the body is when it does not say.
+ * @throws {ProtobufError} for what is no message of the kind.
+ * @throws {JsonSyntaxError} for raw JSON inside of it that is none.
+ */
+export function parseProtobuf(bytes: Buffer, defaults: GroupVersionKind): Record<string, unknown> {
+  if (bytes.length === 0) throw new ProtobufError('empty data');
+  if (!bytes.subarray(0, prefix.length).equals(prefix)) {
+    throw new ProtobufError(
+      'provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]',
+    );
+  }
+  if (bytes.length === prefix.length) throw new ProtobufError('empty body');
+  let apiVersion = '';
+  let kind = '';
+  let raw: Buffer = Buffer.alloc(0);
+  for (const value of wireValues(bytes.subarray(prefix.length))) {
+    if (value.field === 1) ({ apiVersion, kind } = typeMeta(value));
+    else if (value.field === 2) raw = delimitedBytes(value, 'Raw');
+  }
+  const { group, version } = apiVersion === '' ? defaults : parseVersion(apiVersion);
+  const message = messageName(group, version, kind === '' ? defaults.kind : kind);
+  const object = message === undefined ? {} : readMessage(message, raw, 0);
+  return { ...object, apiVersion, kind };
+}
+
+function typeMeta(value: WireValue): { apiVersion: string; kind: string } {
+  const found = { apiVersion: '', kind: '' };
+  for (const part of wireValues(delimitedBytes(value, 'TypeMeta'))) {
+    if (part.field === 1) found.apiVersion = part.bytes.toString('utf8');
+    else if (part.field === 2) found.kind = part.bytes.toString('utf8');
+  }
+  return found;
+}
+
+/** Options of requests are registered in every group version without a schema of their own there. */
+function messageName(group: string, version: string, kind: string): string | undefined {
+  const registered = registeredKind(group, version, kind);
+  if (registered?.schema !== undefined) return messageOfComponent(registered.schema);
+  const own = kind === 'DeleteOptions' ? `meta.v1.${kind}` : `core.v1.${kind}`;
+  return protobufMessage(own) === undefined ? undefined : own;
+}
+
+function readMessage(name: string, bytes: Buffer, depth: number): Record<string, unknown> {
+  const object: Record<string, unknown> = {};
+  readInto(object, name, bytes, depth);
+  return object;
+}
+
+function readInto(object: Record<string, unknown>, name: string, bytes: Buffer, depth: number): void {
+  if (depth > maxDepth) throw new ProtobufError('exceeded max depth');
+  const message = protobufMessage(name);
+  for (const value of wireValues(bytes)) {
+    const field = message?.get(value.field);
+    if (field === undefined) continue;
+    if (field.name === undefined) readInto(object, field.type, delimitedBytes(value, field.type), depth + 1);
+    else readField(object, field.name, field, value, depth);
+  }
+}
+
+function readField(
+  object: Record<string, unknown>,
+  name: string,
+  field: MessageField,
+  value: WireValue,
+  depth: number,
+): void {
+  if (field.shape === 'one') {
+    object[name] = readOne(field.type, value, name, depth);
+  } else if (field.shape === 'list') {
+    const list = Array.isArray(object[name]) ? object[name] : [];
+    list.push(...readItems(field.type, value, name, depth));
+    object[name] = list;
+  } else {
+    const map = isRecord(object[name]) ? object[name] : {};
+    const [key, member] = readEntry(field.type, value, name, depth);
+    setMember(map, key, member);
+    object[name] = map;
+  }
+}
+
+/** Numbers may come packed. */
+function readItems(type: string, value: WireValue, name: string, depth: number): unknown[] {
+  if (type !== 'int' || value.wireType !== 2) return [readOne(type, value, name, depth)];
+  const items: number[] = [];
+  let rest = value.bytes;
+  while (rest.length > 0) {
+    const length = rest.findIndex((byte) => byte < 128) + 1;
+    // a tag in front makes a message of it
+    const [item] = [
+      ...wireValues(Buffer.concat([Buffer.of(8), rest.subarray(0, length === 0 ? 1 : length)])),
+    ];
+    items.push(integer(item?.number ?? 0n));
+    rest = rest.subarray(length === 0 ? rest.length : length);
+  }
+  return items;
+}
+
+function readEntry(
+  type: string,
+  value: WireValue,
+  name: string,
+  depth: number,
+): [key: string, member: unknown] {
+  let key = '';
+  let member: unknown;
+  for (const part of wireValues(delimitedBytes(value, name))) {
+    if (part.field === 1) key = delimitedBytes(part, name).toString('utf8');
+    else if (part.field === 2) member = readOne(type, part, name, depth);
+  }
+  return [key, member ?? (type === 'string' || type === 'bytes' ? '' : {})];
+}
+
+function readOne(type: string, value: WireValue, name: string, depth: number): unknown {
+  switch (type) {
+    case 'string':
+      return delimitedBytes(value, name).toString('utf8');
+    case 'bytes':
+      return delimitedBytes(value, name).toString('base64');
+    case 'int':
+      return integer(varintOf(value, name));
+    case 'bool':
+      return varintOf(value, name) !== 0n;
+    case 'double':
+      if (value.wireType !== 1) throw wrongType(value, name);
+      return value.bytes.readDoubleLE();
+    default: {
+      const bytes = delimitedBytes(value, name);
+      const special = specialMessages.get(type);
+      return special === undefined ? readMessage(type, bytes, depth + 1) : special(bytes, depth + 1);
+    }
+  }
+}
+
+/** Messages that JSON writes in another way than field by field. */
+const specialMessages = new Map<string, (bytes: Buffer, depth: number) => unknown>([
+  ['meta.v1.Time', (bytes) => time(bytes, false)],
+  ['meta.v1.MicroTime', (bytes) => time(bytes, true)],
+  ['api.resource.Quantity', (bytes) => textField(bytes, 1)],
+  ['util.intstr.IntOrString', intOrString],
+  ['runtime.RawExtension', rawJson],
+  ['apiextensions.v1.JSON', rawJson],
+  ['meta.v1.FieldsV1', rawJson],
+  ['authorization.v1.ExtraValue', items],
+  ['authentication.v1.ExtraValue', items],
+  ['apiextensions.v1.JSONSchemaPropsOrArray', (bytes, depth) => alternative(bytes, depth, 'OrArray')],
+  ['apiextensions.v1.JSONSchemaPropsOrBool', (bytes, depth) => alternative(bytes, depth, 'OrBool')],
+  [
+    'apiextensions.v1.JSONSchemaPropsOrStringArray',
+    (bytes, depth) => alternative(bytes, depth, 'OrStringArray'),
+  ],
+]);
+
+/** An empty message is Go's zero time. */
+function time(bytes: Buffer, micro: boolean): string | null {
+  if (bytes.length === 0) return null;
+  let seconds = 0;
+  let nanoseconds = 0;
+  for (const { field, number } of wireValues(bytes)) {
+    if (field === 1) seconds = integer(number);
+    else if (field === 2) nanoseconds = integer(number);
+  }
+  const date = new Date(seconds * 1000);
+  if (Number.isNaN(date.getTime())) throw new ProtobufError('time out of range');
+  const text = date.toISOString().slice(0, -5);
+  const fraction = String(Math.floor(nanoseconds / 1000)).padStart(6, '0');
+  return micro ? `${text}.${fraction}Z` : `${text}Z`;
+}
+
+function textField(bytes: Buffer, wanted: number): string {
+  let text = '';
+  for (const value of wireValues(bytes)) {
+    if (value.field === wanted) text = delimitedBytes(value, 'String_').toString('utf8');
+  }
+  return text;
+}
+
+function intOrString(bytes: Buffer): string | number {
+  let isText = false;
+  let number = 0;
+  for (const value of wireValues(bytes)) {
+    if (value.field === 1) isText = value.number !== 0n;
+    else if (value.field === 2) number = integer(value.number);
+  }
+  return isText ? textField(bytes, 3) : number;
+}
+
+function rawJson(bytes: Buffer): unknown {
+  for (const value of wireValues(bytes)) {
+    if (value.field === 1 && value.bytes.length > 0) return parseJson(value.bytes).value;
+  }
+  return null;
+}
+
+function items(bytes: Buffer): string[] {
+  return [...wireValues(bytes)]
+    .filter(({ field }) => field === 1)
+    .map((value) => delimitedBytes(value, 'Items').toString('utf8'));
+}
+
+/** A schema, or what stands in its place: a list of schemas, a boolean, a list of names. */
+function alternative(bytes: Buffer, depth: number, suffix: string): unknown {
+  const read = readMessage(`apiextensions.v1.JSONSchemaProps${suffix}`, bytes, depth);
+  return (
+    read['schema'] ??
+    read['jSONSchemas'] ??
+    read['property'] ??
+    read['allows'] ??
+    (suffix === 'OrBool' ? false : [])
+  );
+}
+
+function delimitedBytes(value: WireValue, name: string): Buffer {
+  if (value.wireType !== 2) throw wrongType(value, name);
+  return value.bytes;
+}
+
+function varintOf(value: WireValue, name: string): bigint {
+  if (value.wireType !== 0) throw wrongType(value, name);
+  return value.number;
+}
+
+function wrongType(value: WireValue, name: string): ProtobufError {
+  const goName = `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
+  return new ProtobufError(`proto: wrong wireType = ${value.wireType} for field ${goName}`);
+}
+
+function integer(value: bigint): number {
+  return Number(BigInt.asIntN(64, value));
+}
