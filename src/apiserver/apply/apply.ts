@@ -4,11 +4,10 @@ import type { KubeObject } from '../../objects/meta.ts';
 import { badRequest, plainError } from '../../objects/status-errors.ts';
 import { pruneCustomObject } from '../schema/custom-object.ts';
 import type { ExpectedKind } from '../schema/decode-body.ts';
-import { DecodeError, decodeMapValue, withoutRawNumbers } from '../schema/decode.ts';
-import { JsonSyntaxError, parseJson } from '../schema/parse-json.ts';
-import { parseYaml, YamlSyntaxError } from '../schema/parse-yaml.ts';
+import { DecodeError } from '../schema/decode-walk.ts';
+import { decodeMapValue } from '../schema/decode.ts';
 import type { FieldValidation, StructSchema } from '../schema/schema.ts';
-import { jsonTypeName, VersionKindError, parseVersion } from '../schema/version-kind.ts';
+import { checkConfigKind, parseConfig } from './parse-config.ts';
 import { changedFields, fieldsOf, removedFields } from './compare.ts';
 import { conflictError, type Conflict, findConflicts } from './conflicts.ts';
 import { difference, type FieldSet, intersection, isEmptySet, union } from './field-set.ts';
@@ -63,7 +62,7 @@ export interface Applied {
  */
 export function applyObject(request: ApplyRequest): Applied {
   const { config, duplicates } = parseConfig(request.bytes);
-  checkKind(config, request.expected);
+  checkConfigKind(config, request.expected);
   const live = request.live?.metadata.uid === undefined ? undefined : request.live;
   const run = new ApplyRun(request, config, live);
   const object = run.apply();
@@ -73,61 +72,6 @@ export function applyObject(request: ApplyRequest): Applied {
     if (request.fieldValidation === 'Warn') return { object, warnings: [text] };
   }
   return { object, warnings: [] };
-}
-
-/** The configuration. JSON is YAML; the JSON parser only is the faster one. */
-function parseConfig(bytes: Buffer): { config: JsonRecord; duplicates: string | undefined } {
-  const parsed = parseFastJson(bytes) ?? parseSlowYaml(bytes);
-  const { value, duplicates } = parsed;
-  if (value === null || value === undefined) return { config: {}, duplicates };
-  if (isRecord(value)) return { config: value, duplicates };
-  throw badRequest(
-    `error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal ${jsonTypeName(value)} into Go value of type map[string]interface {}`,
-  );
-}
-
-function parseFastJson(bytes: Buffer): { value: unknown; duplicates: undefined } | undefined {
-  if (bytes[0] !== 0x7b) return undefined;
-  try {
-    const { value, repeated, hasRawNumbers } = parseJson(bytes);
-    if (repeated !== undefined) return undefined;
-    return { value: hasRawNumbers ? withoutRawNumbers(value) : value, duplicates: undefined };
-  } catch (error) {
-    if (error instanceof JsonSyntaxError) return undefined;
-    throw error;
-  }
-}
-
-function parseSlowYaml(bytes: Buffer): { value: unknown; duplicates: string | undefined } {
-  try {
-    return parseYaml(bytes);
-  } catch (error) {
-    if (!(error instanceof YamlSyntaxError)) throw error;
-    throw badRequest(`error decoding YAML: error converting YAML to JSON: ${error.message}`);
-  }
-}
-
-/** An applied object must say what it is, and be of the kind and version of the request. */
-function checkKind(config: JsonRecord, expected: ExpectedKind): void {
-  const { apiVersion, kind } = config;
-  const kindText = typeof kind === 'string' ? kind : '';
-  const { group, version } = splitVersion(typeof apiVersion === 'string' ? apiVersion : '');
-  if (group !== expected.group || version !== expected.version || kindText !== expected.kind) {
-    throw badRequest(`invalid object type: ${group}/${version}, Kind=${kindText}`);
-  }
-  const metadata = config['metadata'];
-  if (isRecord(metadata) && Array.isArray(metadata['managedFields'])) {
-    throw badRequest('metadata.managedFields must be nil');
-  }
-}
-
-function splitVersion(apiVersion: string): { group: string; version: string } {
-  try {
-    return parseVersion(apiVersion);
-  } catch (error) {
-    if (error instanceof VersionKindError) return { group: '', version: '' };
-    throw error;
-  }
 }
 
 class ApplyRun {

@@ -6,7 +6,7 @@ import { isRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { JsonSyntaxError, parseJson } from '../schema/parse-json.ts';
 import { encodeSorted } from '../schema/encode.ts';
-import { withoutRawNumbers } from '../schema/decode.ts';
+import { withoutRawNumbers } from '../schema/decode-leaf.ts';
 import type { StructSchema } from '../schema/schema.ts';
 import { changedFields, fieldsOf, removedFields } from './compare.ts';
 import { difference, emptySet, type FieldSet } from './field-set.ts';

@@ -6,8 +6,10 @@
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { builtinSchema } from './builtin.ts';
-import { decodeStruct, repeatedFields, withoutRawNumbers } from './decode.ts';
+import { withoutRawNumbers } from './decode-leaf.ts';
+import { decodeStruct } from './decode.ts';
 import type { ParsedJson } from './parse-json.ts';
+import { repeatedFields } from './repeated-fields.ts';
 import { type Schema, setMember, type StructSchema } from './schema.ts';
 
 /** Nesting below which nothing is declared any more: nobody's schema, only an attacker's value. */
@@ -44,13 +46,7 @@ export function pruneCustomObject(
 }
 
 /** A copy of a value without the fields that its schema does not declare; `unknown` gets their paths. */
-export function prune(
-  schema: Schema,
-  value: unknown,
-  path: string,
-  unknown: string[],
-  depth: number,
-): unknown {
+function prune(schema: Schema, value: unknown, path: string, unknown: string[], depth: number): unknown {
   if (depth > maxDepth) return value;
   if (Array.isArray(value)) {
     if (schema.type !== 'list') return value;

@@ -4,13 +4,11 @@
  * put into canonical form.
  */
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
-import { formatQuantity, parseQuantity } from '../../objects/quantity.ts';
-import { canonicalBase64 } from './go-base64.ts';
-import { canonicalMicroTime, canonicalTime } from './go-time.ts';
+import { decodeLeaf } from './decode-leaf.ts';
+import { DecodeError, Walk } from './decode-walk.ts';
 import { type ParsedJson, RawNumber } from './parse-json.ts';
 import {
   type Field,
-  type LeafSchema,
   type ListSchema,
   type MapSchema,
   type Schema,
@@ -20,10 +18,7 @@ import {
   zeroValue,
 } from './schema.ts';
 
-/** A value that does not fit its type; the message is Go's. */
-export class DecodeError extends Error {
-  override readonly name = 'DecodeError';
-}
+export { DecodeError };
 
 export interface Decoded {
   readonly object: JsonRecord;
@@ -59,102 +54,6 @@ export function decodeMapValue(schema: StructSchema, value: unknown): Decoded {
   const walk = new Walk({ value, repeated: undefined, hasRawNumbers: true }, true);
   const decoded = decode(schema, value, walk);
   return { object: isRecord(decoded) ? decoded : {}, strictErrors: walk.strictErrors.sort() };
-}
-
-/** kube keeps so many strict errors of one body (sigs.k8s.io/json). */
-const maxStrictErrors = 100;
-
-class Walk {
-  readonly #parsed: ParsedJson;
-  readonly hasRawNumbers: boolean;
-  readonly strictErrors: string[] = [];
-  /** Struct fields only: what Go's type errors show. */
-  readonly fields: string[] = [];
-  /** The Go struct of the innermost field. */
-  struct = '';
-  /** Fields, map keys and list positions: what strict errors show. */
-  readonly path: (string | number)[] = [];
-
-  /** The value is a map that a strategic merge made. */
-  readonly fromMap: boolean;
-
-  constructor(parsed: ParsedJson, fromMap = false) {
-    this.#parsed = parsed;
-    this.hasRawNumbers = parsed.hasRawNumbers;
-    this.fromMap = fromMap;
-  }
-
-  /** The members of an object in document order, repeated ones included. */
-  repeated(object: object): readonly (readonly [string, unknown])[] | undefined {
-    return this.#parsed.repeated?.get(object);
-  }
-
-  strict(what: 'unknown' | 'duplicate', key: string): void {
-    if (this.strictErrors.length >= maxStrictErrors) return;
-    let text = '';
-    for (const segment of [...this.path, key]) {
-      if (typeof segment === 'number') text += `[${segment}]`;
-      else text += text === '' ? segment : `.${segment}`;
-    }
-    const error = `${what} field ${JSON.stringify(text)}`;
-    if (!this.strictErrors.includes(error)) this.strictErrors.push(error);
-  }
-
-  /** `goType` when it is not the one of the schema: types with an UnmarshalJSON of their own. */
-  mismatch(value: unknown, schema: Schema, goType = schema.goType): DecodeError {
-    const custom = goType !== schema.goType;
-    if (this.fromMap && !custom) return new DecodeError(converterError(value, schema));
-    const where =
-      this.fields.length === 0 || this.fromMap
-        ? 'Go value'
-        : `Go struct field ${this.struct}.${this.fields.join('.')}`;
-    return new DecodeError(
-      `json: cannot unmarshal ${goValueName(value, goType)} into ${where} of type ${goType}`,
-    );
-  }
-}
-
-/** What `DefaultUnstructuredConverter.FromUnstructured` says of a value that does not fit. */
-function converterError(value: unknown, schema: Schema): string {
-  const kind = goKind(value);
-  if (schema.type === 'struct') return `cannot restore struct from: ${kind}`;
-  if (schema.type === 'map') return `cannot restore map from ${kind}`;
-  if (schema.type === 'list' || schema.type === 'bytes') return `cannot restore slice from ${kind}`;
-  const converts =
-    (schema.type === 'string' && kind === 'int64') ||
-    ((schema.type === 'int32' || schema.type === 'int64') && kind === 'float64');
-  if (converts) return `cannot convert ${kind} to ${schema.goType}`;
-  return `unrecognized type: ${plainKinds.get(schema.type) ?? schema.type}`;
-}
-
-const plainKinds = new Map([
-  ['boolean', 'bool'],
-  ['number', 'float64'],
-]);
-
-/** The kind of a Go value in a `map[string]interface{}`. */
-function goKind(value: unknown): string {
-  if (Array.isArray(value)) return 'slice';
-  if (typeof value === 'boolean') return 'bool';
-  if (typeof value === 'number') return Number.isInteger(value) ? 'int64' : 'float64';
-  if (value instanceof RawNumber) return /^-?\d+$/.test(value.literal) ? 'int64' : 'float64';
-  return typeof value === 'string' ? 'string' : 'map';
-}
-
-const integerTypes = new Set(['int32', 'int64', 'float64']);
-
-/** How Go's UnmarshalTypeError names a JSON value; a number that does not fit a number type is shown. */
-function goValueName(value: unknown, goType: string): string {
-  if (Array.isArray(value)) return 'array';
-  if (typeof value === 'boolean') return 'bool';
-  if (typeof value === 'number' || value instanceof RawNumber) {
-    return integerTypes.has(goType) ? `number ${literalOf(value)}` : 'number';
-  }
-  return typeof value === 'string' ? 'string' : 'object';
-}
-
-function literalOf(value: number | RawNumber): string {
-  return typeof value === 'number' ? String(value) : value.literal;
 }
 
 /** The decoded value, or undefined for null and for what Go would encode as nothing. */
@@ -327,127 +226,4 @@ function decodeUnion(schema: UnionSchema, value: unknown, walk: Walk): unknown {
     });
   }
   throw walk.mismatch(value, schema, schema.other === 'strings' ? '[]string' : schema.object.goType);
-}
-
-interface Width {
-  readonly bits: number;
-  readonly min: bigint;
-  readonly max: bigint;
-}
-const int32: Width = { bits: 32, min: -(2n ** 31n), max: 2n ** 31n - 1n };
-const int64: Width = { bits: 64, min: -(2n ** 63n), max: 2n ** 63n - 1n };
-
-function decodeLeaf(schema: LeafSchema, value: unknown, walk: Walk): unknown {
-  switch (schema.type) {
-    case 'string':
-      if (typeof value !== 'string') throw walk.mismatch(value, schema);
-      return value;
-    case 'boolean':
-      if (typeof value !== 'boolean') throw walk.mismatch(value, schema);
-      return value;
-    case 'int32':
-      return decodeInteger(value, int32, schema, schema.goType, walk);
-    case 'int64':
-      return decodeInteger(value, int64, schema, schema.goType, walk);
-    case 'number':
-      return decodeNumber(value, schema, walk);
-    case 'intOrString':
-      return typeof value === 'string' ? value : decodeInteger(value, int32, schema, 'int32', walk);
-    case 'time':
-      if (typeof value !== 'string') throw walk.mismatch(value, schema, 'string');
-      return translated(() => canonicalTime(value));
-    case 'microTime':
-      if (typeof value !== 'string') throw walk.mismatch(value, schema, 'string');
-      return translated(() => canonicalMicroTime(value));
-    case 'bytes':
-      if (typeof value !== 'string') throw walk.mismatch(value, schema);
-      return translated(() => canonicalBase64(value), walk.fromMap ? 'error decoding from base64: ' : '');
-    case 'quantity':
-      return translated(() => formatQuantity(parseQuantity(quantityText(value))));
-    case 'any':
-    case 'fieldsV1':
-      return walk.hasRawNumbers ? withoutRawNumbers(value) : value;
-  }
-}
-
-/** A value's own syntax is wrong: the reason reaches the client as it is. */
-function translated<T>(parse: () => T, prefix = ''): T {
-  try {
-    return parse();
-  } catch (error) {
-    throw error instanceof Error ? new DecodeError(prefix + error.message) : error;
-  }
-}
-
-/** Quantity.UnmarshalJSON takes any JSON text, without its quotes. */
-function quantityText(value: unknown): string {
-  if (typeof value === 'string') return value.trim();
-  if (typeof value === 'number' || value instanceof RawNumber) return literalOf(value);
-  return JSON.stringify(value);
-}
-
-function decodeInteger(value: unknown, width: Width, schema: Schema, goType: string, walk: Walk): number {
-  if (typeof value === 'number' && Number.isInteger(value) && value >= -(2 ** 31) && value < 2 ** 31)
-    return value;
-  if (typeof value !== 'number' && !(value instanceof RawNumber)) throw walk.mismatch(value, schema, goType);
-  const literal = literalOf(value);
-  if (/^-?\d{1,20}$/.test(literal)) {
-    const exact = BigInt(literal);
-    if (exact >= width.min && exact <= width.max) return Number(exact);
-    // Go converts a map's int64 to a smaller type without looking.
-    if (walk.fromMap) return Number(BigInt.asIntN(width.bits, exact));
-  } else if (walk.fromMap && Number.isSafeInteger(Number(literal))) {
-    return Number(literal);
-  }
-  throw walk.mismatch(value, schema, goType);
-}
-
-function decodeNumber(value: unknown, schema: Schema, walk: Walk): number {
-  if (typeof value === 'number') return value;
-  if (value instanceof RawNumber) {
-    const number = Number(value.literal);
-    if (Number.isFinite(number)) return number;
-  }
-  throw walk.mismatch(value, schema);
-}
-
-/** A copy of a JSON value with plain numbers, or the value itself when it has none of the others. */
-export function withoutRawNumbers(value: unknown): unknown {
-  if (value instanceof RawNumber) return Number(value.literal);
-  if (Array.isArray(value)) return value.map(withoutRawNumbers);
-  if (!isRecord(value)) return value;
-  const copy: JsonRecord = {};
-  for (const [key, member] of Object.entries(value)) setMember(copy, key, withoutRawNumbers(member));
-  return copy;
-}
-
-/** Nesting below which repeated keys are not looked for. */
-const maxDepth = 1_000;
-
-/** `duplicate field "a.b"` for every key that an untyped value repeats, in document order. */
-export function repeatedFields(parsed: ParsedJson): string[] {
-  const found = new Set<string>();
-  if (parsed.repeated !== undefined) collectRepeated(parsed, parsed.value, '', found, 0);
-  return [...found].slice(0, maxStrictErrors);
-}
-
-function collectRepeated(
-  parsed: ParsedJson,
-  value: unknown,
-  path: string,
-  found: Set<string>,
-  depth: number,
-): void {
-  if (depth > maxDepth) return;
-  if (Array.isArray(value)) {
-    for (const [i, item] of value.entries()) collectRepeated(parsed, item, `${path}[${i}]`, found, depth + 1);
-  } else if (isRecord(value)) {
-    const seen = new Set<string>();
-    for (const [key, member] of parsed.repeated?.get(value) ?? Object.entries(value)) {
-      const inner = path === '' ? key : `${path}.${key}`;
-      if (seen.has(key)) found.add(`duplicate field ${JSON.stringify(inner)}`);
-      seen.add(key);
-      collectRepeated(parsed, member, inner, found, depth + 1);
-    }
-  }
 }

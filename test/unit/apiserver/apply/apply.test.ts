@@ -86,7 +86,9 @@ function errorOf(run: () => unknown): StatusError {
 }
 
 function owners(object: KubeObject): Record<string, unknown> {
-  return Object.fromEntries((object.metadata.managedFields ?? []).map((row) => [row.manager, row.fieldsV1]));
+  return Object.fromEntries(
+    (object.metadata.managedFields ?? []).map((row) => [row.manager ?? '', row.fieldsV1]),
+  );
 }
 
 describe('applyObject', () => {

@@ -1,0 +1,106 @@
+/** Where a decode is, what it has to complain of, and how Go says so. */
+import { type ParsedJson, RawNumber } from './parse-json.ts';
+import type { Schema } from './schema.ts';
+
+/** A value that does not fit its type; the message is Go's. */
+export class DecodeError extends Error {
+  override readonly name = 'DecodeError';
+}
+
+/** kube keeps so many strict errors of one body (sigs.k8s.io/json). */
+export const maxStrictErrors = 100;
+
+/** The state of one decode. */
+export class Walk {
+  readonly #parsed: ParsedJson;
+  readonly hasRawNumbers: boolean;
+  readonly strictErrors: string[] = [];
+  /** Struct fields only: what Go's type errors show. */
+  readonly fields: string[] = [];
+  /** The Go struct of the innermost field. */
+  struct = '';
+  /** Fields, map keys and list positions: what strict errors show. */
+  readonly path: (string | number)[] = [];
+
+  /** The value is a map that a strategic merge made. */
+  readonly fromMap: boolean;
+
+  constructor(parsed: ParsedJson, fromMap = false) {
+    this.#parsed = parsed;
+    this.hasRawNumbers = parsed.hasRawNumbers;
+    this.fromMap = fromMap;
+  }
+
+  /** The members of an object in document order, repeated ones included. */
+  repeated(object: object): readonly (readonly [string, unknown])[] | undefined {
+    return this.#parsed.repeated?.get(object);
+  }
+
+  strict(what: 'unknown' | 'duplicate', key: string): void {
+    if (this.strictErrors.length >= maxStrictErrors) return;
+    let text = '';
+    for (const segment of [...this.path, key]) {
+      if (typeof segment === 'number') text += `[${segment}]`;
+      else text += text === '' ? segment : `.${segment}`;
+    }
+    const error = `${what} field ${JSON.stringify(text)}`;
+    if (!this.strictErrors.includes(error)) this.strictErrors.push(error);
+  }
+
+  /** `goType` when it is not the one of the schema: types with an UnmarshalJSON of their own. */
+  mismatch(value: unknown, schema: Schema, goType = schema.goType): DecodeError {
+    const custom = goType !== schema.goType;
+    if (this.fromMap && !custom) return new DecodeError(converterError(value, schema));
+    const where =
+      this.fields.length === 0 || this.fromMap
+        ? 'Go value'
+        : `Go struct field ${this.struct}.${this.fields.join('.')}`;
+    return new DecodeError(
+      `json: cannot unmarshal ${goValueName(value, goType)} into ${where} of type ${goType}`,
+    );
+  }
+}
+
+/** What `DefaultUnstructuredConverter.FromUnstructured` says of a value that does not fit. */
+function converterError(value: unknown, schema: Schema): string {
+  const kind = goKind(value);
+  if (schema.type === 'struct') return `cannot restore struct from: ${kind}`;
+  if (schema.type === 'map') return `cannot restore map from ${kind}`;
+  if (schema.type === 'list' || schema.type === 'bytes') return `cannot restore slice from ${kind}`;
+  const converts =
+    (schema.type === 'string' && kind === 'int64') ||
+    ((schema.type === 'int32' || schema.type === 'int64') && kind === 'float64');
+  if (converts) return `cannot convert ${kind} to ${schema.goType}`;
+  return `unrecognized type: ${plainKinds.get(schema.type) ?? schema.type}`;
+}
+
+const plainKinds = new Map([
+  ['boolean', 'bool'],
+  ['number', 'float64'],
+]);
+
+/** The kind of a Go value in a `map[string]interface{}`. */
+function goKind(value: unknown): string {
+  if (Array.isArray(value)) return 'slice';
+  if (typeof value === 'boolean') return 'bool';
+  if (typeof value === 'number') return Number.isInteger(value) ? 'int64' : 'float64';
+  if (value instanceof RawNumber) return /^-?\d+$/.test(value.literal) ? 'int64' : 'float64';
+  return typeof value === 'string' ? 'string' : 'map';
+}
+
+const integerTypes = new Set(['int32', 'int64', 'float64']);
+
+/** How Go's UnmarshalTypeError names a JSON value; a number that does not fit a number type is shown. */
+function goValueName(value: unknown, goType: string): string {
+  if (Array.isArray(value)) return 'array';
+  if (typeof value === 'boolean') return 'bool';
+  if (typeof value === 'number' || value instanceof RawNumber) {
+    return integerTypes.has(goType) ? `number ${literalOf(value)}` : 'number';
+  }
+  return typeof value === 'string' ? 'string' : 'object';
+}
+
+/** A number as the text spells it. */
+export function literalOf(value: number | RawNumber): string {
+  return typeof value === 'number' ? String(value) : value.literal;
+}
