@@ -15,10 +15,10 @@ describe('encode', () => {
 
   test('what is written as YAML is read back', () => {
     fc.assert(
-      fc.property(fc.jsonValue({ noUnicodeString: false }), (value) => {
-        expect(parse(encode(value, 'application/yaml'), { version: '1.1' })).toEqual(
-          JSON.parse(JSON.stringify(value)),
-        );
+      fc.property(fc.json(), (text) => {
+        // as a body has it: JSON knows no negative zero
+        const value: unknown = JSON.parse(JSON.stringify(JSON.parse(text)));
+        expect(parse(encode(value, 'application/yaml'), { version: '1.1' })).toEqual(value);
       }),
       { numRuns: 200 },
     );
