@@ -3,6 +3,7 @@ import { endpointSliceMirroringController } from './endpoint-slice-mirroring/con
 import { endpointSlicesController } from './endpoint-slices/controller.ts';
 import { endpointsController } from './endpoints/controller.ts';
 import { garbageCollector } from './garbage-collection/controller.ts';
+import { loadBalancerController, type LoadBalancerOptions } from './load-balancer/controller.ts';
 import { namespacesController } from './namespaces/controller.ts';
 import { rootCaPublisher } from './root-ca-publisher/controller.ts';
 import type { ControllerDefinition } from './runtime/context.ts';
@@ -72,5 +73,10 @@ export function clusterControllers(options: CatalogOptions): readonly CatalogEnt
     ...(rootCa === undefined ? [] : [entry(rootCaPublisher({ rootCa }), 'root-ca-cert-publisher')]),
     entry(serviceCidrController, 'service-cidr-controller'),
     entry(garbageCollector({ transport }), 'garbage-collector-controller'),
+    {
+      // Off by default: it waits for the AddressPool CRD (deploy/crds), which not every cluster has.
+      ...entry(loadBalancerController(options.loadBalancer), 'servicenet-load-balancer'),
+      onByDefault: false,
+    },
   ];
 }

@@ -57,17 +57,23 @@ export class LoadBalancerAllocator {
   }
 
   /**
-   * Replaces all pools. Addresses in use stay; those that a pool with shrinkPolicy Reassign no longer contains make
-   * their Services appear in {@link takeChanged}. Whoever waits is tried again, oldest first.
+   * Replaces all pools. Addresses in use stay, but for those that a pool with shrinkPolicy Reassign no longer
+   * contains: their Services move, and appear in {@link takeChanged}. Whoever waits is tried again, oldest first.
    */
   setPools(pools: readonly Pool[], forbidden: readonly Forbidden[], now: number): Map<string, PoolLayout> {
     const layouts = layOut(pools, forbidden);
     this.book.setPools(pools, layouts);
+    const evicted = new Map<ObjectKey, AddressRequest>();
     for (const holding of this.book.holdings()) {
       this.#file(holding.address);
       for (const request of holding.claims.values()) {
-        if (!mayKeep(this.#stock, request, holding.address)) this.#changed.add(request.service);
+        if (!mayKeep(this.#stock, request, holding.address)) evicted.set(request.service, request);
       }
+    }
+    // Who has to leave is served before those who never had an address.
+    for (const request of [...evicted.values()].sort((a, b) => a.createdAt - b.createdAt)) {
+      this.#changed.add(request.service);
+      this.#retry(request, now);
     }
     for (const request of this.#waiters.takeAll()) this.#retry(request, now);
     this.#drain(now);
