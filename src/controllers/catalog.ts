@@ -32,6 +32,8 @@ export interface CatalogOptions {
   readonly namespaceGracePeriod?: number;
   /** Simulated nodes and the controllers of workloads; absent: none. Never beside a real cluster's. */
   readonly simulation?: NodesOptions;
+  /** Which Services of type LoadBalancer are served, and how they are read. */
+  readonly loadBalancer?: LoadBalancerOptions;
 }
 
 /**
