@@ -1,10 +1,14 @@
 import type { CatalogEntry } from './catalog.ts';
+import { daemonSetsController } from './daemon-sets/controller.ts';
 import { deploymentsController } from './deployments/controller.ts';
+import { disruptionController } from './disruption-budgets/controller.ts';
+import { jobsController } from './jobs/controller.ts';
 import { kubelet } from './kubelet/controller.ts';
 import { nodesController, type NodesOptions } from './nodes/controller.ts';
 import { replicaSetsController } from './replica-sets/controller.ts';
 import type { ControllerDefinition } from './runtime/context.ts';
 import { scheduler } from './scheduler/controller.ts';
+import { statefulSetsController } from './stateful-sets/controller.ts';
 import { taintEvictionController } from './taint-eviction/controller.ts';
 
 /**
@@ -25,5 +29,9 @@ export function simulationControllers(options: NodesOptions): readonly CatalogEn
     entry(taintEvictionController, 'taint-eviction-controller'),
     entry(deploymentsController, 'deployment-controller'),
     entry(replicaSetsController, 'replicaset-controller'),
+    entry(statefulSetsController, 'statefulset-controller'),
+    entry(daemonSetsController, 'daemonset-controller'),
+    entry(jobsController, 'job-controller'),
+    entry(disruptionController, 'controllermanager'),
   ];
 }

@@ -19,6 +19,7 @@ export interface PodSpec {
   containers?: Container[];
   initContainers?: Container[];
   affinity?: Affinity;
+  volumes?: { name?: string; persistentVolumeClaim?: { claimName?: string } }[];
   tolerations?: Toleration[];
   readinessGates?: { conditionType?: string }[];
   schedulingGates?: { name?: string }[];

@@ -73,6 +73,7 @@ export interface StatefulSet extends KubeObject {
     revisionHistoryLimit?: number;
     minReadySeconds?: number;
     ordinals?: { start?: number };
+    volumeClaimTemplates?: KubeObject[];
   };
   status: {
     observedGeneration?: number;

@@ -1,0 +1,152 @@
+import { byNamespace, indexByNamespace } from '../../client/indexes.ts';
+import type { Informer } from '../../client/informer.ts';
+import { pods as podsResource } from '../../client/resources.ts';
+import { jsonEqual } from '../../objects/json.ts';
+import { joinKey, keyOf, type ObjectKey } from '../../objects/key.ts';
+import { compileLabelSelector, matchesLabels } from '../../objects/labels.ts';
+import type { Pod } from '../../objects/pod.ts';
+import type { Deployment, PodDisruptionBudget, ReplicaSet, StatefulSet } from '../../objects/workloads.ts';
+import type { ControllerContext, ControllerDefinition, Runnable } from '../runtime/context.ts';
+import { Controller, type ReconcileResult } from '../runtime/controller.ts';
+import { controllerOf, isReady } from '../workloads/plan-pods.ts';
+import {
+  deployments as deploymentsResource,
+  podDisruptionBudgets as budgetsResource,
+  replicaSets as replicaSetsResource,
+  statefulSets as statefulSetsResource,
+} from '../workloads/resources.ts';
+import { lookAgain, StatusWriter } from '../workloads/status-writer.ts';
+import { counted, planBudgetStatus } from './plan.ts';
+
+/** Milliseconds in which changes of Pods are gathered. */
+const gather = 5;
+
+/** Says how many Pods a `kubectl drain` may evict (kube-controller-manager's `disruption-controller`). */
+export const disruptionController: ControllerDefinition = {
+  name: 'disruption-controller',
+  start(context: ControllerContext): readonly Runnable[] {
+    return [new DisruptionWiring(context).controller];
+  },
+};
+
+class DisruptionWiring {
+  readonly controller: Controller;
+  readonly #context: ControllerContext;
+  readonly #budgets: Informer<PodDisruptionBudget>;
+  readonly #pods: Informer<Pod>;
+  readonly #deployments: Informer<Deployment>;
+  readonly #replicaSets: Informer<ReplicaSet>;
+  readonly #statefulSets: Informer<StatefulSet>;
+  readonly #status: StatusWriter<PodDisruptionBudget>;
+
+  constructor(context: ControllerContext) {
+    this.#context = context;
+    this.#budgets = context.informers.informer(budgetsResource);
+    this.#pods = context.informers.informer(podsResource);
+    this.#deployments = context.informers.informer(deploymentsResource);
+    this.#replicaSets = context.informers.informer(replicaSetsResource);
+    this.#statefulSets = context.informers.informer(statefulSetsResource);
+    this.#status = new StatusWriter(context, this.#budgets);
+    this.#budgets.addIndex(byNamespace, indexByNamespace);
+    this.#pods.addIndex(byNamespace, indexByNamespace);
+    this.controller = new Controller({
+      name: 'disruption',
+      context,
+      reconcile: (key, signal) => this.#reconcile(key, signal),
+      waitFor: [this.#budgets, this.#pods, this.#deployments, this.#replicaSets, this.#statefulSets],
+    });
+    this.#budgets.addHandler({
+      added: (budget) => this.controller.enqueue(keyOf(budget)),
+      updated: (budget) => this.controller.enqueue(keyOf(budget)),
+    });
+    this.#pods.addHandler({
+      added: (pod, initial) => {
+        if (!initial) this.#enqueueBudgetsOf(pod);
+      },
+      updated: (pod, old) => {
+        if (!changes(pod, old)) return;
+        this.#enqueueBudgetsOf(pod);
+        if (!jsonEqual(pod.metadata.labels, old.metadata.labels)) this.#enqueueBudgetsOf(old);
+      },
+      deleted: (pod) => this.#enqueueBudgetsOf(pod),
+    });
+    const scaled = {
+      updated: (object: Deployment | StatefulSet, old: Deployment | StatefulSet): void => {
+        if (object.spec.replicas !== old.spec.replicas) this.#enqueueNamespace(object.metadata.namespace ?? '');
+      },
+    };
+    this.#deployments.addHandler(scaled);
+    this.#statefulSets.addHandler(scaled);
+  }
+
+  #enqueueNamespace(namespace: string): void {
+    for (const budget of this.#budgets.cache.byIndex(byNamespace, namespace)) {
+      this.controller.enqueue(keyOf(budget), { after: gather });
+    }
+  }
+
+  #enqueueBudgetsOf(pod: Pod): void {
+    for (const budget of this.#budgets.cache.byIndex(byNamespace, pod.metadata.namespace ?? '')) {
+      if (covers(budget, pod)) this.controller.enqueue(keyOf(budget), { after: gather });
+    }
+  }
+
+  async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+    const budget = this.#budgets.cache.get(key);
+    if (budget === undefined) return undefined;
+    if (!this.#status.settled(key)) return { requeueAfter: lookAgain };
+    const all = this.#pods.cache.byIndex(byNamespace, budget.metadata.namespace ?? '');
+    const pods = counted(all.filter((pod) => covers(budget, pod)));
+    const now = this.#context.clock.now();
+    const status = planBudgetStatus(budget, pods, this.#expected(pods), now);
+    await this.#status.write(budget, status, signal);
+    // An eviction whose Pod is still there is forgotten after a while.
+    return status.disruptedPods === undefined ? undefined : { requeueAfter: 30_000 };
+  }
+
+  /** The sum of what the controllers of these Pods want; a Pod of its own counts as itself. */
+  #expected(pods: readonly Pod[]): number {
+    let sum = 0;
+    const seen = new Set<string>();
+    for (const pod of pods) {
+      const { uid, replicas } = this.#scaleOf(pod) ?? { uid: pod.metadata.uid ?? '', replicas: 1 };
+      if (seen.has(uid)) continue;
+      seen.add(uid);
+      sum += replicas;
+    }
+    return sum;
+  }
+
+  #scaleOf(pod: Pod): { uid: string; replicas: number } | undefined {
+    const namespace = pod.metadata.namespace ?? '';
+    const owner = controllerOf(pod);
+    if (owner?.kind === 'StatefulSet') {
+      return sizeOf(this.#statefulSets.cache.get(joinKey(namespace, owner.name)));
+    }
+    if (owner?.kind !== 'ReplicaSet') return undefined;
+    const replicaSet = this.#replicaSets.cache.get(joinKey(namespace, owner.name));
+    const above = replicaSet && controllerOf(replicaSet);
+    if (above?.kind !== 'Deployment') return sizeOf(replicaSet);
+    return sizeOf(this.#deployments.cache.get(joinKey(namespace, above.name))) ?? sizeOf(replicaSet);
+  }
+}
+
+function sizeOf(
+  object: Deployment | ReplicaSet | StatefulSet | undefined,
+): { uid: string; replicas: number } | undefined {
+  return object && { uid: object.metadata.uid ?? '', replicas: object.spec.replicas ?? 0 };
+}
+
+/** In policy/v1 an empty selector covers the whole namespace, an absent one nothing. */
+function covers({ spec }: PodDisruptionBudget, pod: Pod): boolean {
+  return matchesLabels(compileLabelSelector(spec.selector), pod.metadata.labels);
+}
+
+function changes(pod: Pod, old: Pod): boolean {
+  return (
+    isReady(pod) !== isReady(old) ||
+    pod.status.phase !== old.status.phase ||
+    pod.metadata.deletionTimestamp !== old.metadata.deletionTimestamp ||
+    !jsonEqual(pod.metadata.labels, old.metadata.labels)
+  );
+}
