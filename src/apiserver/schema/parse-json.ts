@@ -3,6 +3,7 @@
  * from the native parser; a linear scan beside it finds what that parser hides (repeated keys, the spelling of
  * numbers). Only a text that has such things, or an error, is read again by the slow parser.
  */
+import { isRecord } from '../../objects/json.ts';
 import { parseJsonSlowly } from './parse-json-slowly.ts';
 
 /** A number whose spelling matters: `80.0`, `8e1`, an integer that a double cannot hold. */
@@ -39,7 +40,7 @@ const fastDepth = 200;
  */
 export function parseJson(bytes: Buffer): ParsedJson {
   const text = bytes.toString('utf8');
-  const members = countMembers(text);
+  const members = countMembers(bytes);
   if (members >= 0) {
     let value: unknown;
     try {
@@ -56,25 +57,23 @@ export function parseJson(bytes: Buffer): ParsedJson {
  * The number of `key: value` pairs of a JSON text, or -1 when the text needs the slow parser: numbers that are not
  * spelt as JavaScript would, escaped surrogates, deep nesting. Says nothing about validity.
  */
-function countMembers(text: string): number {
+function countMembers(bytes: Buffer): number {
+  const end = bytes.length;
   let members = 0;
   let depth = 0;
   let digits = 0;
-  for (let i = 0; i < text.length; i++) {
-    const c = text.charCodeAt(i);
+  for (let i = 0; i < end; i++) {
+    const c = bytes[i] ?? 0;
     if (c >= 0x30 && c <= 0x39) {
       if (++digits > 15) return -1;
       continue;
     }
     if (c === 0x22) {
-      for (;;) {
-        const c2 = text.charCodeAt(++i);
-        if (c2 === 0x22 || c2 !== c2) break;
-        if (c2 === 0x5c) {
-          const escaped = text.charCodeAt(++i);
-          // \uD800 to \uDFFF: Go replaces a surrogate without its other half.
-          if (escaped === 0x75 && (text.charCodeAt(i + 1) | 0x20) === 0x64) return -1;
-        }
+      for (i++; i < end; i++) {
+        const inside = bytes[i];
+        if (inside === 0x22) break;
+        // \uD800 to \uDFFF: Go replaces a surrogate without its other half.
+        if (inside === 0x5c && bytes[++i] === 0x75 && ((bytes[i + 1] ?? 0) | 0x20) === 0x64) return -1;
       }
     } else if (c === 0x3a) {
       members++;
@@ -84,7 +83,7 @@ function countMembers(text: string): number {
       depth--;
     } else if (c === 0x2e || c === 0x2b || c === 0x45 || (c === 0x65 && digits > 0)) {
       return -1;
-    } else if (c === 0x2d && text.charCodeAt(i + 1) === 0x30) {
+    } else if (c === 0x2d && bytes[i + 1] === 0x30) {
       return -1;
     }
     digits = 0;
@@ -92,16 +91,18 @@ function countMembers(text: string): number {
   return members;
 }
 
+/** The members of a parsed value and of all below it. */
 function countKeys(value: unknown): number {
-  if (typeof value !== 'object' || value === null) return 0;
   let count = 0;
   if (Array.isArray(value)) {
     for (const item of value) if (typeof item === 'object') count += countKeys(item);
-    return count;
-  }
-  for (const member of Object.values(value)) {
-    count++;
-    if (typeof member === 'object') count += countKeys(member);
+  } else if (isRecord(value)) {
+    // for-in needs no list of keys; what JSON.parse makes inherits nothing that is enumerable.
+    for (const key in value) {
+      count++;
+      const member = value[key];
+      if (typeof member === 'object') count += countKeys(member);
+    }
   }
   return count;
 }
