@@ -21,7 +21,7 @@ import { writeService } from './service-writer.ts';
 export type LoadBalancerOptions = Partial<RequestSettings>;
 
 /** The `loadBalancerClass` of Services that ask for this controller by name. */
-export const defaultLoadBalancerClass = 'servicenet.dev/load-balancer';
+const defaultLoadBalancerClass = 'servicenet.dev/load-balancer';
 
 /** When to look again for an own write that the cache has not shown, if no event does so before, in milliseconds. */
 const lookAgain = 1000;
