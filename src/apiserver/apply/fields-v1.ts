@@ -42,14 +42,13 @@ export function encodeFields(set: FieldSet): FieldsV1 {
   return fields;
 }
 
-/** Appends a text to `text` that only equal sets have. */
+/** Appends a text to `text` that only equal sets have: clients choose names, so each comes with its length. */
 function textOf(set: FieldSet, text: string): string {
   for (const element of sortedElements(set)) {
     const child = set.children.get(element);
     if (child === undefined) continue;
-    text += child.owned ? '\n' : '\r';
-    text += element;
-    if (child.children.size > 0) text = `${textOf(child, `${text}\t`)}\b`;
+    text += `${child.owned ? '+' : '-'}${element.length}:${element}`;
+    if (child.children.size > 0) text = `${textOf(child, `${text}(`)})`;
   }
   return text;
 }

@@ -98,6 +98,18 @@ describe('FieldsV1', () => {
     );
   });
 
+  it('is not confused by names that look like its own notation', () => {
+    const sets = [
+      setFrom([['f:a'], ['f:b']]),
+      setFrom([['f:a\nf:b']]),
+      setFrom([['f:a+3:f:b']]),
+      setFrom([['f:a', 'f:b']]),
+      setFrom([['f:a(+3:f:b)']]),
+    ];
+    const encoded = sets.map((set) => JSON.stringify(encodeFields(set)));
+    expect(new Set(encoded).size).toBe(sets.length);
+  });
+
   it('sorts the members of a key', () => {
     expect(texts(decodeFields({ 'k:{"protocol":"TCP", "port":80}': {} }))).toEqual([
       'k:{"port":80,"protocol":"TCP"}',
