@@ -9,8 +9,8 @@ export class FieldsV1Error extends Error {
   override readonly name = 'FieldsV1Error';
 }
 
-/** Levels of a set that are read; real objects have a dozen. */
-const maxDepth = 200;
+/** Levels of a set that are read: as many as a body may have (parse-json-slowly.ts), and its path elements. */
+const maxDepth = 1_010;
 
 /**
  * FieldsV1 of the sets written last, by their text. Objects that one manager writes in one way have equal sets: they
