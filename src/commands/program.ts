@@ -11,6 +11,8 @@ export function program(): Command {
     .showHelpAfterError()
     .exitOverride();
   root.addCommand(upCommand());
+  root.addCommand(controllerCommand());
+  root.addCommand(auditCommand());
   root
     .command('version')
     .description('print the version')
@@ -42,15 +44,98 @@ function upCommand(): Command {
         .default('AlwaysAllow'),
     )
     .option('--data-dir <folder>', 'keep the store on disk in this folder (default: in memory)')
-    .addOption(
-      new Option('--log-level <level>', 'least important lines to print').choices(logLevels).default('warn'),
+    .addOption(allocationFlag())
+    .option(
+      '--metrics-bind-address <address>',
+      'serve health and metrics here, e.g. 127.0.0.1:8080; 0: nowhere',
+      '0',
     )
-    .addOption(
-      new Option('--log-format <format>', 'default: pretty on a terminal, else json').choices(logFormats),
-    )
+    .addOption(logLevelFlag('warn'))
+    .addOption(logFormatFlag())
     .action(async (options: Record<string, unknown>) => {
       const config = upConfig(options, process.stderr.isTTY);
       const { up } = await import('./up.ts');
       await up(config);
     });
+}
+
+/** The defaults of durations are kube-controller-manager's. */
+function controllerCommand(): Command {
+  return withCluster(new Command('controller'))
+    .description('run controllers of service networking against an API server')
+    .option(
+      '--controllers <list>',
+      'which controllers to run: *, name, -name (* is service-allocation and load-balancer)',
+      '*',
+    )
+    .option('--service-selector <selector>', 'write endpoints only of Services with these labels', '')
+    .addOption(allocationFlag())
+    .option(
+      '--service-cluster-ip-range <cidrs>',
+      'addresses of Services, for servers without ServiceCIDRs; primary family first',
+    )
+    .option('--service-node-port-range <range>', 'ports for NodePort Services', '30000-32767')
+    .option(
+      '--metrics-bind-address <address>',
+      'serve /healthz, /readyz and /metrics here; 0: nowhere',
+      ':8080',
+    )
+    .option('--leader-elect', 'work only while holding the lease', true)
+    .option('--no-leader-elect', 'work at once: for a single process')
+    .option('--leader-elect-lease-duration <duration>', 'how long others wait for a silent leader', '15s')
+    .option('--leader-elect-renew-deadline <duration>', 'how long a leader goes on without a renewal', '10s')
+    .option('--leader-elect-retry-period <duration>', 'between tries to take or renew the lease', '2s')
+    .option('--leader-elect-resource-namespace <namespace>', 'namespace of the lease', 'kube-system')
+    .option('--leader-elect-resource-name <name>', 'name of the lease', 'servicenet-controller')
+    .addOption(logLevelFlag('info'))
+    .addOption(logFormatFlag())
+    .action(async (options: Record<string, unknown>) => {
+      const { controllerConfig } = await import('../config/controller.ts');
+      const config = controllerConfig(options, process.stderr.isTTY);
+      const { controller } = await import('./controller.ts');
+      await controller(config);
+    });
+}
+
+function auditCommand(): Command {
+  return withCluster(new Command('audit'))
+    .description('report addresses and node ports of Services that are held twice, leaked, or out of range')
+    .option('--service-node-port-range <range>', "the API server's", '30000-32767')
+    .addOption(
+      new Option('-o, --output <format>', 'how to print').choices(['table', 'json']).default('table'),
+    )
+    .action(async (options: Record<string, unknown>) => {
+      const { auditConfig } = await import('../config/audit.ts');
+      const config = auditConfig(options);
+      const { audit } = await import('./audit.ts');
+      process.exitCode = await audit(config);
+    });
+}
+
+function withCluster(command: Command): Command {
+  return command
+    .option(
+      '--kubeconfig <file>',
+      'default: $KUBECONFIG, ~/.kube/config, then the service account of the Pod',
+    )
+    .option('--context <name>', 'a context of the kubeconfig')
+    .option('--server <url>', 'the API server, instead of a kubeconfig')
+    .option('--token-file <file>', 'with --server: a file with the bearer token')
+    .option('--certificate-authority <file>', 'with --server: a file with the CA of the server (PEM)');
+}
+
+function allocationFlag(): Option {
+  return new Option('--allocation <who>', 'who gives Services their addresses and node ports')
+    .choices(['server', 'controller'])
+    .default('server');
+}
+
+function logLevelFlag(level: string): Option {
+  return new Option('--log-level <level>', 'least important lines to print')
+    .choices(logLevels)
+    .default(level);
+}
+
+function logFormatFlag(): Option {
+  return new Option('--log-format <format>', 'default: pretty on a terminal, else json').choices(logFormats);
 }

@@ -2,59 +2,83 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { startEmbedded } from '../apiserver/embedded.ts';
 import { createTransport } from '../client/connect.ts';
+import type { Transport } from '../client/transport.ts';
 import type { UpConfig } from '../config/up.ts';
-import { clusterControllers, runControllers } from '../controllers/index.ts';
+import {
+  type CatalogEntry,
+  clusterControllers,
+  runControllers,
+  serviceAllocation,
+} from '../controllers/index.ts';
 import { createLog } from '../telemetry/log.ts';
+import { Metrics } from '../telemetry/metrics.ts';
 import { applyFiles } from './apply.ts';
 import { serviceTable } from './service-table.ts';
 import { untilSignal } from './signals.ts';
+import { startTelemetryServer } from './telemetry-server.ts';
 
 /** Runs the embedded API server until a signal comes. */
 export async function up(config: UpConfig): Promise<void> {
   const log = createLog({ level: config.logLevel, format: config.logFormat });
   const signal = untilSignal(log);
-  const server = await startEmbedded({
-    bindAddress: config.bindAddress,
-    port: config.port,
-    serviceCidrs: config.serviceCidrs,
-    nodePorts: config.nodePorts,
-    authorizationMode: config.authorizationMode,
-    log,
-    ...(config.token === undefined ? {} : { adminToken: config.token }),
-    ...(config.dataDir === undefined ? {} : { dataDirectory: config.dataDir }),
-  });
-  const client = await createTransport({
-    kind: 'endpoint',
-    url: server.url,
-    ca: server.ca,
-    token: server.token,
-  });
-  const controllers = runControllers({
-    transport: client,
-    catalog: clusterControllers({
-      transport: client,
-      rootCa: server.ca,
-      ...(config.nodes === 0 ? {} : { simulation: { count: config.nodes, clusterCidrs: config.clusterCidrs } }),
-    }),
-    controllers: config.controllers,
-    log,
-  });
+  // What was started, to be ended in reverse, however far the start came.
+  const started: (() => Promise<void>)[] = [];
   try {
+    const server = await startEmbedded({
+      bindAddress: config.bindAddress,
+      port: config.port,
+      serviceCidrs: config.serviceCidrs,
+      nodePorts: config.nodePorts,
+      authorizationMode: config.authorizationMode,
+      allocation: config.allocation,
+      log,
+      ...(config.token === undefined ? {} : { adminToken: config.token }),
+      ...(config.dataDir === undefined ? {} : { dataDirectory: config.dataDir }),
+    });
+    started.push(() => server.close());
+    const metrics = new Metrics();
+    const client = await createTransport(
+      { kind: 'endpoint', url: server.url, ca: server.ca, token: server.token },
+      metrics,
+    );
+    started.push(() => client.close());
+    const controllers = runControllers({
+      transport: client,
+      catalog: catalog(config, client, server.ca),
+      controllers: config.controllers,
+      log,
+      metrics,
+    });
+    started.push(() => controllers.stop());
+    const telemetry = await startTelemetryServer({
+      address: config.metricsBindAddress,
+      metrics,
+      ready: () => controllers.healthChecks(),
+      log,
+    });
+    started.push(() => telemetry.close());
     await writeKubeconfig(config.kubeconfigPath, server.kubeconfig);
-    try {
-      process.stdout.write(`servicenet is ready: ${server.url} (${Math.round(performance.now())} ms)\n`);
-      const applied = await applyFiles(client, config.apply);
-      process.stdout.write(await introduction(config, applied, () => serviceTable(client)));
-      await signal.received;
-    } finally {
-      await rm(config.kubeconfigPath, { force: true });
-    }
+    started.push(() => rm(config.kubeconfigPath, { force: true }));
+    process.stdout.write(`servicenet is ready: ${server.url} (${Math.round(performance.now())} ms)\n`);
+    const applied = await applyFiles(client, config.apply);
+    process.stdout.write(await introduction(config, applied, () => serviceTable(client)));
+    await signal.received;
   } finally {
-    await controllers.stop();
-    await client.close();
-    await server.close();
+    for (const end of started.reverse()) await end();
     signal.release();
   }
+}
+
+/** The controllers that may run; those of a cluster all do by default. */
+function catalog(config: UpConfig, transport: Transport, rootCa: string): readonly CatalogEntry[] {
+  const { nodes: count, clusterCidrs, allocation, serviceCidrs, nodePorts } = config;
+  const simulation = count === 0 ? {} : { simulation: { count, clusterCidrs } };
+  const options = { transport, allocation, serviceCidrs, nodePorts };
+  return [
+    ...clusterControllers({ transport, rootCa, ...simulation }),
+    // Our own server needs no audit.
+    serviceAllocation(options, allocation === 'controller'),
+  ];
 }
 
 /** Only its owner may read it: it holds the administrator's token. */

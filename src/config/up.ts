@@ -2,6 +2,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { clusterCidrs } from './cluster-cidrs.ts';
+import { bindAddressFlag } from './flags.ts';
 import { ConfigError, nodePortRange, serviceCidrs } from './service-ranges.ts';
 
 /** The flags of `servicenet up`, as commander gives them. */
@@ -16,6 +17,8 @@ const flags = z.object({
   nodes: z.coerce.number().int().min(0).max(1000),
   clusterCidr: z.string().optional(),
   controllers: z.string(),
+  allocation: z.enum(['server', 'controller']),
+  metricsBindAddress: bindAddressFlag,
   authorizationMode: z.enum(['AlwaysAllow', 'RBAC']),
   dataDir: z.string().min(1).optional(),
   logLevel: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
@@ -26,7 +29,12 @@ const flags = z.object({
 export interface UpConfig extends Readonly<
   Omit<
     z.infer<typeof flags>,
-    'controllers' | 'clusterCidr' | 'serviceClusterIpRange' | 'serviceNodePortRange' | 'writeKubeconfig' | 'logFormat'
+    | 'controllers'
+    | 'clusterCidr'
+    | 'serviceClusterIpRange'
+    | 'serviceNodePortRange'
+    | 'writeKubeconfig'
+    | 'logFormat'
   >
 > {
   readonly serviceCidrs: ReturnType<typeof serviceCidrs>;

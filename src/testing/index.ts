@@ -3,7 +3,7 @@ import { type Embedded, startEmbedded } from '../apiserver/embedded.ts';
 import type { AuthorizationMode } from '../apiserver/server.ts';
 import { createTransport } from '../client/connect.ts';
 import type { Transport } from '../client/transport.ts';
-import { clusterControllers, runControllers } from '../controllers/index.ts';
+import { clusterControllers, runControllers, serviceAllocation } from '../controllers/index.ts';
 import { clusterCidrs } from '../config/cluster-cidrs.ts';
 import { nodePortRange, serviceCidrs } from '../config/service-ranges.ts';
 import { createLog, type LogLevel } from '../telemetry/log.ts';
@@ -16,6 +16,11 @@ export interface TestServerOptions {
   readonly serviceNodePortRange?: string;
   /** Default `AlwaysAllow`. */
   readonly authorizationMode?: AuthorizationMode;
+  /**
+   * Who gives Services their addresses and node ports; default `server`. With `controller` they are stored without,
+   * and the controller `service-allocation` gives them, if it runs.
+   */
+  readonly allocation?: 'server' | 'controller';
   /** Default: a random token. */
   readonly token?: string;
   /** Keeps everything in this directory; default: in memory. */
@@ -62,12 +67,15 @@ export async function startApiServer(options: TestServerOptions = {}): Promise<T
     options.clusterCidr,
     serviceRanges.map(({ range }) => range.family),
   );
+  const nodePorts = nodePortRange(options.serviceNodePortRange ?? '30000-32767');
+  const allocation = options.allocation ?? 'server';
   const server: Embedded = await startEmbedded({
     bindAddress: '127.0.0.1',
     port: options.port ?? 0,
     serviceCidrs: serviceRanges,
-    nodePorts: nodePortRange(options.serviceNodePortRange ?? '30000-32767'),
+    nodePorts,
     authorizationMode: options.authorizationMode ?? 'AlwaysAllow',
+    allocation,
     log,
     ...(options.token === undefined ? {} : { adminToken: options.token }),
     ...(options.dataDirectory === undefined ? {} : { dataDirectory: options.dataDirectory }),
@@ -81,11 +89,17 @@ export async function startApiServer(options: TestServerOptions = {}): Promise<T
       ? undefined
       : runControllers({
           transport: client,
-          catalog: clusterControllers({
-            transport: client,
-            rootCa: ca,
-            ...(count === 0 ? {} : { simulation: { count, clusterCidrs: podCidrs } }),
-          }),
+          catalog: [
+            ...clusterControllers({
+              transport: client,
+              rootCa: ca,
+              ...(count === 0 ? {} : { simulation: { count, clusterCidrs: podCidrs } }),
+            }),
+            serviceAllocation(
+              { transport: client, allocation, serviceCidrs: serviceRanges, nodePorts },
+              allocation === 'controller',
+            ),
+          ],
           controllers: chosen,
           log,
         });

@@ -1,6 +1,7 @@
 /**
  * Which controllers run, by `--controllers` (kube-controller-manager's flag): names to switch on, `-name` to switch
- * off, `*` for all that are on by default; without `*` only the named ones run. `-name` beats `name`.
+ * off, `*` for all that are on by default; without `*` only the named ones run. `-name` beats `name`. The ending
+ * `-controller` may be left out.
  *
  * @param choice the flag's items; none means `*`.
  * @returns the chosen names, in the order of `known`.
@@ -17,8 +18,9 @@ export function selectControllers(choice: readonly string[], known: readonly Kno
       continue;
     }
     const off = item.startsWith('-');
-    const name = off ? item.slice(1) : item;
-    if (!known.some((controller) => controller.name === name)) {
+    const asked = off ? item.slice(1) : item;
+    const name = known.find((controller) => [asked, `${asked}-controller`].includes(controller.name))?.name;
+    if (name === undefined) {
       const names = known.map((controller) => controller.name).join(', ');
       throw new Error(`"${item}" is not in the list of known controllers: ${names}`);
     }

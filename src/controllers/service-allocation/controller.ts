@@ -20,7 +20,7 @@ export interface ServiceAllocationOptions {
 /** Gives Services their addresses and node ports, or watches over an API server that does. */
 export function serviceAllocationController(options: ServiceAllocationOptions): ControllerDefinition {
   return {
-    name: 'service-allocation',
+    name: 'service-allocation-controller',
     start(context): readonly Runnable[] {
       // Before anything is asked: a standby keeps this cache, the largest one, filled.
       context.informers.informer(services);

@@ -1,4 +1,5 @@
 import type { Service } from '../../objects/service.ts';
+import type { FieldError } from '../field-errors.ts';
 import type { Reservation, Strategy, StrategyContext } from '../strategy.ts';
 import type { ServiceAllocators } from './allocators.ts';
 import { allocateClusterIPs, releaseClusterIPs, updateClusterIPs } from './cluster-ip-allocation.ts';
@@ -69,7 +70,22 @@ export function createUnallocatedServiceStrategy([primary]: ClusterFamilies): St
       normalizeClusterIPs(service.spec, old.spec);
       rules.prepareForUpdate(service, old, context);
     },
+    validateCreate: (service, context) => withoutMissingPort(rules.validateCreate(service, context)),
+    validateUpdate(service, old, context) {
+      const errors = withoutMissingPort(rules.validateUpdate(service, old, context));
+      if ((old.spec.healthCheckNodePort ?? 0) !== 0) return errors;
+      return errors.filter(
+        ({ field, reason }) => field !== healthCheckPath || reason !== 'FieldValueForbidden',
+      );
+    },
   };
+}
+
+const healthCheckPath = 'spec.healthCheckNodePort';
+
+/** The health check's port comes later: it may be missing, and then be set. */
+function withoutMissingPort(errors: FieldError[]): FieldError[] {
+  return errors.filter(({ field, reason }) => field !== healthCheckPath || reason !== 'FieldValueRequired');
 }
 
 /** What does not depend on who allocates. */

@@ -1,0 +1,17 @@
+import { readFile } from 'node:fs/promises';
+import { createTransport } from '../client/connect.ts';
+import type { Transport } from '../client/transport.ts';
+import type { ClusterConfig } from '../config/flags.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+
+/**
+ * The way to the API server that the flags say.
+ *
+ * @throws {Error} when a file cannot be read, or the kubeconfig has no usable cluster.
+ */
+export async function connectCluster(cluster: ClusterConfig, metrics?: Metrics): Promise<Transport> {
+  if (cluster.kind === 'kubeconfig') return createTransport(cluster, metrics);
+  const { certificateAuthority, ...source } = cluster;
+  const ca = certificateAuthority === undefined ? {} : { ca: await readFile(certificateAuthority) };
+  return createTransport({ ...source, ...ca }, metrics);
+}

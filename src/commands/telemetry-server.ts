@@ -1,0 +1,24 @@
+import type { Logger } from 'pino';
+import { type HealthCheck, HealthServer } from '../telemetry/health.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+
+export interface TelemetryServerOptions {
+  /** Undefined: none. */
+  readonly address: { readonly host: string; readonly port: number } | undefined;
+  readonly metrics: Metrics;
+  readonly ready: () => readonly HealthCheck[];
+  readonly log: Logger;
+}
+
+/** Serves `/healthz`, `/readyz` and `/metrics` where the flags ask for it. @throws {Error} when it cannot listen. */
+export async function startTelemetryServer(
+  options: TelemetryServerOptions,
+): Promise<{ close(): Promise<void> }> {
+  const { address, metrics, ready, log } = options;
+  if (address === undefined) return { close: () => Promise.resolve() };
+  metrics.collectProcessMetrics();
+  const server = new HealthServer({ ...address, metrics, live: [], ready: ready() });
+  const { address: host, port } = await server.listen();
+  log.info({ host, port }, 'serving health and metrics');
+  return server;
+}
