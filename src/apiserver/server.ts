@@ -10,7 +10,10 @@ import {
 } from './authentication/service-account-tokens.ts';
 import { type StaticToken, staticTokens } from './authentication/static-tokens.ts';
 import { type Authorizer, alwaysAllow } from './authorization/authorizer.ts';
+import { EscalationCheck } from './authorization/escalation.ts';
 import { RbacAuthorizer } from './authorization/rbac.ts';
+import { RoleAggregation } from './authorization/role-aggregation.ts';
+import { ensureRbacObjects } from './bootstrap/rbac-objects.ts';
 import { expireEvents } from './bootstrap/event-expiry.ts';
 import { CustomResourceDefinitions } from './custom-resources/definitions.ts';
 import { ensureSystemObjects, reconcileEvery, type SystemObjects } from './bootstrap/system-objects.ts';
@@ -86,10 +89,12 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   };
   registerBuiltIns(core, ranges);
   new CustomResourceDefinitions(core).start();
+  const rbac = options.authorizationMode === 'RBAC' ? new RbacAuthorizer(storage) : undefined;
+  const aggregation = new RoleAggregation(core);
   const webhooks = new AdmissionWebhooks(core, webhookTargets(core));
   core.admission.add(webhooks);
   webhooks.start();
-  const rbac = options.authorizationMode === 'RBAC' ? new RbacAuthorizer(storage) : undefined;
+  if (rbac !== undefined) core.admission.add(new EscalationCheck(rbac));
   const authorizer: Authorizer = rbac ?? alwaysAllow;
   const serviceAccountTokens = tokensOfAccounts(core, options.serviceAccountKey);
   const tokens = [staticTokens(options.tokens), serviceAccountTokens];
@@ -128,6 +133,9 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   };
   try {
     await ensureSystemObjects(core, system);
+    if (rbac !== undefined) await ensureRbacObjects(core);
+    aggregation.start();
+    await aggregation.settled();
   } catch (error) {
     await http.close(0);
     throw error;

@@ -20,9 +20,19 @@ interface Subject {
 }
 
 interface Binding {
+  readonly name: string;
+  /** "" for a ClusterRoleBinding. */
+  readonly namespace: string;
   readonly subjects: readonly Subject[];
   readonly roleKind: string;
   readonly roleName: string;
+}
+
+/** A rule that a user has, and by what. */
+interface HeldRule {
+  readonly rule: PolicyRule;
+  readonly binding: Binding;
+  readonly subject: Subject;
 }
 
 const group = 'rbac.authorization.k8s.io';
@@ -36,6 +46,8 @@ export class RbacAuthorizer implements Authorizer {
   readonly #storage: Storage;
   /** Bindings by namespace, "" for ClusterRoleBindings; dropped when a binding changes. */
   readonly #bindings = new Map<string, readonly Binding[]>();
+  /** Of stored roles, which never change. */
+  readonly #rules = new WeakMap<KubeObject, readonly PolicyRule[]>();
 
   constructor(storage: Storage) {
     this.#storage = storage;
@@ -45,24 +57,50 @@ export class RbacAuthorizer implements Authorizer {
   }
 
   authorize(user: UserInfo, attributes: AccessAttributes): { allowed: boolean; reason: string } {
-    if (user.groups.includes(superusers)) return { allowed: true, reason: '' };
-    const allowed = this.rulesOf(user, attributes.resource?.namespace ?? '').some((rule) =>
-      allows(rule, attributes),
-    );
-    return { allowed, reason: '' };
+    if (isSuperuser(user)) return { allowed: true, reason: '' };
+    const missing: string[] = [];
+    for (const { rule, binding, subject } of this.#held(
+      user,
+      attributes.resource?.namespace ?? '',
+      missing,
+    )) {
+      if (allows(rule, attributes))
+        return { allowed: true, reason: `RBAC: allowed by ${describe(binding, subject)}` };
+    }
+    if (missing.length === 0) return { allowed: false, reason: '' };
+    const [first = ''] = missing;
+    return { allowed: false, reason: `RBAC: ${missing.length === 1 ? first : `[${missing.join(', ')}]`}` };
   }
 
   /** All rules that a user has in a namespace ("" for the cluster scope). */
   rulesOf(user: UserInfo, namespace: string): PolicyRule[] {
-    const rules: PolicyRule[] = [];
+    return [...this.#held(user, namespace, [])].map(({ rule }) => rule);
+  }
+
+  /** The rules of a role; undefined when it does not exist. @param namespace that of a Role. */
+  rulesOfRole(kind: string, name: string, namespace: string): readonly PolicyRule[] | undefined {
+    const key =
+      kind === 'ClusterRole'
+        ? objectKey(group, 'clusterroles', '', name)
+        : objectKey(group, 'roles', namespace, name);
+    const role = this.#storage.get(key)?.object;
+    if (role === undefined) return undefined;
+    let rules = this.#rules.get(role);
+    if (rules === undefined) this.#rules.set(role, (rules = policyRulesOf(role)));
+    return rules;
+  }
+
+  /** @param missing gets a word on every role that a binding names and nobody has made. */
+  *#held(user: UserInfo, namespace: string, missing: string[]): Generator<HeldRule> {
     for (const scope of namespace === '' ? [''] : ['', namespace]) {
       for (const binding of this.#bindingsOf(scope)) {
-        if (binding.subjects.some((subject) => isSubject(subject, user, scope))) {
-          rules.push(...this.#rulesOfRole(binding, scope));
-        }
+        const subject = binding.subjects.find((candidate) => isSubject(candidate, user, scope));
+        if (subject === undefined) continue;
+        const rules = this.rulesOfRole(binding.roleKind, binding.roleName, scope);
+        if (rules === undefined) missing.push(roleNotFound(binding));
+        for (const rule of rules ?? []) yield { rule, binding, subject };
       }
     }
-    return rules;
   }
 
   #bindingsOf(namespace: string): readonly Binding[] {
@@ -77,15 +115,23 @@ export class RbacAuthorizer implements Authorizer {
     }
     return bindings;
   }
+}
 
-  #rulesOfRole({ roleKind, roleName }: Binding, namespace: string): PolicyRule[] {
-    const key =
-      roleKind === 'ClusterRole'
-        ? objectKey(group, 'clusterroles', '', roleName)
-        : objectKey(group, 'roles', namespace, roleName);
-    const role = this.#storage.get(key);
-    return role === undefined ? [] : rulesOf(role.object);
-  }
+/** True for who may do everything, whatever roles say (`user.SystemPrivilegedGroup`). */
+export function isSuperuser(user: UserInfo): boolean {
+  return user.groups.includes(superusers);
+}
+
+function roleNotFound({ roleKind, roleName }: Binding): string {
+  return `${roleKind.toLowerCase()}.${group} ${JSON.stringify(roleName)} not found`;
+}
+
+/** As kube-apiserver tells who gave the right, the namespace behind the name. */
+function describe({ name, namespace, roleKind, roleName }: Binding, subject: Subject): string {
+  const binding = namespace === '' ? `ClusterRoleBinding "${name}"` : `RoleBinding "${name}/${namespace}"`;
+  const own = subject.namespace === '' ? namespace : subject.namespace;
+  const who = subject.kind === 'ServiceAccount' ? `${subject.name}/${own}` : subject.name;
+  return `${binding} of ${roleKind} "${roleName}" to ${subject.kind} "${who}"`;
 }
 
 function bindingOf(object: KubeObject): Binding[] {
@@ -95,6 +141,8 @@ function bindingOf(object: KubeObject): Binding[] {
   const subjects = Array.isArray(value['subjects']) ? value['subjects'].filter(isRecord) : [];
   return [
     {
+      name: object.metadata.name ?? '',
+      namespace: object.metadata.namespace ?? '',
       roleKind: text(kind),
       roleName: text(name),
       subjects: subjects.map((subject) => ({
@@ -106,7 +154,8 @@ function bindingOf(object: KubeObject): Binding[] {
   ];
 }
 
-function rulesOf(object: KubeObject): PolicyRule[] {
+/** The rules of a Role or ClusterRole, with everything that may be left out filled in. */
+export function policyRulesOf(object: KubeObject): PolicyRule[] {
   const value: object = object;
   if (!isRecord(value) || !Array.isArray(value['rules'])) return [];
   return value['rules'].filter(isRecord).map((rule) => ({

@@ -32,10 +32,10 @@ export const reconcileEvery = 10_000;
  */
 export async function ensureSystemObjects(core: ServerCore, system: SystemObjects): Promise<void> {
   for (const name of systemNamespaces) {
-    await ensure(core, '', 'namespaces', '', { metadata: { name } });
+    await ensureObject(core, '', 'namespaces', '', { metadata: { name } });
   }
   await ensureServiceCidr(core, system);
-  await ensure(core, '', 'services', 'default', kubernetesService(system));
+  await ensureObject(core, '', 'services', 'default', kubernetesService(system));
   await updateTargetPort(core, system);
   await storeCurrent(core, '', 'endpoints', kubernetesEndpoints(system));
   await storeCurrent(core, 'discovery.k8s.io', 'endpointslices', kubernetesSlice(system));
@@ -47,7 +47,8 @@ function served(core: ServerCore, group: string, plural: string): ServedResource
   return resource;
 }
 
-async function ensure(
+/** Creates an object unless it exists. */
+export async function ensureObject(
   core: ServerCore,
   group: string,
   plural: string,
@@ -87,7 +88,7 @@ async function ensureServiceCidr(core: ServerCore, system: SystemObjects): Promi
   const resource = served(core, 'networking.k8s.io', 'servicecidrs');
   const key = keyOf(resource, '', 'kubernetes');
   if (core.storage.getForUpdate(key) !== undefined) return;
-  await ensure(core, 'networking.k8s.io', 'servicecidrs', '', cidr);
+  await ensureObject(core, 'networking.k8s.io', 'servicecidrs', '', cidr);
   const stored = core.storage.getForUpdate(key);
   if (stored === undefined) return;
   const ready: KubeObject & { status: object } = {

@@ -1,0 +1,117 @@
+import { compileLabelSelector, matchesLabels } from '../../objects/labels.ts';
+import { jsonEqual } from '../../objects/json.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import { StatusError } from '../../objects/status.ts';
+import { type PolicyRule, rbacGroup, type Role } from '../../registry/rbac/rbac.ts';
+import type { UserInfo } from '../http/exchange.ts';
+import type { ServerCore } from '../rest/server-core.ts';
+import { updateObject } from '../rest/update.ts';
+import { listPrefix } from '../storage/storage.ts';
+
+const prefix = listPrefix(rbacGroup, 'clusterroles');
+const controller: UserInfo = {
+  name: 'system:serviceaccount:kube-system:clusterrole-aggregation-controller',
+  uid: '',
+  groups: ['system:masters'],
+  extra: {},
+};
+
+/**
+ * Keeps the rules of ClusterRoles with an aggregationRule those of the roles that it selects
+ * (`pkg/controller/clusterroleaggregation`).
+ */
+export class RoleAggregation {
+  readonly #core: ServerCore;
+  #work: Promise<void> = Promise.resolve();
+  #waiting = false;
+
+  constructor(core: ServerCore) {
+    this.#core = core;
+  }
+
+  /** Looks at all roles, then again after every change. */
+  start(): void {
+    const { storage } = this.#core;
+    storage.watch(prefix, storage.revision, () => this.#look());
+    this.#look();
+  }
+
+  /** Resolves when nothing is left to do. */
+  async settled(): Promise<void> {
+    let work: Promise<void>;
+    do {
+      work = this.#work;
+      await work;
+    } while (work !== this.#work);
+  }
+
+  #look(): void {
+    if (this.#waiting) return;
+    this.#waiting = true;
+    this.#work = this.#work
+      .then(async () => {
+        this.#waiting = false;
+        await this.#aggregate();
+      })
+      .catch((error: unknown) => this.#core.log.error({ err: error }, 'cannot aggregate ClusterRoles'));
+  }
+
+  async #aggregate(): Promise<void> {
+    const roles = this.#core.storage
+      .list(prefix)
+      .items.map(({ object }) => object)
+      .filter(isRole);
+    for (const role of roles) {
+      const rules = aggregatedRules(role, roles);
+      if (rules !== undefined && !jsonEqual(rules, role.rules ?? [])) await this.#store(role, rules);
+    }
+  }
+
+  async #store({ metadata: { name = '' } }: Role, rules: PolicyRule[]): Promise<void> {
+    const resource = this.#core.resources.find(rbacGroup, 'v1', 'clusterroles');
+    if (resource === undefined) return;
+    try {
+      await updateObject(this.#core, resource, {
+        namespace: '',
+        name,
+        subresource: '',
+        user: controller,
+        dryRun: false,
+        create: 'never',
+        uid: '',
+        warn: () => undefined,
+        produce: (live) => ({
+          ...structuredClone(live ?? { metadata: { name } }),
+          rules: structuredClone(rules),
+        }),
+        track: () => undefined,
+      });
+    } catch (error) {
+      // Gone, or refused by a webhook: the next change of a role brings us here again.
+      if (!(error instanceof StatusError)) throw error;
+      this.#core.log.warn({ key: name, reason: error.reason, err: error }, 'cannot aggregate a ClusterRole');
+    }
+  }
+}
+
+/** The rules of the selected roles, by name and without repeats; undefined for a role that aggregates none. */
+function aggregatedRules(
+  { metadata, aggregationRule }: Role,
+  roles: readonly Role[],
+): PolicyRule[] | undefined {
+  if (aggregationRule === undefined) return undefined;
+  const rules: PolicyRule[] = [];
+  for (const selector of (aggregationRule.clusterRoleSelectors ?? []).map(compileLabelSelector)) {
+    for (const other of roles) {
+      if (other.metadata.name === metadata.name || !matchesLabels(selector, other.metadata.labels)) continue;
+      for (const rule of other.rules ?? []) {
+        if (!rules.some((known) => jsonEqual(known, rule))) rules.push(rule);
+      }
+    }
+  }
+  return rules;
+}
+
+function isRole(object: KubeObject): object is Role {
+  return object.kind === 'ClusterRole';
+}

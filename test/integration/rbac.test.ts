@@ -1,0 +1,228 @@
+import { execFile, spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { at, listAt, textAt } from '../../src/objects/read.ts';
+import { startApiServer, type TestServer } from '../../src/testing/index.ts';
+import { type Answer, call } from '../support/test-server.ts';
+
+const run = promisify(execFile);
+const hasKubectl = spawnSync('kubectl', ['version', '--client']).status === 0;
+const rbac = '/apis/rbac.authorization.k8s.io/v1';
+
+let server: TestServer;
+let directory = '';
+beforeAll(async () => {
+  server = await startApiServer({ authorizationMode: 'RBAC' });
+  directory = fs.mkdtempSync(path.join(os.tmpdir(), 'servicenet-rbac-'));
+  fs.writeFileSync(path.join(directory, 'kubeconfig'), server.kubeconfig);
+});
+afterAll(async () => {
+  await server.stop();
+  fs.rmSync(directory, { recursive: true });
+});
+
+async function send(method: string, url: string, body?: unknown, as?: string): Promise<Answer> {
+  return call(server.client, method, url, {
+    ...(body === undefined ? {} : { body }),
+    ...(as === undefined ? {} : { headers: { 'impersonate-user': as } }),
+  });
+}
+
+async function kubectl(...args: string[]): Promise<string> {
+  try {
+    const { stdout } = await run('kubectl', [
+      '--kubeconfig',
+      path.join(directory, 'kubeconfig'),
+      '--cache-dir',
+      directory,
+      ...args,
+    ]);
+    return stdout.trim();
+  } catch (error) {
+    return textAt(error, 'stdout').trim();
+  }
+}
+
+async function bind(user: string, role: string, namespace?: string): Promise<void> {
+  const url =
+    namespace === undefined ? `${rbac}/clusterrolebindings` : `${rbac}/namespaces/${namespace}/rolebindings`;
+  const { status } = await send('POST', url, {
+    metadata: { name: `${user}-${role}` },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: role },
+    subjects: [{ kind: 'User', name: user }],
+  });
+  expect(status).toBe(201);
+}
+
+/** Waits until the aggregated role has, or has not, a rule about a resource. */
+async function untilAggregated(role: string, resource: string, expected: boolean): Promise<void> {
+  for (;;) {
+    const { body } = await send('GET', `${rbac}/clusterroles/${role}`);
+    if (listAt(body, 'rules').some((rule) => listAt(rule, 'resources').includes(resource)) === expected)
+      return;
+  }
+}
+
+describe('a cluster with RBAC', () => {
+  test('starts with roles that take their rules from others', async () => {
+    const { body } = await send('GET', `${rbac}/clusterroles/view`);
+    expect(at(body, 'metadata', 'labels')).toEqual({
+      'kubernetes.io/bootstrapping': 'rbac-defaults',
+      'rbac.authorization.k8s.io/aggregate-to-edit': 'true',
+    });
+    const counts = await Promise.all(
+      ['view', 'edit', 'admin'].map(
+        async (name) => listAt((await send('GET', `${rbac}/clusterroles/${name}`)).body, 'rules').length,
+      ),
+    );
+    const [view = 0, edit = 0, admin = 0] = counts;
+    expect(view).toBeGreaterThan(5);
+    expect(edit).toBeGreaterThan(view);
+    expect(admin).toBeGreaterThan(edit);
+  });
+
+  test('adds the rules of a labelled role to those that aggregate it, and takes them away again', async () => {
+    const metadata = { name: 'more', labels: { 'rbac.authorization.k8s.io/aggregate-to-view': 'true' } };
+    await send('POST', `${rbac}/clusterroles`, {
+      metadata,
+      rules: [{ verbs: ['get'], apiGroups: ['example.com'], resources: ['widgets'] }],
+    });
+    await untilAggregated('admin', 'widgets', true);
+    await send('DELETE', `${rbac}/clusterroles/more`);
+    await untilAggregated('admin', 'widgets', false);
+  });
+
+  test('lets everybody see the version, and who is known discover the rest', async () => {
+    expect((await send('GET', '/version', undefined, 'system:anonymous')).status).toBe(200);
+    expect((await send('GET', '/apis', undefined, 'system:anonymous')).status).toBe(403);
+    expect((await send('GET', '/apis', undefined, 'jane')).status).toBe(200);
+  });
+
+  test('says who may do what, and by what', async () => {
+    await bind('viewer', 'view', 'default');
+    const spec = {
+      user: 'viewer',
+      resourceAttributes: { verb: 'get', resource: 'services', namespace: 'default' },
+    };
+    const reviews = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
+    expect((await send('POST', reviews, { spec })).body['status']).toEqual({
+      allowed: true,
+      reason: 'RBAC: allowed by RoleBinding "viewer-view/default" of ClusterRole "view" to User "viewer"',
+    });
+    const secrets = { ...spec, resourceAttributes: { ...spec.resourceAttributes, resource: 'secrets' } };
+    expect((await send('POST', reviews, { spec: secrets })).body['status']).toEqual({ allowed: false });
+  });
+
+  test('tells of a binding to a role that nobody has made', async () => {
+    await bind('lost', 'nowhere');
+    expect((await send('GET', '/api/v1/services', undefined, 'lost')).body['message']).toBe(
+      'services is forbidden: User "lost" cannot list resource "services" in API group "" at the cluster scope: ' +
+        'RBAC: clusterrole.rbac.authorization.k8s.io "nowhere" not found',
+    );
+  });
+});
+
+describe('who may make roles', () => {
+  const roles = `${rbac}/namespaces/default/roles`;
+  const role = (name: string, resources: string[], verbs: string[]) => ({
+    metadata: { name },
+    rules: [{ apiGroups: [''], resources, verbs }],
+  });
+
+  test('may not grant more than they have', async () => {
+    await bind('owner', 'admin', 'default');
+    expect((await send('POST', roles, role('fine', ['services'], ['get']), 'owner')).status).toBe(201);
+    const { status, body } = await send(
+      'POST',
+      roles,
+      role('more', ['services', 'nodes'], ['get', 'delete']),
+      'owner',
+    );
+    expect(status).toBe(403);
+    expect(body['message']).toBe(
+      'roles.rbac.authorization.k8s.io "more" is forbidden: user "owner" (groups=["system:authenticated"]) is attempting to ' +
+        'grant RBAC permissions not currently held:\n{APIGroups:[""], Resources:["nodes"], Verbs:["get" "delete"]}',
+    );
+    expect((await send('PUT', `${roles}/fine`, role('fine', ['nodes'], ['get']), 'owner')).status).toBe(403);
+    expect(
+      (
+        await send(
+          'PUT',
+          `${roles}/fine`,
+          { ...role('fine', ['services'], ['get']), metadata: { name: 'fine', labels: { a: 'b' } } },
+          'owner',
+        )
+      ).status,
+    ).toBe(200);
+  });
+
+  test('may not bind what they do not have', async () => {
+    const binding = (name: string, kind: string) => ({
+      metadata: { name: `x-${name}` },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind, name },
+      subjects: [{ kind: 'User', name: 'friend' }],
+    });
+    const url = `${rbac}/namespaces/default/rolebindings`;
+    expect((await send('POST', url, binding('edit', 'ClusterRole'), 'owner')).status).toBe(201);
+    const refused = await send('POST', url, binding('cluster-admin', 'ClusterRole'), 'owner');
+    expect(refused.status).toBe(403);
+    expect(refused.body['message']).toContain(
+      '{APIGroups:["*"], Resources:["*"], Verbs:["*"]}\n{NonResourceURLs:["*"], Verbs:["*"]}',
+    );
+    expect((await send('POST', url, binding('nowhere', 'Role'), 'owner')).status).toBe(404);
+  });
+
+  test('may, if they have the right to escalate or to bind', async () => {
+    await send('POST', `${rbac}/clusterroles`, {
+      metadata: { name: 'escalator' },
+      rules: [
+        {
+          apiGroups: ['rbac.authorization.k8s.io'],
+          resources: ['roles', 'rolebindings', 'clusterroles'],
+          verbs: ['*'],
+        },
+      ],
+    });
+    await bind('climber', 'escalator');
+    expect((await send('POST', roles, role('climbed', ['nodes'], ['*']), 'climber')).status).toBe(201);
+    const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' };
+    const binding = { metadata: { name: 'climbed' }, roleRef, subjects: [{ kind: 'User', name: 'climber' }] };
+    expect((await send('POST', `${rbac}/namespaces/default/rolebindings`, binding, 'climber')).status).toBe(
+      201,
+    );
+  });
+});
+
+describe.runIf(hasKubectl)('kubectl auth', () => {
+  test('can-i', async () => {
+    await bind('reader', 'view', 'default');
+    const cani = async (...args: string[]) => kubectl('auth', 'can-i', ...args, '--as', 'reader');
+    expect(await cani('list', 'services', '-n', 'default')).toBe('yes');
+    expect(await cani('delete', 'services', '-n', 'default')).toBe('no');
+    expect(await cani('list', 'services', '-n', 'kube-system')).toBe('no');
+    expect(await cani('get', '/version')).toBe('yes');
+    expect(await kubectl('auth', 'can-i', '*', '*')).toBe('yes');
+  });
+
+  test('can-i --list', async () => {
+    const rows = (await kubectl('auth', 'can-i', '--list', '-n', 'default', '--as', 'reader'))
+      .split('\n')
+      .map((row) => row.replace(/ {2,}/g, ' | '));
+    expect(rows[0]).toBe('Resources | Non-Resource URLs | Resource Names | Verbs');
+    expect(rows).toContain('services | [] | [] | [get list watch]');
+    expect(rows).toContain('selfsubjectreviews.authentication.k8s.io | [] | [] | [create]');
+    expect(rows).toContain(' | [/version] | [] | [get]');
+    expect(rows.some((row) => row.startsWith('secrets '))).toBe(false);
+  });
+
+  test('whoami', async () => {
+    expect(JSON.parse(await kubectl('auth', 'whoami', '-o', 'json'))).toMatchObject({
+      status: {
+        userInfo: { username: 'kubernetes-admin', groups: ['system:masters', 'system:authenticated'] },
+      },
+    });
+  });
+});
