@@ -19,7 +19,9 @@ export function clusterCidrs(text: string | undefined, families: readonly IPFami
     const range = cidr.includes('/') ? parseAddressRange(cidr) : undefined;
     if (range === undefined) throw new ConfigError(`--cluster-cidr: "${cidr}" is not a CIDR`);
     if (Number(cidr.slice(cidr.indexOf('/') + 1)) > nodePrefix[range.family]) {
-      throw new ConfigError(`--cluster-cidr: "${cidr}" is too small: each node takes a /${nodePrefix[range.family]}`);
+      throw new ConfigError(
+        `--cluster-cidr: "${cidr}" is too small: each node takes a /${nodePrefix[range.family]}`,
+      );
     }
     return range.family;
   });

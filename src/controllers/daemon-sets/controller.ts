@@ -68,7 +68,8 @@ class DaemonSetsWiring {
       added: all,
       updated: (node, old) => {
         const same =
-          jsonEqual(node.metadata.labels, old.metadata.labels) && jsonEqual(node.spec.taints, old.spec.taints);
+          jsonEqual(node.metadata.labels, old.metadata.labels) &&
+          jsonEqual(node.spec.taints, old.spec.taints);
         if (!same) all();
       },
       deleted: all,
@@ -78,8 +79,7 @@ class DaemonSetsWiring {
   async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     const daemonSet = this.#daemonSets.cache.get(key);
     if (daemonSet === undefined) return undefined;
-    const settled =
-      this.#podControl.settled(key) && this.#status.settled(key) && this.#history.settled(key);
+    const settled = this.#podControl.settled(key) && this.#status.settled(key) && this.#history.settled(key);
     if (!settled) return { requeueAfter: lookAgain };
     const pods = await this.#ownership.claim(daemonSet, signal);
     const { collisionCount } = daemonSet.status;
@@ -96,7 +96,7 @@ class DaemonSetsWiring {
     const hash = revisions.update.metadata.labels?.[controllerRevisionHash] ?? '';
     const now = this.#context.clock.now();
     const input = { daemonSet, pods, nodes, hash, now };
-    let failure: unknown;
+    let failure: Error | undefined;
     if (daemonSet.metadata.deletionTimestamp === undefined) {
       const { create, remove } = planDaemonSet(input);
       failure = await this.#podControl.create(key, daemonSet, create, signal);

@@ -213,7 +213,9 @@ export function planDaemonSetStatus(input: DaemonSetInput): DaemonSet['status'] 
     numberMisscheduled: count.misscheduled,
     desiredNumberScheduled: count.desired,
     numberReady: count.ready,
-    ...(daemonSet.metadata.generation === undefined ? {} : { observedGeneration: daemonSet.metadata.generation }),
+    ...(daemonSet.metadata.generation === undefined
+      ? {}
+      : { observedGeneration: daemonSet.metadata.generation }),
     ...(count.updated === 0 ? {} : { updatedNumberScheduled: count.updated }),
     ...(count.available === 0 ? {} : { numberAvailable: count.available }),
     ...(unavailable === 0 ? {} : { numberUnavailable: unavailable }),

@@ -13,7 +13,10 @@ import { isNamespaceTerminating } from '../service-pods/api-errors.ts';
 import { Ownership } from '../workloads/ownership.ts';
 import { controllerOf, isFinished } from '../workloads/plan-pods.ts';
 import { sameTemplate } from '../workloads/plan-template.ts';
-import { deployments as deploymentsResource, replicaSets as replicaSetsResource } from '../workloads/resources.ts';
+import {
+  deployments as deploymentsResource,
+  replicaSets as replicaSetsResource,
+} from '../workloads/resources.ts';
 import { lookAgain, StatusWriter } from '../workloads/status-writer.ts';
 import { planDeployment, type ReplicaSetChange } from './plan.ts';
 import { revisionAnnotation } from './plan-revisions.ts';
@@ -101,7 +104,10 @@ class DeploymentsWiring {
       this.#status.noteWritten(current);
       // The annotation is part of the generation: the status says that this one was seen.
       const { generation } = current.metadata;
-      const status = { ...plan.status, ...(generation === undefined ? {} : { observedGeneration: generation }) };
+      const status = {
+        ...plan.status,
+        ...(generation === undefined ? {} : { observedGeneration: generation }),
+      };
       await this.#status.write(current, status, signal);
     } else {
       await this.#status.write(deployment, plan.status, signal);

@@ -46,7 +46,8 @@ export function planDeploymentStatus(
 ): DeploymentStatus {
   const status = countReplicas(deployment, generations);
   let conditions = withMilestone(deployment.status.conditions ?? [], milestone, newestName, now);
-  const enough = (status.availableReplicas ?? 0) >= (deployment.spec.replicas ?? 0) - maxUnavailable(deployment);
+  const enough =
+    (status.availableReplicas ?? 0) >= (deployment.spec.replicas ?? 0) - maxUnavailable(deployment);
   conditions = withCondition(
     conditions,
     enough
@@ -142,7 +143,9 @@ function withProgress(
   const done = (status.replicas ?? 0) === (status.updatedReplicas ?? 0);
   if (done && current?.reason === 'NewReplicaSetAvailable') return [...conditions];
   const name =
-    newestName === undefined ? `Deployment "${deployment.metadata.name ?? ''}"` : `ReplicaSet "${newestName}"`;
+    newestName === undefined
+      ? `Deployment "${deployment.metadata.name ?? ''}"`
+      : `ReplicaSet "${newestName}"`;
   if (isComplete(deployment, status)) {
     const message = `${name} has successfully progressed.`;
     return withCondition(

@@ -102,7 +102,11 @@ function nextStep(
 
 function changesOf(deployment: Deployment, { newest }: Generations, step: Step): ReplicaSetChange[] {
   const changes = new Map<ReplicaSet, ReplicaSetChange>();
-  const add = (replicaSet: ReplicaSet, replicas: number, annotations: Readonly<Record<string, string>>): void => {
+  const add = (
+    replicaSet: ReplicaSet,
+    replicas: number,
+    annotations: Readonly<Record<string, string>>,
+  ): void => {
     const same =
       replicas === (replicaSet.spec.replicas ?? 0) &&
       jsonEqual(annotations, replicaSet.metadata.annotations ?? {});

@@ -72,7 +72,8 @@ class DisruptionWiring {
     });
     const scaled = {
       updated: (object: Deployment | StatefulSet, old: Deployment | StatefulSet): void => {
-        if (object.spec.replicas !== old.spec.replicas) this.#enqueueNamespace(object.metadata.namespace ?? '');
+        if (object.spec.replicas !== old.spec.replicas)
+          this.#enqueueNamespace(object.metadata.namespace ?? '');
       },
     };
     this.#deployments.addHandler(scaled);

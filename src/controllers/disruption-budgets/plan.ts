@@ -25,7 +25,9 @@ export function planBudgetStatus(
   const disrupted = stillDisrupted(status.disruptedPods ?? {}, pods, now);
   const healthy = pods.filter(
     (pod) =>
-      isReady(pod) && pod.metadata.deletionTimestamp === undefined && !Object.hasOwn(disrupted, pod.metadata.name ?? ''),
+      isReady(pod) &&
+      pod.metadata.deletionTimestamp === undefined &&
+      !Object.hasOwn(disrupted, pod.metadata.name ?? ''),
   ).length;
   const allowed = total <= 0 ? 0 : Math.max(0, healthy - desired);
   const isAllowed = allowed > 0;
@@ -76,7 +78,9 @@ function stillDisrupted(
     Object.entries(disrupted).filter(([name, time]) => {
       const pod = present.get(name);
       const since = parseTime(time) ?? 0;
-      return pod !== undefined && pod.metadata.deletionTimestamp === undefined && since + deletionTimeout > now;
+      return (
+        pod !== undefined && pod.metadata.deletionTimestamp === undefined && since + deletionTimeout > now
+      );
     }),
   );
 }

@@ -38,13 +38,25 @@ export function planJob(job: Job, pods: readonly Pod[], now: number): JobPlan {
   if (finishedAt !== undefined) {
     const ttl = job.spec.ttlSecondsAfterFinished;
     const expiry = ttl === undefined ? undefined : finishedAt + ttl * 1000;
-    return { create: [], remove: pods.filter(isActive), status: finishedStatus(job, pods), next: expiry, expiry };
+    return {
+      create: [],
+      remove: pods.filter(isActive),
+      status: finishedStatus(job, pods),
+      next: expiry,
+      expiry,
+    };
   }
   const count = countPods(job, pods);
   const verdict = judge(job, count, now);
   if (verdict !== undefined) {
     const remove = pods.filter(isActive);
-    return { create: [], remove, status: endStatus(job, count, verdict, now), next: undefined, expiry: undefined };
+    return {
+      create: [],
+      remove,
+      status: endStatus(job, count, verdict, now),
+      next: undefined,
+      expiry: undefined,
+    };
   }
   const startTime = job.status.startTime ?? undefined;
   const suspended = job.spec.suspend === true;
@@ -57,9 +69,16 @@ export function planJob(job: Job, pods: readonly Pod[], now: number): JobPlan {
   }
   const retryAt = retryTime(count.failed);
   if (missing > 0 && retryAt > now) {
-    return { create: [], remove: [], status, next: Math.min(retryAt, deadline ?? retryAt), expiry: undefined };
+    return {
+      create: [],
+      remove: [],
+      status,
+      next: Math.min(retryAt, deadline ?? retryAt),
+      expiry: undefined,
+    };
   }
-  const create = startTime === undefined && status.startTime === undefined ? [] : draftPods(job, count, missing);
+  const create =
+    startTime === undefined && status.startTime === undefined ? [] : draftPods(job, count, missing);
   return { create, remove: [], status, next: deadline, expiry: undefined };
 }
 
@@ -74,13 +93,15 @@ interface Count {
 
 function countPods(job: Job, pods: readonly Pod[]): Count {
   const succeeded = pods.filter(({ status }) => status.phase === 'Succeeded');
-  const indexes = job.spec.completionMode === 'Indexed' ? succeeded.map(indexOf).filter((index) => index >= 0) : [];
+  const indexes =
+    job.spec.completionMode === 'Indexed' ? succeeded.map(indexOf).filter((index) => index >= 0) : [];
   return {
     active: pods.filter(isActive),
     succeeded,
     // A Pod that is deleted before it finished counts as failed once it is gone; here, as soon as it fails.
     failed: pods.filter(({ status }) => status.phase === 'Failed'),
-    terminating: pods.filter((pod) => pod.metadata.deletionTimestamp !== undefined && isUnfinished(pod)).length,
+    terminating: pods.filter((pod) => pod.metadata.deletionTimestamp !== undefined && isUnfinished(pod))
+      .length,
     done: new Set(indexes),
   };
 }
@@ -119,12 +140,17 @@ function judge(job: Job, count: Count, now: number): Verdict | undefined {
   const complete =
     completions === undefined ? succeeded > 0 && count.active.length === 0 : succeeded >= completions;
   if (!complete || job.spec.suspend === true) return undefined;
-  return { type: 'Complete', reason: 'CompletionsReached', message: 'Reached expected number of succeeded pods' };
+  return {
+    type: 'Complete',
+    reason: 'CompletionsReached',
+    message: 'Reached expected number of succeeded pods',
+  };
 }
 
 function deadlineOf({ spec, status }: Job): number | undefined {
   const started = parseTime(status.startTime ?? '');
-  if (spec.activeDeadlineSeconds === undefined || started === undefined || spec.suspend === true) return undefined;
+  if (spec.activeDeadlineSeconds === undefined || started === undefined || spec.suspend === true)
+    return undefined;
   return started + spec.activeDeadlineSeconds * 1000;
 }
 
@@ -215,7 +241,9 @@ function endStatus(job: Job, count: Count, { type, reason, message }: Verdict, n
 
 /** Of a finished Job only what still goes on changes: its Pods may be deleted by users without its noticing. */
 function finishedStatus(job: Job, pods: readonly Pod[]): JobStatus {
-  const terminating = pods.filter((pod) => pod.metadata.deletionTimestamp !== undefined && isUnfinished(pod)).length;
+  const terminating = pods.filter(
+    (pod) => pod.metadata.deletionTimestamp !== undefined && isUnfinished(pod),
+  ).length;
   return { ...job.status, terminating };
 }
 
@@ -248,7 +276,9 @@ function formatIndexes(indexes: ReadonlySet<number>): string {
   sorted.forEach((index, i) => {
     if (i === 0 || sorted[i - 1] !== index - 1) first = index;
     if (sorted[i + 1] === index + 1) return;
-    runs.push(first === index ? String(index) : index === first + 1 ? `${first},${index}` : `${first}-${index}`);
+    runs.push(
+      first === index ? String(index) : index === first + 1 ? `${first},${index}` : `${first}-${index}`,
+    );
   });
   return runs.join(',');
 }

@@ -114,7 +114,12 @@ class KubeletWiring {
     return this.#run(key, pod, node, signal);
   }
 
-  async #run(key: ObjectKey, pod: Pod, node: Node, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+  async #run(
+    key: ObjectKey,
+    pod: Pod,
+    node: Node,
+    signal: AbortSignal,
+  ): Promise<ReconcileResult | undefined> {
     const { clock, events } = this.#context;
     const { uid = '' } = pod.metadata;
     let addresses: string[];
@@ -122,7 +127,12 @@ class KubeletWiring {
       addresses = this.#addresses.assign(pod, node);
     } catch (error) {
       if (!(error instanceof RangeFullError)) throw error;
-      events.event(pod, 'Warning', 'FailedCreatePodSandBox', 'no addresses are left in the pod CIDRs of the node');
+      events.event(
+        pod,
+        'Warning',
+        'FailedCreatePodSandBox',
+        'no addresses are left in the pod CIDRs of the node',
+      );
       return { requeueAfter: fullNodeRetry };
     }
     const now = clock.now();
@@ -176,7 +186,10 @@ class KubeletWiring {
     try {
       // Conditional: a readiness gate that somebody set meanwhile must not be lost.
       const patch = { metadata: { uid, resourceVersion }, status };
-      const written = await this.#client.mergePatch(namespace, name, patch, { subresource: 'status', signal });
+      const written = await this.#client.mergePatch(namespace, name, patch, {
+        subresource: 'status',
+        signal,
+      });
       this.#expectations.written(key, written);
     } catch (error) {
       if (!isNotFound(error)) throw error;

@@ -28,7 +28,10 @@ export function heartbeats(context: ControllerContext): Controller {
       } catch (error) {
         if (!isNotFound(error)) throw error;
         try {
-          await client.create({ metadata: leaseMetadata(node), spec: leaseSpec(name, renewTime) }, { signal });
+          await client.create(
+            { metadata: leaseMetadata(node), spec: leaseSpec(name, renewTime) },
+            { signal },
+          );
         } catch (second) {
           if (!isAlreadyExists(second)) throw second;
         }
@@ -40,7 +43,8 @@ export function heartbeats(context: ControllerContext): Controller {
   nodes.addHandler({
     added: (node) => controller.enqueue(keyOf(node)),
     updated: (node, old) => {
-      if (isDown(node) !== isDown(old) || isSimulated(node) !== isSimulated(old)) controller.enqueue(keyOf(node));
+      if (isDown(node) !== isDown(old) || isSimulated(node) !== isSimulated(old))
+        controller.enqueue(keyOf(node));
     },
   });
   return controller;

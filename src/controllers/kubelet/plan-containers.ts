@@ -5,8 +5,18 @@ import type { Behaviour } from './plan-behaviour.ts';
 
 /** What the containers of a Pod do now; all of one Pod do the same. */
 export type Run =
-  | { readonly phase: 'running'; readonly startedAt: number; readonly restarts: number; readonly failure?: Failure }
-  | { readonly phase: 'waiting'; readonly restarts: number; readonly until: number; readonly failure: Failure }
+  | {
+      readonly phase: 'running';
+      readonly startedAt: number;
+      readonly restarts: number;
+      readonly failure?: Failure;
+    }
+  | {
+      readonly phase: 'waiting';
+      readonly restarts: number;
+      readonly until: number;
+      readonly failure: Failure;
+    }
   | { readonly phase: 'ended'; readonly restarts: number; readonly failure: Failure };
 
 /** How containers ended. */
@@ -71,7 +81,8 @@ export function advanceRun(
   const again = restartPolicy === 'Always' || (restartPolicy === 'OnFailure' && end.exitCode !== 0);
   if (!again) return { run: { phase: 'ended', restarts, failure }, next: undefined };
   const delay = restartDelay(restarts);
-  if (delay > 0) return { run: { phase: 'waiting', restarts, until: now + delay, failure }, next: now + delay };
+  if (delay > 0)
+    return { run: { phase: 'waiting', restarts, until: now + delay, failure }, next: now + delay };
   const restarted: Run = { phase: 'running', startedAt: now, restarts: restarts + 1, failure };
   return { run: restarted, next: now + end.after };
 }
@@ -93,7 +104,8 @@ export function containerStatuses(pod: Pod, run: Run, ready: boolean): Container
     return {
       name: container.name,
       state: stateOf(run, id),
-      lastState: run.phase === 'ended' || run.failure === undefined ? {} : { terminated: terminated(run.failure) },
+      lastState:
+        run.phase === 'ended' || run.failure === undefined ? {} : { terminated: terminated(run.failure) },
       ready,
       restartCount: run.restarts,
       image: container.image ?? '',
@@ -135,7 +147,13 @@ export function initContainerStatuses(pod: Pod, startedAt: number): ContainerSta
       state: sidecar
         ? { running: { startedAt: time } }
         : {
-            terminated: { exitCode: 0, reason: 'Completed', startedAt: time, finishedAt: time, containerID: id },
+            terminated: {
+              exitCode: 0,
+              reason: 'Completed',
+              startedAt: time,
+              finishedAt: time,
+              containerID: id,
+            },
           },
       lastState: {},
       ready: true,

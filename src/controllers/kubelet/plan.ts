@@ -4,7 +4,13 @@ import type { Pod, PodCondition, PodStatus } from '../../objects/pod.ts';
 import { formatTime, parseTime } from '../../objects/time.ts';
 import { conditionOf } from '../workloads/plan-pods.ts';
 import { behaviourOf, type Behaviour } from './plan-behaviour.ts';
-import { advanceRun, containerStatuses, initContainerStatuses, readRun, type Run } from './plan-containers.ts';
+import {
+  advanceRun,
+  containerStatuses,
+  initContainerStatuses,
+  readRun,
+  type Run,
+} from './plan-containers.ts';
 
 export interface KubeletInput {
   readonly pod: Pod;

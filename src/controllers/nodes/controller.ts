@@ -106,7 +106,8 @@ class NodesWiring {
       try {
         await this.#nodeClient.create(draft, { signal });
       } catch (error) {
-        if (!isAlreadyExists(error)) log.error({ err: error, node: draft.metadata.name }, 'could not register a node');
+        if (!isAlreadyExists(error))
+          log.error({ err: error, node: draft.metadata.name }, 'could not register a node');
       }
     }
     await whenAborted(signal);
@@ -114,7 +115,8 @@ class NodesWiring {
 
   async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     const node = this.#nodes.cache.get(key);
-    if (node === undefined || !isSimulated(node) || node.metadata.deletionTimestamp !== undefined) return undefined;
+    if (node === undefined || !isSimulated(node) || node.metadata.deletionTimestamp !== undefined)
+      return undefined;
     if (!this.#status.settled(key)) return { requeueAfter: lookAgain };
     const now = this.#context.clock.now();
     const taints = planTaints(node, now);
@@ -126,7 +128,12 @@ class NodesWiring {
         taints: taints.length === 0 ? null : taints,
         ...(podCIDRs === undefined ? {} : { podCIDR: podCIDRs[0], podCIDRs }),
       };
-      const written = await this.#nodeClient.mergePatch('', name, { metadata: { uid, resourceVersion }, spec }, { signal });
+      const written = await this.#nodeClient.mergePatch(
+        '',
+        name,
+        { metadata: { uid, resourceVersion }, spec },
+        { signal },
+      );
       this.#status.noteWritten(written);
       await this.#status.write(written, planNodeStatus(written, now), signal);
     } else {
@@ -142,7 +149,12 @@ class NodesWiring {
     if (complete.length === taken.length) return complete;
     for (const cidr of complete) for (const cidrs of this.#cidrs) cidrs.release(cidr);
     const name = node.metadata.name ?? '';
-    this.#context.events.event(node, 'Normal', 'CIDRNotAvailable', `Node ${name} status is now: CIDRNotAvailable`);
+    this.#context.events.event(
+      node,
+      'Normal',
+      'CIDRNotAvailable',
+      `Node ${name} status is now: CIDRNotAvailable`,
+    );
     return undefined;
   }
 

@@ -7,7 +7,9 @@ import { parseTime } from '../../objects/time.ts';
 function tolerates({ key = '', operator = '', value = '', effect = '' }: Toleration, taint: Taint): boolean {
   if (effect !== '' && effect !== taint.effect) return false;
   if (key !== '' && key !== taint.key) return false;
-  return operator === 'Exists' || ((operator === '' || operator === 'Equal') && value === (taint.value ?? ''));
+  return (
+    operator === 'Exists' || ((operator === '' || operator === 'Equal') && value === (taint.value ?? ''))
+  );
 }
 
 /** The taints of an effect that no toleration covers. */

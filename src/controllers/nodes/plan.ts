@@ -74,7 +74,11 @@ const pressures: readonly Omit<NodeCondition, 'lastHeartbeatTime'>[] = [
   },
   { type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'kubelet is posting ready status' },
 ];
-const silent = { status: 'Unknown', reason: 'NodeStatusUnknown', message: 'Kubelet stopped posting node status.' };
+const silent = {
+  status: 'Unknown',
+  reason: 'NodeStatusUnknown',
+  message: 'Kubelet stopped posting node status.',
+};
 
 /** The version of Kubernetes whose behaviour is simulated, and by whom. */
 const kubeletVersion = 'v1.36.0+servicenet';
@@ -134,9 +138,14 @@ function addressesOf({ metadata, spec }: Node): { type: string; address: string 
     const cidr = parseCidr(text);
     if (cidr === undefined) return [];
     const position = (cidr.network >> BigInt(cidr.family === 'IPv4' ? 8 : 64)) & 0xffffn;
-    return [{ type: 'InternalIP', address: formatAddress(cidr.family, nodeNetworks[cidr.family] + position) }];
+    return [
+      { type: 'InternalIP', address: formatAddress(cidr.family, nodeNetworks[cidr.family] + position) },
+    ];
   });
-  return [...internal, { type: 'Hostname', address: metadata.labels?.['kubernetes.io/hostname'] ?? metadata.name ?? '' }];
+  return [
+    ...internal,
+    { type: 'Hostname', address: metadata.labels?.['kubernetes.io/hostname'] ?? metadata.name ?? '' },
+  ];
 }
 
 /** The taints that controllers set; all others are the users'. */
@@ -154,7 +163,8 @@ export function planTaints(node: Node, now: number): Taint[] {
   const present = node.spec.taints ?? [];
   const isOurs = ({ key }: Taint): boolean => key === cordoned.key || key === unreachable || key === notReady;
   const kept = present.filter(
-    (taint) => !isOurs(taint) || wanted.some(({ key, effect }) => key === taint.key && effect === taint.effect),
+    (taint) =>
+      !isOurs(taint) || wanted.some(({ key, effect }) => key === taint.key && effect === taint.effect),
   );
   const missing = wanted.filter(
     ({ key, effect }) => !kept.some((taint) => taint.key === key && taint.effect === effect),

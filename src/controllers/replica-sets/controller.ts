@@ -64,16 +64,22 @@ class ReplicaSetsWiring {
     const { clock } = this.#context;
     const owned = await this.#ownership.claim(replicaSet, signal);
     let failure: { reason: string; message: string } | undefined;
-    let cause: unknown;
+    let cause: Error | undefined;
     if (replicaSet.metadata.deletionTimestamp === undefined) {
-      const { create, remove } = planReplicas(replicaSet, owned, this.#related(replicaSet, owned), clock.now());
+      const { create, remove } = planReplicas(
+        replicaSet,
+        owned,
+        this.#related(replicaSet, owned),
+        clock.now(),
+      );
       cause = await this.#podControl.create(key, replicaSet, create, signal);
-      if (cause !== undefined) failure = { reason: 'FailedCreate', message: messageOf(cause) };
+      if (cause !== undefined) failure = { reason: 'FailedCreate', message: cause.message };
       try {
         await this.#podControl.delete(key, replicaSet, remove, signal);
       } catch (error) {
+        if (!(error instanceof Error)) throw error;
         cause = error;
-        failure = { reason: 'FailedDelete', message: messageOf(error) };
+        failure = { reason: 'FailedDelete', message: error.message };
       }
     }
     const now = clock.now();
@@ -87,13 +93,8 @@ class ReplicaSetsWiring {
   /** Active Pods of all ReplicaSets of the same Deployment. */
   #related(replicaSet: ReplicaSet, owned: readonly Pod[]): Pod[] {
     const deployment = controllerOf(replicaSet);
-    const siblings =
-      deployment === undefined ? [] : this.#replicaSets.cache.byIndex(byOwner, deployment.uid);
+    const siblings = deployment === undefined ? [] : this.#replicaSets.cache.byIndex(byOwner, deployment.uid);
     if (siblings.length < 2) return owned.filter(isActive);
     return siblings.flatMap((sibling) => this.#ownership.owned(sibling)).filter(isActive);
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -78,5 +78,8 @@ function conditionsOf(
   if (failure === undefined) return others;
   const old = conditionOf(present, 'ReplicaFailure');
   if (old?.reason === failure.reason) return [...others, old];
-  return [...others, { type: 'ReplicaFailure', status: 'True', lastTransitionTime: formatTime(now), ...failure }];
+  return [
+    ...others,
+    { type: 'ReplicaFailure', status: 'True', lastTransitionTime: formatTime(now), ...failure },
+  ];
 }

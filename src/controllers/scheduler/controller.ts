@@ -146,6 +146,7 @@ function changesPlacement(node: Node, old: Node): boolean {
   return (
     !jsonEqual(node.spec, old.spec) ||
     !jsonEqual(node.metadata.labels, old.metadata.labels) ||
-    conditionOf(node.status.conditions, 'Ready')?.status !== conditionOf(old.status.conditions, 'Ready')?.status
+    conditionOf(node.status.conditions, 'Ready')?.status !==
+      conditionOf(old.status.conditions, 'Ready')?.status
   );
 }

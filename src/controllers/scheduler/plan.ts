@@ -50,7 +50,10 @@ export function placePod(
   if (best !== undefined) return { node: best.node.metadata.name ?? '' };
   const listed = [...reasons].map(([reason, count]) => `${count} ${reason}`).sort();
   const counted = `0/${candidates.length} nodes are available`;
-  return { message: listed.length === 0 ? 'no nodes available to schedule pods' : `${counted}: ${listed.join(', ')}.` };
+  return {
+    message:
+      listed.length === 0 ? 'no nodes available to schedule pods' : `${counted}: ${listed.join(', ')}.`,
+  };
 }
 
 function obstacle(pod: Pod, { node, pods }: Candidate): string | undefined {
@@ -79,7 +82,10 @@ export function matchesNode(spec: PodSpec, node: Node): boolean {
   return terms === undefined || terms.some((term) => matchesTerm(term, node));
 }
 
-function matchesTerm({ matchExpressions = [], matchFields = [] }: NodeSelectorTerm, { metadata }: Node): boolean {
+function matchesTerm(
+  { matchExpressions = [], matchFields = [] }: NodeSelectorTerm,
+  { metadata }: Node,
+): boolean {
   if (matchExpressions.length === 0 && matchFields.length === 0) return false;
   const fields = new Map([['metadata.name', metadata.name ?? '']]);
   const labels = new Map(Object.entries(metadata.labels ?? {}));
@@ -89,7 +95,10 @@ function matchesTerm({ matchExpressions = [], matchFields = [] }: NodeSelectorTe
   );
 }
 
-function matchesRequirement({ operator, values = [] }: NodeSelectorRequirement, value: string | undefined): boolean {
+function matchesRequirement(
+  { operator, values = [] }: NodeSelectorRequirement,
+  value: string | undefined,
+): boolean {
   switch (operator) {
     case 'In':
       return value !== undefined && values.includes(value);

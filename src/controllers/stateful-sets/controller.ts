@@ -76,8 +76,7 @@ class StatefulSetsWiring {
   async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     const set = this.#sets.cache.get(key);
     if (set === undefined) return undefined;
-    const settled =
-      this.#podControl.settled(key) && this.#status.settled(key) && this.#history.settled(key);
+    const settled = this.#podControl.settled(key) && this.#status.settled(key) && this.#history.settled(key);
     if (!settled) return { requeueAfter: lookAgain };
     const pods = await this.#ownership.claim(set, signal);
     const collisions = set.status.collisionCount ?? 0;
@@ -89,7 +88,8 @@ class StatefulSetsWiring {
     const { update, all } = revisions;
     const current = all.find(({ metadata }) => metadata.name === set.status.currentRevision) ?? update;
     const input = { set, pods, current, update, now: this.#context.clock.now() };
-    const failure = set.metadata.deletionTimestamp === undefined ? await this.#act(key, input, signal) : undefined;
+    const failure =
+      set.metadata.deletionTimestamp === undefined ? await this.#act(key, input, signal) : undefined;
     const status = planStatefulSetStatus(input);
     await this.#status.write(set, status, signal);
     if (failure !== undefined) throw failure;
@@ -98,7 +98,7 @@ class StatefulSetsWiring {
     return soon === undefined ? undefined : { requeueAfter: soon };
   }
 
-  async #act(key: ObjectKey, input: StatefulSetInput, signal: AbortSignal): Promise<unknown> {
+  async #act(key: ObjectKey, input: StatefulSetInput, signal: AbortSignal): Promise<Error | undefined> {
     const { set } = input;
     const { create, remove } = planStatefulSet(input);
     for (const { ordinal } of create) await this.#createClaims(set, ordinal, signal);

@@ -32,7 +32,9 @@ export function draftPod(set: StatefulSet, revision: ControllerRevision, ordinal
     name: volume,
     persistentVolumeClaim: { claimName: `${volume}-${name}` },
   }));
-  const others = (draft.spec?.volumes ?? []).filter((volume) => !volumes.some((own) => own.name === volume.name));
+  const others = (draft.spec?.volumes ?? []).filter(
+    (volume) => !volumes.some((own) => own.name === volume.name),
+  );
   return {
     metadata: {
       ...metadata,

@@ -88,7 +88,13 @@ function isSteady({ set, now }: StatefulSetInput, pod: Pod): boolean {
 }
 
 /** The status to report (`updateStatefulSet`, `completeRollingUpdate`). */
-export function planStatefulSetStatus({ set, pods, current, update, now }: StatefulSetInput): StatefulSet['status'] {
+export function planStatefulSetStatus({
+  set,
+  pods,
+  current,
+  update,
+  now,
+}: StatefulSetInput): StatefulSet['status'] {
   const wanted = set.spec.replicas ?? 0;
   const members = pods.filter((pod) => !isFinished(pod));
   const ready = members.filter((pod) => pod.status.phase === 'Running' && isReady(pod));

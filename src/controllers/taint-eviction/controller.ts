@@ -95,7 +95,12 @@ class TaintEvictionWiring {
     if (time === undefined) return undefined;
     if (time > now) return { requeueAfter: time - now };
     const { namespace = '', name = '' } = pod.metadata;
-    this.#context.events.event(pod, 'Normal', 'TaintManagerEviction', `Marking for deletion Pod ${namespace}/${name}`);
+    this.#context.events.event(
+      pod,
+      'Normal',
+      'TaintManagerEviction',
+      `Marking for deletion Pod ${namespace}/${name}`,
+    );
     await this.#markDisrupted(pod, now, signal);
     await this.#delete(pod, undefined, signal);
     return undefined;

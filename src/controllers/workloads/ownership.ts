@@ -18,7 +18,7 @@ export interface OwnershipOptions<Owner extends Selecting, Child extends KubeObj
   readonly children: Informer<Child>;
   readonly client: ResourceClient<Child>;
   /** Called with the key of an owner when one of its children changed. */
-  enqueue(key: ObjectKey): void;
+  readonly enqueue: (key: ObjectKey) => void;
 }
 
 const orphans = 'namespace of what no controller owns';

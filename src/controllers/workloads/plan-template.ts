@@ -64,6 +64,8 @@ function fnv1a(text: string, start: number): number {
 /** JSON with sorted members. Templates come from a server that bounds their depth. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_name, member: unknown) =>
-    isRecord(member) ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1))) : member,
+    isRecord(member)
+      ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : member,
   );
 }

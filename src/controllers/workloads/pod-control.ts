@@ -39,15 +39,19 @@ export class PodControl {
     owner: KubeObject,
     drafts: readonly Draft<Pod>[],
     signal: AbortSignal,
-  ): Promise<unknown> {
-    let failure: unknown;
+  ): Promise<Error | undefined> {
+    let failure: Error | undefined;
     let batch = 1;
-    for (let at = 0; at < drafts.length && failure === undefined; at += batch, batch = Math.min(2 * batch, widest)) {
+    for (
+      let at = 0;
+      at < drafts.length && failure === undefined;
+      at += batch, batch = Math.min(2 * batch, widest)
+    ) {
       const made = drafts.slice(at, at + batch).map(async (draft) => {
         try {
           await this.#createOne(key, owner, draft, signal);
         } catch (error) {
-          failure ??= error;
+          failure ??= error instanceof Error ? error : new Error(String(error));
         }
       });
       await Promise.all(made);
