@@ -20,7 +20,8 @@ export interface IngressRule {
 
 export interface IngressPath {
   path?: string;
-  pathType?: string;
+  /** A pointer without omitempty: null when it is absent. */
+  pathType?: string | null;
   backend?: IngressBackend;
 }
 

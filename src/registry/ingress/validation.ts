@@ -75,8 +75,8 @@ function validatePaths(paths: readonly IngressPath[], path: string): FieldError[
   return paths.flatMap((item, i) => validatePath(item, `${path}[${i}]`));
 }
 
-function validatePath({ path = '', pathType = '', backend = {} }: IngressPath, at: string): FieldError[] {
-  if (pathType === '') return [required(`${at}.pathType`, 'pathType must be specified')];
+function validatePath({ path = '', pathType, backend = {} }: IngressPath, at: string): FieldError[] {
+  if (!pathType) return [required(`${at}.pathType`, 'pathType must be specified')];
   const errors: FieldError[] = [];
   const wrong = (detail: string) => errors.push(invalid(`${at}.path`, path, detail));
   const strict = pathType === 'Exact' || pathType === 'Prefix';
