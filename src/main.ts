@@ -1,13 +1,7 @@
 #!/usr/bin/env node
-import { CommanderError } from 'commander';
-import { program } from './commands/program.ts';
+import { enableCompileCache } from 'node:module';
 
-try {
-  await program().parseAsync();
-} catch (error) {
-  // commander has printed its own complaint; everything else is said in one line.
-  if (!(error instanceof CommanderError)) {
-    process.stderr.write(`servicenet: ${error instanceof Error ? error.message : String(error)}\n`);
-  }
-  process.exitCode = error instanceof CommanderError ? error.exitCode : 1;
-}
+// Half of a start is compiling: the second start takes it from disk. Everything else is loaded behind this line.
+enableCompileCache();
+const { runCommandLine } = await import('./commands/command-line.ts');
+process.exitCode = await runCommandLine(process.argv);
