@@ -7,6 +7,7 @@ import { kubelet } from './kubelet/controller.ts';
 import { nodesController, type NodesOptions } from './nodes/controller.ts';
 import { replicaSetsController } from './replica-sets/controller.ts';
 import type { ControllerDefinition } from './runtime/context.ts';
+import { budgetEvents } from './workloads/event-budget.ts';
 import { scheduler } from './scheduler/controller.ts';
 import { statefulSetsController } from './stateful-sets/controller.ts';
 import { taintEvictionController } from './taint-eviction/controller.ts';
@@ -18,7 +19,7 @@ import { taintEvictionController } from './taint-eviction/controller.ts';
 export function simulationControllers(options: NodesOptions): readonly CatalogEntry[] {
   const entry = (definition: ControllerDefinition, eventSource: string): CatalogEntry => ({
     name: definition.name,
-    start: (context) => definition.start(context),
+    start: (context) => definition.start({ ...context, events: budgetEvents(context.events, context.clock) }),
     onByDefault: true,
     eventSource,
   });

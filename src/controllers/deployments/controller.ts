@@ -22,6 +22,9 @@ import { planDeployment, type ReplicaSetChange } from './plan.ts';
 import { revisionAnnotation } from './plan-revisions.ts';
 import { progressDeadline } from './plan-status.ts';
 
+/** Milliseconds in which changes of ReplicaSets are gathered. */
+const gather = 5;
+
 /** Rolls Deployments out by ReplicaSets (kube-controller-manager's `deployment-controller`). */
 export const deploymentsController: ControllerDefinition = {
   name: 'deployment-controller',
@@ -61,7 +64,7 @@ class DeploymentsWiring {
       owners: this.#deployments,
       children: this.#replicaSets,
       client: this.#client,
-      enqueue: (key) => this.controller.enqueue(key),
+      enqueue: (key) => this.controller.enqueue(key, { after: gather }),
     });
     this.#deployments.addHandler({
       added: (deployment) => this.controller.enqueue(keyOf(deployment)),

@@ -14,7 +14,7 @@ import { lookAgain, StatusWriter } from '../workloads/status-writer.ts';
 import { planReplicas, planReplicaSetStatus } from './plan.ts';
 
 /** Milliseconds in which changes of Pods are gathered: many become ready at once. */
-const gather = 5;
+const gather = 20;
 
 /** Keeps so many Pods of each ReplicaSet (kube-controller-manager's `replicaset-controller`). */
 export const replicaSetsController: ControllerDefinition = {
