@@ -22,6 +22,8 @@ import type { HttpLimits } from './http/server.ts';
 import { createHttpServer } from './http/server.ts';
 import { every, type Stop } from './loops.ts';
 import { createServing, type Serving } from './serving.ts';
+import { QuotaAdmission } from './quota/quota-admission.ts';
+import { QuotaStatuses } from './quota/quota-status.ts';
 import { Admission } from './rest/admission.ts';
 import type { ServerCore } from './rest/server-core.ts';
 import { registerBuiltIns, type ServiceRanges } from './built-ins.ts';
@@ -95,6 +97,9 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   core.admission.add(webhooks);
   webhooks.start();
   if (rbac !== undefined) core.admission.add(new EscalationCheck(rbac));
+  const quotas = new QuotaStatuses(core);
+  core.admission.add(new QuotaAdmission(core, (key) => quotas.touch(key)));
+  quotas.start();
   const authorizer: Authorizer = rbac ?? alwaysAllow;
   const serviceAccountTokens = tokensOfAccounts(core, options.serviceAccountKey);
   const tokens = [staticTokens(options.tokens), serviceAccountTokens];
@@ -149,6 +154,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     port: address.port,
     close: async () => {
       for (const stop of stops.splice(0)) stop();
+      quotas.stop();
       await http.close();
       await webhooks.close();
       await storage.close();
