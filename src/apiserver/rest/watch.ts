@@ -1,3 +1,5 @@
+import { setImmediate as scheduleImmediate } from 'node:timers';
+import { setImmediate } from 'node:timers/promises';
 import type { StatusError } from '../../objects/status.ts';
 import { expired } from '../../objects/status-errors.ts';
 import type { KubeObject } from '../../objects/meta.ts';
@@ -33,6 +35,8 @@ const bookmarkBeforeEnd = 2_000;
 const minTimeout = 1_800;
 /** Bytes waiting for a slow client before its watch is ended; it resumes from its last resourceVersion. */
 const maxBacklog = 32 * 1024 * 1024;
+/** Bytes of initial events that are made at a time: then other requests have their turn, and the client reads. */
+const initialChunk = 256 * 1024;
 
 type EventType = 'ADDED' | 'MODIFIED' | 'DELETED';
 
@@ -58,7 +62,7 @@ export async function watchObjects(
   try {
     const initial =
       options.sendInitialEvents === true || (from === 0 && options.sendInitialEvents === undefined);
-    const start = initial ? session.sendInitial(prefix) : from;
+    const start = initial ? await session.sendInitial(prefix, request.signal) : from;
     if (start < core.firstRevision) throw new CompactedError(start, core.firstRevision);
     unsubscribe = core.storage.watch(prefix, start, (event) => session.onEvent(event));
   } catch (error) {
@@ -91,12 +95,19 @@ class WatchSession {
     this.#watch = watch;
   }
 
-  /** Sends what exists as ADDED events. @returns the revision from which to go on. */
-  sendInitial(prefix: string): number {
+  /**
+   * Sends what exists as ADDED events, no faster than the client reads: a big list is no reason to end its watch.
+   *
+   * @returns the revision from which to go on.
+   */
+  async sendInitial(prefix: string, signal: AbortSignal): Promise<number> {
     const { selection, options } = this.#watch;
     const { items, revision } = this.#core.storage.list(prefix);
     for (const item of items) {
       if (selection.matches(item.object)) this.#sendStored('ADDED', item);
+      if (this.#pendingBytes < initialChunk) continue;
+      await this.#written();
+      if (signal.aborted) return revision;
     }
     if (options.sendInitialEvents === true && options.allowWatchBookmarks) {
       this.#sendBookmark(revision, { 'k8s.io/initial-events-end': 'true' });
@@ -207,7 +218,14 @@ class WatchSession {
     }
     if (this.#scheduled || this.#blocked) return;
     this.#scheduled = true;
-    setImmediate(() => this.#flush());
+    scheduleImmediate(() => this.#flush());
+  }
+
+  /** Hands on what waits and lets other work have its turn; resolves when the client has read, or is gone. */
+  async #written(): Promise<void> {
+    this.#flush();
+    if (this.#blocked) await this.#stream.drained();
+    await setImmediate();
   }
 
   #flush(): void {
