@@ -65,7 +65,10 @@ export class InformerFactory implements Informers {
     const { clock } = this.#options;
     const name = (bad: (informer: Informer<KubeObject>) => boolean): string =>
       [...this.#informers]
-        .flatMap(([resource, { informer }]) => (bad(informer) ? [resource] : []))
+        .flatMap(([resource, { informer }]) => {
+          if (!bad(informer)) return [];
+          return informer.hindrance === undefined ? [resource] : [`${resource} (${informer.hindrance})`];
+        })
         .join(', ');
     return [
       {

@@ -8,6 +8,8 @@ export interface Informer<T extends KubeObject> {
   readonly cache: CacheReader<T>;
   /** True once the first list is in the cache. Never turns false again. */
   readonly hasSynced: boolean;
+  /** Why it has not synced yet, where that is known. */
+  readonly hindrance: string | undefined;
   /**
    * True while a new list is read: the cache is then part old, part new. Otherwise it shows the resource as it was at
    * one revision.

@@ -6,7 +6,14 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import { isAborted } from './abort.ts';
 import { LoopBackoff } from './backoff.ts';
 import type { Clock, Random } from './clock.ts';
-import { errorFromStatus, errorWord, isExpired, isFutureRevision, retryAfterOf } from './errors.ts';
+import {
+  errorFromStatus,
+  errorWord,
+  isExpired,
+  isFutureRevision,
+  isNotFound,
+  retryAfterOf,
+} from './errors.ts';
 import { ResourceClient } from './resource-client.ts';
 import { apiVersionOf, isKubeObject, resourceName, type ResourceType } from './resources.ts';
 import { TimeSlices } from './slices.ts';
@@ -25,6 +32,8 @@ export interface ReflectorSink<T extends KubeObject> {
   listed(slices: TimeSlices): Promise<void>;
   /** A sign of life. */
   alive(): void;
+  /** The first list cannot be had yet, and why, in words for a person. */
+  hindered?(why: string): void;
 }
 
 export interface ReflectorOptions<T extends KubeObject> {
@@ -59,6 +68,12 @@ const shortWatch = 1000;
 /** Milliseconds between tries that authentication or RBAC refuses: a person has to act first. */
 const refusedDelay = 30_000;
 
+/**
+ * A resource that is not served may be so in a moment, when its CustomResourceDefinition is established: milliseconds
+ * between looks, and the number of looks after which it is worth a line in the log.
+ */
+const unserved = { base: 100, max: 5000, patience: 4 };
+
 const initialEventsEnd = 'k8s.io/initial-events-end';
 
 /**
@@ -72,6 +87,7 @@ export class Reflector<T extends KubeObject> {
   readonly #options: ReflectorOptions<T>;
   readonly #client: ResourceClient<T>;
   readonly #backoff: LoopBackoff;
+  readonly #unserved: LoopBackoff;
   readonly #name: string;
   readonly #slices = new TimeSlices();
   /** The revision that the sink shows; undefined when it must be listed (again). */
@@ -80,11 +96,13 @@ export class Reflector<T extends KubeObject> {
   /** The continue token of a page expired: the next list is read in one piece. */
   #unpaged = false;
   #dropped = 0;
+  #looks = 0; // for a resource that is not served
 
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
     this.#client = new ResourceClient(options.transport, options.resource);
     this.#backoff = new LoopBackoff(options.clock, options.random);
+    this.#unserved = new LoopBackoff(options.clock, options.random, unserved);
     this.#name = resourceName(options.resource);
     this.#watchList = options.watchList ?? true;
   }
@@ -106,6 +124,11 @@ export class Reflector<T extends KubeObject> {
     const { log, metrics, clock } = this.#options;
     metrics?.watchFailures.inc({ resource: this.#name, reason: errorWord(error) });
     if (isExpired(error) || isFutureRevision(error)) this.#revision = undefined;
+    if (isNotFound(error)) {
+      await this.#awaitDefinition(signal);
+      return;
+    }
+    if (this.#revision === undefined) this.#options.sink.hindered?.(errorWord(error));
     const refused = error instanceof StatusError && (error.code === 401 || error.code === 403);
     const delay = Math.max(this.#backoff.next(), retryAfterOf(error) ?? 0, refused ? refusedDelay : 0);
     // What RBAC refuses is said once, by the transport (permissions.ts).
@@ -116,6 +139,17 @@ export class Reflector<T extends KubeObject> {
       'list or watch ended, will retry',
     );
     await clock.sleep(delay, signal);
+  }
+
+  async #awaitDefinition(signal: AbortSignal): Promise<void> {
+    const { log, clock, resource, sink } = this.#options;
+    const advice = resource.definedBy === undefined ? '' : `: ${resource.definedBy}`;
+    sink.hindered?.(`the server does not serve it${advice}`);
+    this.#looks++;
+    if (this.#looks === unserved.patience) {
+      log.warn({ resource: this.#name }, `the server does not serve ${this.#name}${advice}; waiting for it`);
+    }
+    await clock.sleep(this.#unserved.next(), signal);
   }
 
   async #fill(signal: AbortSignal): Promise<void> {
@@ -173,6 +207,7 @@ export class Reflector<T extends KubeObject> {
       const seconds = this.#watchDuration();
       metrics?.watches.inc({ resource: this.#name });
       const stream = await this.#open(revision, seconds, watchdog.signal);
+      this.#looks = 0;
       sink.alive();
       if (revision === undefined) sink.listing();
       const decoder = new WatchDecoder();

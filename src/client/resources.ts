@@ -19,6 +19,8 @@ export interface ResourceType<T extends KubeObject = KubeObject> {
   readonly namespaced: boolean;
   /** True for objects whose outer shape is T's. Anything else that a server sends is dropped and counted. */
   readonly isObject: (object: KubeObject) => object is T;
+  /** What to do, in words for a person, when a server does not know a custom resource. */
+  readonly definedBy?: string;
 }
 
 /** True for an object with a name and metadata of the right outer shape: what every cache and queue relies on. */

@@ -27,6 +27,7 @@ export class SharedInformer<T extends KubeObject> implements Informer<T>, Reflec
   readonly #name: string;
   #synced = false;
   #lastEventAt: number | undefined;
+  #hindrance: string | undefined;
   /** While a list is read: what the cache holds and the list has not shown. */
   #unseen: Set<ObjectKey> | undefined;
 
@@ -48,6 +49,10 @@ export class SharedInformer<T extends KubeObject> implements Informer<T>, Reflec
 
   get hasSynced(): boolean {
     return this.#synced;
+  }
+
+  get hindrance(): string | undefined {
+    return this.#hindrance;
   }
 
   get isListing(): boolean {
@@ -114,11 +119,16 @@ export class SharedInformer<T extends KubeObject> implements Informer<T>, Reflec
       this.#forget(key);
     }
     this.#synced = true;
+    this.#hindrance = undefined;
     for (const finish of [...this.#waiting]) finish();
   }
 
   alive(): void {
     this.#lastEventAt = this.#options.clock.monotonic();
+  }
+
+  hindered(why: string): void {
+    if (!this.#synced) this.#hindrance = why;
   }
 
   #forget(key: ObjectKey): void {

@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander';
+import { defaultPoolRanges } from '../config/default-pool.ts';
 import { upConfig } from '../config/up.ts';
 import { logFormats, logLevels } from '../telemetry/log.ts';
 import { version } from '../telemetry/version.ts';
@@ -37,6 +38,11 @@ function upCommand(): Command {
     .option('--apply <files...>', 'apply these YAML or JSON files once ready')
     .option('--nodes <count>', 'simulate so many nodes, and run workloads on them', '3')
     .option('--cluster-cidr <cidrs>', 'addresses of Pods (default: 10.244.0.0/16, fd00:10:244::/56)')
+    .option(
+      '--default-pool <ranges>',
+      'addresses for LoadBalancer Services: CIDRs and ranges; "" for none',
+      defaultPoolRanges,
+    )
     .option('--controllers <list>', 'which controllers to run: *, name, -name', '*')
     .addOption(
       new Option('--authorization-mode <mode>', 'who may do what')

@@ -10,12 +10,18 @@ import {
   runControllers,
   serviceAllocation,
 } from '../controllers/index.ts';
+import { selectControllers } from '../controllers/runtime/selection.ts';
 import { createLog } from '../telemetry/log.ts';
 import { Metrics } from '../telemetry/metrics.ts';
 import { applyFiles } from './apply.ts';
+import { offerAddresses, untilServed } from './default-pool.ts';
 import { serviceTable } from './service-table.ts';
 import { untilSignal } from './signals.ts';
 import { startTelemetryServer } from './telemetry-server.ts';
+
+/** Milliseconds that the introduction waits for the addresses of LoadBalancer Services. */
+const patience = 2000;
+const loadBalancer = 'load-balancer-controller';
 
 /** Runs the embedded API server until a signal comes. */
 export async function up(config: UpConfig): Promise<void> {
@@ -42,9 +48,16 @@ export async function up(config: UpConfig): Promise<void> {
       metrics,
     );
     started.push(() => client.close());
+    const known = catalog(config, client, server.ca);
+    const balancing = selectControllers(config.controllers, known).includes(loadBalancer);
+    await writeKubeconfig(config.kubeconfigPath, server.kubeconfig);
+    started.push(() => rm(config.kubeconfigPath, { force: true }));
+    process.stdout.write(`servicenet is ready: ${server.url} (${Math.round(performance.now())} ms)\n`);
+    // Before the controllers, so that the first Services find the pool there.
+    if (balancing) await offerAddresses(client, config.defaultPool);
     const controllers = runControllers({
       transport: client,
-      catalog: catalog(config, client, server.ca),
+      catalog: known,
       controllers: config.controllers,
       log,
       metrics,
@@ -57,10 +70,8 @@ export async function up(config: UpConfig): Promise<void> {
       log,
     });
     started.push(() => telemetry.close());
-    await writeKubeconfig(config.kubeconfigPath, server.kubeconfig);
-    started.push(() => rm(config.kubeconfigPath, { force: true }));
-    process.stdout.write(`servicenet is ready: ${server.url} (${Math.round(performance.now())} ms)\n`);
     const applied = await applyFiles(client, config.apply);
+    if (balancing && applied.length > 0) await untilServed(client, patience);
     process.stdout.write(await introduction(config, applied, () => serviceTable(client)));
     await signal.received;
   } finally {
@@ -74,8 +85,10 @@ function catalog(config: UpConfig, transport: Transport, rootCa: string): readon
   const { nodes: count, clusterCidrs, allocation, serviceCidrs, nodePorts } = config;
   const simulation = count === 0 ? {} : { simulation: { count, clusterCidrs } };
   const options = { transport, allocation, serviceCidrs, nodePorts };
+  const cluster = clusterControllers({ transport, rootCa, ...simulation });
   return [
-    ...clusterControllers({ transport, rootCa, ...simulation }),
+    // The load balancer too: offerAddresses brings what it needs.
+    ...cluster.map((entry) => (entry.name === loadBalancer ? { ...entry, onByDefault: true } : entry)),
     // Our own server needs no audit.
     serviceAllocation(options, allocation === 'controller'),
   ];

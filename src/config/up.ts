@@ -2,6 +2,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { clusterCidrs } from './cluster-cidrs.ts';
+import { defaultPool } from './default-pool.ts';
 import { bindAddressFlag } from './flags.ts';
 import { ConfigError, nodePortRange, serviceCidrs } from './service-ranges.ts';
 
@@ -16,6 +17,7 @@ const flags = z.object({
   apply: z.array(z.string()).default([]),
   nodes: z.coerce.number().int().min(0).max(1000),
   clusterCidr: z.string().optional(),
+  defaultPool: z.string(),
   controllers: z.string(),
   allocation: z.enum(['server', 'controller']),
   metricsBindAddress: bindAddressFlag,
@@ -31,6 +33,7 @@ export interface UpConfig extends Readonly<
     z.infer<typeof flags>,
     | 'controllers'
     | 'clusterCidr'
+    | 'defaultPool'
     | 'serviceClusterIpRange'
     | 'serviceNodePortRange'
     | 'writeKubeconfig'
@@ -41,6 +44,8 @@ export interface UpConfig extends Readonly<
   readonly nodePorts: ReturnType<typeof nodePortRange>;
   /** Where the Pods of simulated nodes get their addresses: one CIDR, or two of different families. */
   readonly clusterCidrs: readonly string[];
+  /** Ranges of the pool that Services of type LoadBalancer get their addresses from; none: no pool. */
+  readonly defaultPool: readonly string[];
   /** As in kube-controller-manager's flag: `*`, `name`, `-name`. */
   readonly controllers: readonly string[];
   /** Where the kubeconfig is written, mode 0600. */
@@ -64,19 +69,19 @@ export function upConfig(options: Readonly<Record<string, unknown>>, isTerminal:
     serviceClusterIpRange,
     serviceNodePortRange,
     clusterCidr,
+    defaultPool: pool,
     controllers,
     writeKubeconfig,
     logFormat,
     ...rest
   } = parsed.data;
   const serviceRanges = serviceCidrs(serviceClusterIpRange);
+  const families = serviceRanges.map(({ range }) => range.family);
   return Object.freeze({
     ...rest,
     serviceCidrs: serviceRanges,
-    clusterCidrs: clusterCidrs(
-      clusterCidr,
-      serviceRanges.map(({ range }) => range.family),
-    ),
+    clusterCidrs: clusterCidrs(clusterCidr, families),
+    defaultPool: defaultPool(pool, families),
     nodePorts: nodePortRange(serviceNodePortRange),
     controllers: controllers
       .split(',')

@@ -8,6 +8,7 @@ export const addressPools: ResourceType<AddressPool> = {
   plural: 'addresspools',
   kind: 'AddressPool',
   namespaced: false,
+  definedBy: 'apply deploy/crds',
   // The CRD's schema guards the rest; what an older one let in is caught by readPool.
   isObject: (object): object is AddressPool => isRecord(Reflect.get(object, 'spec')),
 };

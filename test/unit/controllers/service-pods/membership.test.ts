@@ -23,6 +23,7 @@ class FilledInformer<T extends KubeObject> implements Informer<T> {
   readonly hasSynced = true;
   readonly isListing = false;
   readonly lastEventAt = 0;
+  readonly hindrance = undefined;
 
   constructor(resource: ResourceType<T>) {
     this.resource = resource;

@@ -1,0 +1,62 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { isAlreadyExists, isNotFound } from '../client/errors.ts';
+import { ResourceClient } from '../client/resource-client.ts';
+import { services } from '../client/resources.ts';
+import type { Transport } from '../client/transport.ts';
+import { readyCondition } from '../controllers/load-balancer/present.ts';
+import { addressPools } from '../controllers/load-balancer/resource.ts';
+import type { Service } from '../objects/service.ts';
+import { applyFiles } from './apply.ts';
+
+/** Shipped with the package, two folders above both src/commands and dist/commands. */
+const definition = fileURLToPath(
+  new URL('../../deploy/crds/servicenet.dev_addresspools.yaml', import.meta.url),
+);
+
+/** Milliseconds between looks at something that comes in a moment. */
+const interval = 20;
+/** Milliseconds within which a new kind must be served. */
+const establishing = 10_000;
+
+/**
+ * Defines AddressPools and, if addresses are given, makes the pool `default` of them. A pool of that name which is
+ * there already (`--data-dir`) is its owner's, and stays as it is.
+ */
+export async function offerAddresses(client: Transport, addresses: readonly string[]): Promise<void> {
+  await applyFiles(client, [definition]);
+  if (addresses.length === 0) return;
+  const pool = { metadata: { name: 'default' }, spec: { addresses: [...addresses], avoidFirstLast: true } };
+  const deadline = performance.now() + establishing;
+  for (;;) {
+    try {
+      await new ResourceClient(client, addressPools).create(pool);
+      return;
+    } catch (error) {
+      if (isAlreadyExists(error)) return;
+      // A new kind is served a moment after its definition is stored.
+      if (!isNotFound(error) || performance.now() > deadline) throw error;
+      await sleep(interval);
+    }
+  }
+}
+
+/**
+ * Waits until every Service of type LoadBalancer has its addresses, or is told why not; so many milliseconds at most.
+ */
+export async function untilServed(client: Transport, milliseconds: number): Promise<void> {
+  const deadline = performance.now() + milliseconds;
+  for (;;) {
+    const { items } = await new ResourceClient(client, services).list();
+    if (!items.some(isPending) || performance.now() > deadline) return;
+    await sleep(interval);
+  }
+}
+
+function isPending(service: Service): boolean {
+  const { type, loadBalancerClass } = service.spec;
+  if (type !== 'LoadBalancer' || loadBalancerClass !== undefined) return false;
+  return (
+    (service.status.loadBalancer?.ingress ?? []).length === 0 && readyCondition(service)?.status !== 'False'
+  );
+}
