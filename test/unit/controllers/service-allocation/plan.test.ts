@@ -1,0 +1,139 @@
+import { describe, expect, it } from 'vitest';
+import { Books } from '../../../../src/controllers/service-allocation/books.ts';
+import { planService, type ServicePlan } from '../../../../src/controllers/service-allocation/plan.ts';
+import { claimAnnotation, viewOf } from '../../../../src/controllers/service-allocation/plan-view.ts';
+import type { Service } from '../../../../src/objects/service.ts';
+import { broken, service } from './samples.ts';
+
+const claimed = (text: string, resourceVersion = '5') => ({
+  annotations: { [claimAnnotation]: text },
+  resourceVersion,
+});
+
+/** Plans the first of these Services, with all of them in the books. */
+function plan(
+  services: readonly [Service, ...Service[]],
+  ownerOf: (address: string) => string | undefined = () => undefined,
+): ServicePlan {
+  const books = new Books({ first: 30_000, last: 30_003 });
+  books.setCidrs([{ text: '10.0.0.0/29', ready: true }]);
+  for (const each of services) books.set(viewOf(each), each.metadata.resourceVersion ?? '');
+  return planService({ service: services[0], books, cluster: ['IPv4'], ownerOf, random: () => 0 });
+}
+
+describe('planService', () => {
+  it('claims what is missing and writes it once the claim shows', () => {
+    const first = plan([service('a', { type: 'NodePort' })]);
+    expect(first).toEqual({ step: { do: 'claim', claim: { addresses: ['10.0.0.1'], ports: [30_000] } } });
+    const then = plan([service('a', { type: 'NodePort' }, claimed('10.0.0.1,30000'))]);
+    expect(then).toEqual({
+      step: {
+        do: 'write',
+        addresses: ['10.0.0.1'],
+        spec: {
+          clusterIP: '10.0.0.1',
+          clusterIPs: ['10.0.0.1'],
+          ipFamilies: ['IPv4'],
+          ipFamilyPolicy: 'SingleStack',
+          ports: [{ port: 80, nodePort: 30_000 }],
+        },
+      },
+    });
+  });
+
+  it('writes nothing for a Service that has all', () => {
+    const spec = {
+      clusterIP: '10.0.0.1',
+      clusterIPs: ['10.0.0.1'],
+      ipFamilies: ['IPv4'],
+      ipFamilyPolicy: 'SingleStack',
+    };
+    expect(plan([service('a', spec)])).toEqual({ step: { do: 'nothing' } });
+  });
+
+  it('retreats from what somebody else has', () => {
+    const mine = service('a', {}, claimed('10.0.0.1'));
+    expect(plan([mine, service('b', { clusterIP: '10.0.0.1' })]).step.do).toBe('retreat');
+    expect(plan([mine], () => '').step.do).toBe('retreat');
+    expect(plan([mine], () => 'default/b').step.do).toBe('retreat');
+    expect(plan([mine], () => 'default/a').step.do).toBe('write');
+  });
+
+  it('lets the claim that was there first go on, and takes the later one back', () => {
+    const early = service('a', {}, claimed('10.0.0.1', '5'));
+    const late = service('b', {}, claimed('10.0.0.1', '12'));
+    expect(plan([early, late]).step.do).toBe('wait');
+    expect(plan([late, early]).step.do).toBe('retreat');
+  });
+
+  it('retreats from a claim that does not fit, is no claim, or is out of range', () => {
+    expect(plan([service('a', {}, claimed('10.0.0.1,30001'))]).step.do).toBe('retreat');
+    expect(plan([service('a', {}, claimed('10.0.0.1; drop'))]).step.do).toBe('retreat');
+    expect(plan([service('a', {}, claimed('10.9.0.1'))]).step.do).toBe('retreat');
+    expect(plan([service('a', { type: 'NodePort' }, claimed('10.0.0.1,40000'))]).step.do).toBe('retreat');
+  });
+
+  it('tells the younger of two that asked for one value', () => {
+    const old = service('old', { clusterIP: '10.0.0.2' }, { creationTimestamp: '2025-01-01T00:00:00Z' });
+    const young = service('young', { clusterIP: '10.0.0.2' });
+    expect(plan([old, young]).problem).toBeUndefined();
+    expect(plan([young, old]).problem).toMatchObject({
+      reason: 'ClusterIPAlreadyAllocated',
+      message: 'Cluster IP [IPv4]:10.0.0.2 was assigned to multiple services; please recreate service',
+    });
+  });
+
+  it.each([
+    [{ clusterIP: '192.0.2.1' }, 'ClusterIPOutOfRange'],
+    [{ clusterIP: 'nonsense' }, 'ClusterIPNotValid'],
+    [{ type: 'NodePort', ports: [{ port: 80, nodePort: 80 }] }, 'PortOutOfRange'],
+    [{ ipFamilyPolicy: 'RequireDualStack' }, 'IPFamiliesNotValid'],
+  ])('%o is %s', (spec, reason) => {
+    expect(plan([service('a', spec)]).problem?.reason).toBe(reason);
+  });
+
+  it('says which range is full, and takes nothing', () => {
+    const ports = [1, 2, 3, 4, 5].map((port) => ({ port }));
+    const result = plan([service('a', { type: 'NodePort', ports })]);
+    expect(result.step.do).toBe('nothing');
+    expect(result.waitsFor).toBe('port');
+    expect(result.problem?.reason).toBe('PortRangeFull');
+    const holders = Array.from({ length: 6 }, (_, i) => service(`s${i}`, { clusterIP: `10.0.0.${i + 1}` }));
+    expect(plan([service('a', {}), ...holders]).waitsFor).toBe('IPv4');
+  });
+
+  it('gives back what the type no longer allows', () => {
+    const spec = {
+      clusterIP: '10.0.0.1',
+      clusterIPs: ['10.0.0.1'],
+      ipFamilies: ['IPv4'],
+      ipFamilyPolicy: 'SingleStack',
+    };
+    const ports = [{ port: 80, nodePort: 30_000 }];
+    expect(plan([service('a', { ...spec, ports })]).step).toEqual({
+      do: 'write',
+      addresses: [],
+      spec: { ports: [{ port: 80 }] },
+    });
+    expect(plan([service('a', { ...spec, type: 'ExternalName', externalName: 'x.example' })]).step).toEqual({
+      do: 'write',
+      addresses: [],
+      spec: { clusterIP: null, clusterIPs: null, ipFamilies: null, ipFamilyPolicy: null },
+    });
+  });
+
+  it.each([
+    '{"metadata":{"name":"a"},"spec":{}}',
+    '{"metadata":{"name":"a","annotations":7},"spec":{"ports":"x","clusterIPs":[1,null,{}],"type":[]}}',
+    '{"metadata":{"name":"a","annotations":{"__proto__":1}},"spec":{"type":"NodePort","ports":[null,7,{"port":"x"}]}}',
+    '{"metadata":{"name":"a"},"spec":{"type":"NodePort","ports":[{"port":80,"nodePort":-1},{"port":81,"nodePort":1e99}]}}',
+    '{"metadata":{"name":"a"},"spec":{"ipFamilies":[{}],"ipFamilyPolicy":3,"selector":[1]}}',
+  ])('plans for what no schema allows: %s', (text) => {
+    expect(() => plan([broken(text)])).not.toThrow();
+  });
+
+  it('plans a Service of 100,000 ports', () => {
+    const ports = Array.from({ length: 100_000 }, (_, i) => ({ port: i }));
+    expect(plan([service('a', { type: 'NodePort', ports })]).waitsFor).toBe('port');
+  });
+});
