@@ -1,0 +1,226 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { listAt, numberAt, textAt } from '../../src/objects/read.ts';
+import { startApiServer, type TestServer } from '../../src/testing/index.ts';
+import { Kubectl } from '../support/kubectl.ts';
+import { kubectlIn, type NamespacedKubectl } from '../support/namespaced-kubectl.ts';
+import { itemsOf, untilObject } from '../support/with-controllers.ts';
+
+let server: TestServer;
+let kubectl: Kubectl;
+
+beforeAll(async () => {
+  server = await startApiServer({ nodes: 3 });
+  kubectl = new Kubectl(server.kubeconfig);
+});
+afterAll(async () => {
+  kubectl.dispose();
+  await server.stop();
+});
+
+let namespaces = 0;
+const inNamespace = (): Promise<NamespacedKubectl> =>
+  kubectlIn(kubectl, server.client, `sets-${++namespaces}`);
+
+const statefulSet = (image: string, partition = 0, replicas = 3): string => `
+apiVersion: v1
+kind: Service
+metadata: {name: db}
+spec: {clusterIP: None, selector: {app: db}, ports: [{port: 5432}]}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  serviceName: db
+  replicas: ${replicas}
+  updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: ${partition}}}
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata:
+      labels: {app: db}
+      annotations: {servicenet.dev/ready-after: 50ms, servicenet.dev/stop-after: 50ms}
+    spec: {containers: [{name: db, image: "${image}"}]}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`;
+
+function imageOf(pod: unknown): string {
+  return textAt(listAt(pod, 'spec', 'containers')[0], 'image');
+}
+
+describe('a StatefulSet', () => {
+  test('starts its Pods in order, with stable names that a headless Service publishes', async () => {
+    const { namespace, run, json } = await inNamespace();
+    const orders: string[] = [];
+    await run('apply -f -', statefulSet('db:1'));
+    await untilObject(server.client, `/api/v1/namespaces/${namespace}/pods`, (body) => {
+      const pods = itemsOf(body);
+      // A Pod is there only when all before it are ready.
+      orders.push(pods.map((pod) => textAt(pod, 'metadata', 'name')).join());
+      const unready = pods.filter((pod) =>
+        listAt(pod, 'status', 'conditions').every(
+          (condition) => textAt(condition, 'type') !== 'Ready' || textAt(condition, 'status') !== 'True',
+        ),
+      );
+      expect(unready.length).toBeLessThanOrEqual(1);
+      return pods.length === 3 && unready.length === 0;
+    });
+    expect(new Set(orders).size).toBeGreaterThanOrEqual(2);
+    const slices = `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices`;
+    const hostnames = (body: unknown): string[] =>
+      listAt(body, 'items')
+        .flatMap((slice) => listAt(slice, 'endpoints'))
+        .map((endpoint) => textAt(endpoint, 'hostname'))
+        .sort();
+    await untilObject(server.client, slices, (body) => hostnames(body).join() === 'db-0,db-1,db-2');
+    const claims = itemsOf(await json('get persistentvolumeclaims')).map((claim) =>
+      textAt(claim, 'metadata', 'name'),
+    );
+    expect(claims.sort()).toEqual(['data-db-0', 'data-db-1', 'data-db-2']);
+    const [first] = itemsOf(await json('get pods db-0 db-1'));
+    expect(first).toMatchObject({
+      metadata: {
+        labels: { 'statefulset.kubernetes.io/pod-name': 'db-0', 'apps.kubernetes.io/pod-index': '0' },
+      },
+      spec: { hostname: 'db-0', subdomain: 'db' },
+    });
+  });
+
+  test('updates from the highest ordinal down to the partition, and rolls back', async () => {
+    const { run, json } = await inNamespace();
+    await run('apply -f -', statefulSet('db:1'));
+    await run('rollout status statefulset/db');
+    await run('apply -f -', statefulSet('db:2', 2));
+    await run('rollout status statefulset/db');
+    const images = async (): Promise<string[]> => itemsOf(await json('get pods')).map(imageOf);
+    expect(await images()).toEqual(['db:1', 'db:1', 'db:2']);
+    await run('apply -f -', statefulSet('db:2', 0));
+    await run('rollout status statefulset/db');
+    expect(await images()).toEqual(['db:2', 'db:2', 'db:2']);
+    const { status } = await json('get statefulset db');
+    expect(status).toMatchObject({ replicas: 3, readyReplicas: 3, currentReplicas: 3, updatedReplicas: 3 });
+    expect(textAt(status, 'currentRevision')).toBe(textAt(status, 'updateRevision'));
+    await run('rollout undo statefulset/db');
+    await run('rollout status statefulset/db');
+    expect(await images()).toEqual(['db:1', 'db:1', 'db:1']);
+    expect(await run('rollout history statefulset/db')).toMatch(/^2\s.*\n3\s/m);
+  });
+
+  test('is scaled down from the end', async () => {
+    const { namespace, run } = await inNamespace();
+    await run('apply -f -', statefulSet('db:1'));
+    await run('rollout status statefulset/db');
+    await run('scale statefulset db --replicas=1');
+    const seen = new Set<string>();
+    await untilObject(server.client, `/api/v1/namespaces/${namespace}/pods`, (body) => {
+      const names = itemsOf(body).map((pod) => textAt(pod, 'metadata', 'name'));
+      seen.add(names.join());
+      return names.length === 1;
+    });
+    expect([...seen]).toEqual(expect.arrayContaining(['db-0']));
+    expect([...seen].every((names) => names.startsWith('db-0'))).toBe(true);
+  });
+});
+
+describe('a DaemonSet', () => {
+  test('runs on every node, cordoned or new, but not where its selector does not lead', async () => {
+    const { namespace, run, json } = await inNamespace();
+    const daemon = (image: string): string => `
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template:
+    metadata: {labels: {app: agent}, annotations: {servicenet.dev/stop-after: 50ms}}
+    spec:
+      nodeSelector: {kubernetes.io/os: linux}
+      containers: [{name: agent, image: "${image}"}]
+`;
+    await run('cordon node-2');
+    await run('apply -f -', daemon('agent:1'));
+    expect(await run('rollout status daemonset/agent')).toContain('successfully rolled out');
+    const nodes = async (): Promise<string[]> =>
+      itemsOf(await json('get pods'))
+        .map((pod) => textAt(pod, 'spec', 'nodeName'))
+        .sort();
+    expect(await nodes()).toEqual(['node-1', 'node-2', 'node-3']);
+    await run('uncordon node-2');
+
+    await server.client.request('POST', '/api/v1/nodes', {
+      body: {
+        metadata: {
+          name: 'extra',
+          annotations: { 'servicenet.dev/kubelet': 'simulated' },
+          labels: { 'kubernetes.io/os': 'linux', 'kubernetes.io/hostname': 'extra' },
+        },
+      },
+    });
+    const path = `/apis/apps/v1/namespaces/${namespace}/daemonsets/agent`;
+    await untilObject(server.client, path, (body) => numberAt(body, 'status', 'numberReady') === 4);
+    await run('label node extra kubernetes.io/os=plan9 --overwrite');
+    await untilObject(server.client, path, ({ status }) => numberAt(status, 'desiredNumberScheduled') === 3);
+
+    await run('set image daemonset/agent agent=agent:2');
+    expect(await run('rollout status daemonset/agent')).toContain('successfully rolled out');
+    expect(new Set(itemsOf(await json('get pods')).map(imageOf))).toEqual(new Set(['agent:2']));
+    await run('rollout undo daemonset/agent');
+    expect(await run('rollout status daemonset/agent')).toContain('successfully rolled out');
+    expect(new Set(itemsOf(await json('get pods')).map(imageOf))).toEqual(new Set(['agent:1']));
+    await run('delete node extra');
+  });
+});
+
+const job = (name: string, annotations: string, spec: string): string => `
+apiVersion: batch/v1
+kind: Job
+metadata: {name: ${name}}
+spec:
+  ${spec}
+  template:
+    metadata: {annotations: {${annotations}}}
+    spec: {restartPolicy: Never, containers: [{name: work, image: busybox}]}
+`;
+
+describe('a Job', () => {
+  test('runs to completion, a few Pods at a time', async () => {
+    const { namespace, run, json } = await inNamespace();
+    await run(
+      'apply -f -',
+      job('work', 'servicenet.dev/complete-after: 50ms', 'completions: 5\n  parallelism: 2'),
+    );
+    let most = 0;
+    await untilObject(server.client, `/apis/batch/v1/namespaces/${namespace}/jobs/work`, ({ status }) => {
+      most = Math.max(most, numberAt(status, 'active'));
+      return listAt(status, 'conditions').some((condition) => textAt(condition, 'type') === 'Complete');
+    });
+    expect(most).toBeLessThanOrEqual(2);
+    expect((await json('get job work'))['status']).toMatchObject({
+      succeeded: 5,
+      ready: 0,
+      conditions: [{ type: 'SuccessCriteriaMet' }, { type: 'Complete', reason: 'CompletionsReached' }],
+    });
+    expect(await run('get pods')).toMatch(/(?:.* Completed .*\n){5}/);
+  });
+
+  test('gives each Pod of an Indexed Job its index', async () => {
+    const { run, json } = await inNamespace();
+    const spec = 'completionMode: Indexed\n  completions: 3\n  parallelism: 3';
+    await run('apply -f -', job('work', 'servicenet.dev/complete-after: 20ms', spec));
+    await run('wait --for=condition=complete job/work --timeout=10s');
+    expect((await json('get job work'))['status']).toMatchObject({ succeeded: 3, completedIndexes: '0-2' });
+  });
+
+  test('fails when its Pods fail too often, and is gone after its time to live', async () => {
+    const { namespace, run } = await inNamespace();
+    const spec = 'backoffLimit: 0\n  ttlSecondsAfterFinished: 1';
+    await run('apply -f -', job('work', 'servicenet.dev/fail-after: 20ms', spec));
+    await run('wait --for=condition=failed job/work --timeout=10s');
+    await untilObject(
+      server.client,
+      `/apis/batch/v1/namespaces/${namespace}/jobs/work`,
+      (_body, status) => status === 404,
+    );
+  });
+});
