@@ -1,0 +1,101 @@
+import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
+import type { Informer } from '../../client/informer.ts';
+import type { ResourceClient } from '../../client/resource-client.ts';
+import { jsonEqual } from '../../objects/json.ts';
+import type { ObjectKey } from '../../objects/key.ts';
+import type { ControllerRevision, PodTemplate } from '../../objects/workloads.ts';
+import type { ControllerContext } from '../runtime/context.ts';
+import { Expectations } from '../runtime/expectations.ts';
+import { Ownership, type Selecting } from './ownership.ts';
+import { outdatedRevisions, planHistory } from './plan-history.ts';
+import { controllerRevisions } from './resources.ts';
+
+/** The revisions of one owner, the one of its present template among them. */
+export interface Revisions {
+  readonly all: readonly ControllerRevision[];
+  readonly update: ControllerRevision;
+}
+
+/** Keeps the ControllerRevisions of a kind of workload. */
+export class History<Owner extends Selecting> {
+  /** To wait for at the start. */
+  readonly informer: Informer<ControllerRevision>;
+  readonly #client: ResourceClient<ControllerRevision>;
+  readonly #ownership: Ownership<Owner, ControllerRevision>;
+  readonly #expectations: Expectations<ControllerRevision>;
+  readonly #hashLabel: string;
+
+  constructor(
+    context: ControllerContext,
+    owners: Informer<Owner>,
+    hashLabel: string,
+    enqueue: (key: ObjectKey) => void,
+  ) {
+    this.informer = context.informers.informer(controllerRevisions);
+    this.#client = context.clients.for(controllerRevisions);
+    this.#expectations = new Expectations(this.informer, context.clock);
+    this.#ownership = new Ownership({ owners, children: this.informer, client: this.#client, enqueue });
+    this.#hashLabel = hashLabel;
+  }
+
+  /** True when the cache shows all that was written for the owner of this key. */
+  settled(key: ObjectKey): boolean {
+    return this.#expectations.settled(key);
+  }
+
+  /**
+   * Makes sure that the template is a revision, and the newest one.
+   *
+   * @returns undefined when its name is taken by another template: count a collision and try again.
+   */
+  async sync(
+    key: ObjectKey,
+    owner: Owner,
+    template: PodTemplate,
+    collisions: number | undefined,
+    signal: AbortSignal,
+  ): Promise<Revisions | undefined> {
+    const all = await this.#ownership.claim(owner, signal);
+    const plan = planHistory(owner, template, all, this.#hashLabel, collisions);
+    if (plan.update !== undefined) {
+      if (plan.renumber === undefined) return { all, update: plan.update };
+      const { namespace = '', name = '', resourceVersion } = plan.update.metadata;
+      const patch = { metadata: { resourceVersion }, revision: plan.renumber };
+      const update = await this.#client.mergePatch(namespace, name, patch, { signal });
+      this.#expectations.written(key, update);
+      return { all: all.map((revision) => (revision === plan.update ? update : revision)), update };
+    }
+    if (plan.create === undefined) return undefined;
+    try {
+      const update = await this.#client.create(plan.create, { signal });
+      this.#expectations.written(key, update);
+      return { all: [...all, update], update };
+    } catch (error) {
+      if (!isAlreadyExists(error)) throw error;
+    }
+    const { namespace = '', name = '' } = plan.create.metadata;
+    const present = await this.#client.get(namespace, name, { signal });
+    return jsonEqual(present.data, plan.create.data)
+      ? { all: [...all, present], update: present }
+      : undefined;
+  }
+
+  /** Deletes the revisions beyond the limit that no Pod has. */
+  async truncate(
+    key: ObjectKey,
+    revisions: readonly ControllerRevision[],
+    isLive: (revision: ControllerRevision) => boolean,
+    limit: number,
+    signal: AbortSignal,
+  ): Promise<void> {
+    for (const revision of outdatedRevisions(revisions, isLive, limit)) {
+      const { namespace = '', name = '', uid = '' } = revision.metadata;
+      try {
+        await this.#client.delete(namespace, name, { preconditions: { uid }, signal });
+        this.#expectations.deleted(key, revision);
+      } catch (error) {
+        if (!isNotFound(error)) throw error;
+      }
+    }
+  }
+}
