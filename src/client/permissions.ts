@@ -10,6 +10,8 @@ interface Permission {
   readonly resource: string;
   /** "" for the core group. */
   readonly group: string;
+  /** Absent: all namespaces, or none. */
+  readonly namespace?: string;
 }
 
 /**
@@ -83,10 +85,12 @@ function isRefusal(error: unknown): error is StatusError {
   );
 }
 
-/** `patch services/status`, `list ipaddresses.networking.k8s.io`. */
-function phrase({ verb, resource, group }: Permission): string {
+/** `patch services/status in namespace a`, `list ipaddresses.networking.k8s.io`. */
+function phrase({ verb, resource, group, namespace }: Permission): string {
   const [plural = '', subresource] = resource.split('/');
-  return `${verb} ${plural}${group === '' ? '' : `.${group}`}${subresource === undefined ? '' : `/${subresource}`}`;
+  const full = [plural, ...(group === '' ? [] : [group])].join('.');
+  const below = subresource === undefined ? '' : `/${subresource}`;
+  return `${verb} ${full}${below}${namespace === undefined ? '' : ` in namespace ${namespace}`}`;
 }
 
 const writes = new Map([
@@ -109,6 +113,7 @@ function permissionOf(method: string, path: string): Permission | undefined {
     verb: writes.get(method) ?? (name === undefined ? 'list' : 'get'),
     resource: subresource === undefined ? plural : `${plural}/${subresource}`,
     group: core ? '' : (parts[1] ?? ''),
+    ...(scoped ? { namespace: rest[1] ?? '' } : {}),
   };
 }
 
