@@ -1,0 +1,41 @@
+# syntax=docker/dockerfile:1
+# servicenet in an image: node:24-slim, the compiled program and its production dependencies, nothing else of ours.
+# No Docker runs where this repository is developed: .github/workflows/kind.yaml builds it.
+#
+#   docker build --build-arg NODE_DIGEST=sha256:… -t servicenet:0.1.0 .
+#
+# NODE_DIGEST pins the base image; a release is built with one (docker buildx imagetools inspect node:24-slim).
+ARG NODE_DIGEST=
+
+FROM node:24-slim${NODE_DIGEST:+@${NODE_DIGEST}} AS build
+WORKDIR /src
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci
+COPY tsconfig.json tsconfig.build.json ./
+COPY src ./src
+RUN npm run build
+
+FROM node:24-slim${NODE_DIGEST:+@${NODE_DIGEST}} AS dependencies
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+# No production dependency has an install script that it needs.
+RUN npm ci --omit=dev --ignore-scripts
+
+FROM node:24-slim${NODE_DIGEST:+@${NODE_DIGEST}}
+LABEL org.opencontainers.image.title=servicenet \
+      org.opencontainers.image.licenses=Apache-2.0
+# npm and corepack are no part of the program, and are what scanners find most in.
+RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack \
+           /usr/local/bin/yarn /usr/local/bin/yarnpkg /opt/yarn-*
+WORKDIR /app
+COPY --from=dependencies /app/node_modules ./node_modules
+COPY --from=build /src/dist ./dist
+COPY package.json LICENSE ./
+ENV NODE_ENV=production
+USER 65532:65532
+EXPOSE 8080
+# For Docker; Kubernetes has probes of its own.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=20s \
+  CMD ["node", "-e", "fetch('http://127.0.0.1:8080/healthz').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+ENTRYPOINT ["node", "/app/dist/main.js"]
+CMD ["controller"]

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Runs the e2e suite against a kind cluster: makes the cluster, loads the image, deploys deploy/overlays/kind, runs
+# test/e2e through its kubeconfig, collects logs, and deletes the cluster again.
+#
+#   hack/kind-e2e.sh [ipv4|ipv6|dual]
+#
+#   KIND_NODE_IMAGE  the node image; default: kind's own
+#   ARTIFACTS        where logs go; default: ./artifacts
+#   KEEP_CLUSTER=1   leaves the cluster for a look at it
+#
+# Needs docker, kind, kubectl and npm. It has never run where this repository is developed, which has no container
+# runtime: .github/workflows/kind.yaml runs it. All that it calls is tested without it (test/integration/deploy.test.ts,
+# test/e2e).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+family="${1:-ipv4}"
+case "$family" in
+  ipv4 | ipv6 | dual) ;;
+  *)
+    echo "usage: $0 [ipv4|ipv6|dual]" >&2
+    exit 2
+    ;;
+esac
+for tool in docker kind kubectl npm; do
+  command -v "$tool" >/dev/null || {
+    echo "$0: needs $tool" >&2
+    exit 2
+  }
+done
+
+cluster="servicenet-e2e-$family"
+artifacts="${ARTIFACTS:-$PWD/artifacts}"
+work="$(mktemp -d)"
+export KUBECONFIG="$work/kubeconfig"
+
+finish() {
+  status=$?
+  mkdir -p "$artifacts"
+  kind export logs --name "$cluster" "$artifacts/$cluster" || true
+  kubectl get services,endpointslices,addresspools,events --all-namespaces -o wide \
+    >"$artifacts/$cluster-objects.txt" 2>&1 || true
+  if [ "${KEEP_CLUSTER:-}" = 1 ]; then
+    echo "kept: kind get kubeconfig --name $cluster"
+  else
+    kind delete cluster --name "$cluster" || true
+  fi
+  rm -rf "$work"
+  exit "$status"
+}
+trap finish EXIT
+
+cat >"$work/kind.yaml" <<EOF
+kind: Cluster
+apiVersion: kind.x-k8s.io/v1alpha4
+networking:
+  ipFamily: $family
+nodes:
+  - role: control-plane
+  - role: worker
+EOF
+
+docker build ${NODE_DIGEST:+--build-arg "NODE_DIGEST=$NODE_DIGEST"} -t servicenet:e2e .
+kind create cluster --name "$cluster" --config "$work/kind.yaml" --wait 120s \
+  ${KIND_NODE_IMAGE:+--image "$KIND_NODE_IMAGE"}
+kind load docker-image servicenet:e2e --name "$cluster"
+kubectl apply --server-side -k deploy/overlays/kind
+kubectl wait --for=condition=Established crd/addresspools.servicenet.dev --timeout=60s
+kubectl -n servicenet-system rollout status deployment/servicenet --timeout=120s
+
+# A fresh cluster has nothing that the audit would find.
+node src/main.ts audit --kubeconfig "$KUBECONFIG"
+
+SERVICENET_E2E_CONTROLLERS=deployed npm run test:e2e
