@@ -14,6 +14,8 @@ export function program(): Command {
   root.addCommand(upCommand());
   root.addCommand(controllerCommand());
   root.addCommand(auditCommand());
+  root.addCommand(poolsCommand());
+  root.addCommand(importCommand());
   root
     .command('version')
     .description('print the version')
@@ -67,7 +69,7 @@ function upCommand(): Command {
 
 /** The defaults of durations are kube-controller-manager's. */
 function controllerCommand(): Command {
-  return withCluster(new Command('controller'))
+  return withLoadBalancer(withCluster(new Command('controller')))
     .description('run controllers of service networking against an API server')
     .option(
       '--controllers <list>',
@@ -105,17 +107,81 @@ function controllerCommand(): Command {
 
 function auditCommand(): Command {
   return withCluster(new Command('audit'))
-    .description('report addresses and node ports of Services that are held twice, leaked, or out of range')
-    .option('--service-node-port-range <range>', "the API server's", '30000-32767')
-    .addOption(
-      new Option('-o, --output <format>', 'how to print').choices(['table', 'json']).default('table'),
+    .description(
+      'report addresses and node ports of Services that are held twice, leaked, or out of range (exit code 1)',
     )
+    .option('--service-node-port-range <range>', "the API server's", '30000-32767')
+    .addOption(outputFlag())
     .action(async (options: Record<string, unknown>) => {
       const { auditConfig } = await import('../config/audit.ts');
       const config = auditConfig(options);
       const { audit } = await import('./audit.ts');
-      process.exitCode = await audit(config);
+      try {
+        process.exitCode = await audit(config);
+      } catch (error) {
+        // As diff does: 1 says that there is something to see, 2 that nobody could look.
+        process.stderr.write(`servicenet: ${error instanceof Error ? error.message : String(error)}\n`);
+        process.exitCode = 2;
+      }
     });
+}
+
+function poolsCommand(): Command {
+  return withLoadBalancer(withCluster(new Command('pools')))
+    .description('show AddressPools, who holds which address, and who waits')
+    .enablePositionalOptions()
+    .addOption(outputFlag())
+    .action(async (options: Record<string, unknown>) => {
+      const { poolsConfig } = await import('../config/pools.ts');
+      const config = poolsConfig(options);
+      const { pools } = await import('./pools.ts');
+      await pools(config);
+    })
+    .addCommand(poolsPlanCommand());
+}
+
+function poolsPlanCommand(): Command {
+  return withLoadBalancer(withCluster(new Command('plan')))
+    .description('say which Services an edit of AddressPools would affect, before it is made')
+    .option('-f, --filename <files...>', 'AddressPools as they shall be, in YAML or JSON; -: standard input')
+    .option('--delete <names...>', 'AddressPools that shall go')
+    .addOption(outputFlag())
+    .action(async (options: Record<string, unknown>) => {
+      const { poolsPlanConfig } = await import('../config/pools.ts');
+      const config = poolsPlanConfig(options);
+      const { poolsPlan } = await import('./pools-plan.ts');
+      process.exitCode = await poolsPlan(config);
+    });
+}
+
+function importCommand(): Command {
+  return withCluster(new Command('import'))
+    .description("print another load balancer's pools as AddressPools, with every address in use")
+    .argument('<source>', 'metallb, cilium or kube-vip')
+    .option('--config-map <namespace/name>', "with kube-vip: its cloud provider's", 'kube-system/kubevip')
+    .action(async (source: string, options: Record<string, unknown>) => {
+      const { importConfig } = await import('../config/import.ts');
+      const config = importConfig({ ...options, source });
+      const { importPools } = await import('./import.ts');
+      await importPools(config);
+    });
+}
+
+function withLoadBalancer(command: Command): Command {
+  return command
+    .option(
+      '--lb-class <class>',
+      'the loadBalancerClass of Services to serve',
+      'servicenet.dev/load-balancer',
+    )
+    .option('--default-class', 'serve Services without a class too', true)
+    .option('--no-default-class', 'leave Services without a class to another load balancer')
+    .option('--compat', 'read the annotations of MetalLB, kube-vip, PureLB and Cilium', true)
+    .option('--no-compat', 'read our own annotations only');
+}
+
+function outputFlag(): Option {
+  return new Option('-o, --output <format>', 'how to print').choices(['table', 'json']).default('table');
 }
 
 function withCluster(command: Command): Command {
