@@ -143,6 +143,13 @@ export class Reflector<T extends KubeObject> {
 
   async #awaitDefinition(signal: AbortSignal): Promise<void> {
     const { log, clock, resource, sink } = this.#options;
+    sink.alive();
+    if (resource.isOptional === true && this.#revision === undefined) {
+      sink.listing();
+      await sink.listed(this.#slices);
+      await clock.sleep(unserved.max, signal);
+      return;
+    }
     const advice = resource.definedBy === undefined ? '' : `: ${resource.definedBy}`;
     sink.hindered?.(`the server does not serve it${advice}`);
     this.#looks++;

@@ -21,6 +21,8 @@ export interface ResourceType<T extends KubeObject = KubeObject> {
   readonly isObject: (object: KubeObject) => object is T;
   /** What to do, in words for a person, when a server does not know a custom resource. */
   readonly definedBy?: string;
+  /** Older servers do not have it: there it counts as a resource without objects. */
+  readonly isOptional?: boolean;
 }
 
 /** True for an object with a name and metadata of the right outer shape: what every cache and queue relies on. */
@@ -127,5 +129,6 @@ export const serviceCIDRs: ResourceType<ServiceCIDR> = {
   plural: 'servicecidrs',
   kind: 'ServiceCIDR',
   namespaced: false,
+  isOptional: true, // v1 since Kubernetes 1.33
   isObject: (object): object is ServiceCIDR => has(object, 'spec', 'status'),
 };

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { text } from 'node:stream/consumers';
 import { parseAllDocuments } from 'yaml';
 import { RestMapping } from '../client/rest-mapping.ts';
 import type { Transport } from '../client/transport.ts';
@@ -38,8 +39,11 @@ export async function applyFiles(client: Transport, files: readonly string[]): P
   return lines;
 }
 
-async function readObjects(file: string): Promise<KubeObject[]> {
-  const documents = parseAllDocuments(await readFile(file, 'utf8'));
+/** The objects of a YAML or JSON file; `-` is standard input. @throws {Error} naming the file. */
+export async function readObjects(file: string): Promise<KubeObject[]> {
+  const documents = parseAllDocuments(
+    file === '-' ? await text(process.stdin) : await readFile(file, 'utf8'),
+  );
   const objects: KubeObject[] = [];
   for (const document of documents) {
     const [error] = document.errors;

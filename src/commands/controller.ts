@@ -26,7 +26,7 @@ export async function controller(config: ControllerConfig): Promise<void> {
       transport,
       catalog: controllersBesideACluster(
         { transport, allocation, nodePorts, ...(serviceCidrs === undefined ? {} : { serviceCidrs }) },
-        { transport },
+        { transport, loadBalancer: config.loadBalancer },
       ),
       controllers: config.controllers,
       log,

@@ -11,6 +11,7 @@ import {
   logFlags,
   parseFlags,
 } from './flags.ts';
+import { loadBalancerFlags, type LoadBalancerSettings, loadBalancerSettings } from './load-balancer.ts';
 import { ConfigError, nodePortRange, serviceCidrs } from './service-ranges.ts';
 
 const seconds = 1000;
@@ -19,6 +20,7 @@ const seconds = 1000;
 const flags = z.object({
   ...clusterFlags,
   ...logFlags,
+  ...loadBalancerFlags,
   controllers: listFlag,
   serviceSelector: z.string().default(''),
   allocation: z.enum(['server', 'controller']),
@@ -45,6 +47,7 @@ export interface ControllerConfig {
   /** Where the API server has no ServiceCIDRs. */
   readonly serviceCidrs: ReturnType<typeof serviceCidrs> | undefined;
   readonly nodePorts: ReturnType<typeof nodePortRange>;
+  readonly loadBalancer: LoadBalancerSettings;
   readonly metrics: { readonly host: string; readonly port: number } | undefined;
   readonly leaderElection: LeaderElectionConfig | undefined;
   readonly logLevel: z.infer<typeof flags>['logLevel'];
@@ -79,6 +82,7 @@ export function controllerConfig(
     serviceCidrs:
       parsed.serviceClusterIpRange === undefined ? undefined : serviceCidrs(parsed.serviceClusterIpRange),
     nodePorts: nodePortRange(parsed.serviceNodePortRange),
+    loadBalancer: loadBalancerSettings(parsed),
     metrics: parsed.metricsBindAddress,
     leaderElection: parsed.leaderElect ? leaderElection(parsed) : undefined,
     logLevel: parsed.logLevel,

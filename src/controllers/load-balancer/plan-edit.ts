@@ -1,21 +1,15 @@
-import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import { parseStrictAddress } from '../../objects/address.ts';
-import type { IPFamily, Service } from '../../objects/service.ts';
-import { LoadBalancerAllocator } from './allocator.ts';
-import { readPool, type AddressPool } from './pool.ts';
-import type { Forbidden } from './pool-layout.ts';
-import { presentAddresses, unservedPorts } from './present.ts';
-import { isServed, readRequest, type AddressRequest, type RequestSettings } from './request.ts';
+import type { ObjectKey } from '../../objects/key.ts';
+import type { IPFamily } from '../../objects/service.ts';
+import type { LoadBalancerAllocator } from './allocator.ts';
+import { booksOf, ownServices, poolsOf, presentIn, type PooledCluster } from './plan-books.ts';
+import type { AddressPool } from './pool.ts';
+import { unservedPorts } from './present.ts';
+import type { AddressRequest } from './request.ts';
 
 /** The cluster for which an edit is tried out. */
-export interface EditedCluster {
-  readonly services: readonly Service[];
-  /** Labels of a namespace. */
-  readonly namespaceLabels: (namespace: string) => Readonly<Record<string, string>>;
-  readonly settings: RequestSettings;
-  readonly forbidden: readonly Forbidden[];
-  /** All pools as they are, and as they would be. */
-  readonly pools: readonly AddressPool[];
+export interface EditedCluster extends PooledCluster {
+  /** All pools as they would be. */
   readonly edited: readonly AddressPool[];
   /** Milliseconds since 1970. */
   readonly now: number;
@@ -26,10 +20,10 @@ export interface EditEffect {
   readonly service: ObjectKey;
   readonly family: IPFamily;
   /**
-   * `moves` from an address to another, `loses` one, `gains` one that it waits for, or `stays` although no pool would
-   * contain its address any more.
+   * `moves` from an address to another, `loses` one, `gains` one that it waits for, `adopts` one that another provider
+   * gave it, or `stays` although no pool would contain its address any more.
    */
-  readonly effect: 'moves' | 'loses' | 'gains' | 'stays';
+  readonly effect: 'moves' | 'loses' | 'gains' | 'adopts' | 'stays';
   readonly from?: string;
   readonly to?: string;
 }
@@ -39,50 +33,38 @@ export interface EditEffect {
  * outside of the controller, so an address that rests may show as given.
  */
 export function planEdit(cluster: EditedCluster): EditEffect[] {
-  const { settings, forbidden, now } = cluster;
-  const allocator = new LoadBalancerAllocator();
-  const poolsOf = (objects: readonly AddressPool[]): ReturnType<typeof readPool>['pool'][] =>
-    objects.map((object) => readPool(object).pool);
-  allocator.setPools(poolsOf(cluster.pools), forbidden, now);
-  const requests = cluster.services
-    .filter((service) => isServed(service, settings) && service.metadata.deletionTimestamp === undefined)
-    .map((service) => ({
-      service,
-      request: readRequest(service, cluster.namespaceLabels(service.metadata.namespace ?? ''), settings),
-    }))
-    .sort(
-      (a, b) => a.request.createdAt - b.request.createdAt || (keyOf(a.service) < keyOf(b.service) ? -1 : 1),
-    );
-  for (const { service, request } of requests) {
-    const isPooled = (family: IPFamily, value: bigint): boolean =>
-      allocator.book.poolOf(family, value) !== undefined;
-    allocator.adopt(request, presentAddresses(service, isPooled), unservedPorts(service));
-  }
-  for (const { request } of requests) allocator.assign(request, [], now);
-  const before = new Map(requests.map(({ request }) => [request.service, addressesOf(allocator, request)]));
+  const { forbidden, now } = cluster;
+  const { allocator, served } = booksOf(cluster, now);
+  for (const { request } of served) allocator.assign(request, [], now);
+  const before = new Map(served.map(({ request }) => [request.service, addressesOf(allocator, request)]));
 
   allocator.takeChanged();
   allocator.setPools(poolsOf(cluster.edited), forbidden, now);
-  for (const { request } of requests) allocator.assign(request, [], now);
-  return requests.flatMap(({ request }) =>
-    effectsOn(allocator, request, before.get(request.service) ?? new Map()),
-  );
+  const adopted = ownServices(cluster, allocator).filter(({ request }) => !before.has(request.service));
+  for (const { service, request } of adopted) {
+    allocator.adopt(request, presentIn(allocator, service), unservedPorts(service));
+  }
+  const all = [...served, ...adopted];
+  for (const { request } of all) allocator.assign(request, [], now);
+  return all.flatMap(({ request }) => effectsOn(allocator, request, before.get(request.service)));
 }
 
 function addressesOf(allocator: LoadBalancerAllocator, request: AddressRequest): Map<IPFamily, string> {
   return new Map(allocator.book.addressesOf(request.service));
 }
 
+/** @param before undefined for a Service that another provider serves. */
 function effectsOn(
   allocator: LoadBalancerAllocator,
   request: AddressRequest,
-  before: ReadonlyMap<IPFamily, string>,
+  before: ReadonlyMap<IPFamily, string> | undefined,
 ): EditEffect[] {
   const { service } = request;
   const after = addressesOf(allocator, request);
   return request.families.flatMap((family): EditEffect[] => {
-    const from = before.get(family);
+    const from = before?.get(family);
     const to = after.get(family);
+    if (before === undefined) return to === undefined ? [] : [{ service, family, effect: 'adopts', to }];
     if (from === undefined) return to === undefined ? [] : [{ service, family, effect: 'gains', to }];
     if (to === undefined) return [{ service, family, effect: 'loses', from }];
     if (from !== to) return [{ service, family, effect: 'moves', from, to }];

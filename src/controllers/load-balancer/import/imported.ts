@@ -1,8 +1,8 @@
-import { parseAddressRange } from '../../../allocation/address-range.ts';
-import { parseStrictAddress } from '../../../objects/address.ts';
+import type { AddressRange } from '../../../allocation/address-range.ts';
+import { type ParsedAddress, parseStrictAddress } from '../../../objects/address.ts';
 import type { LabelSelector } from '../../../objects/meta.ts';
 import type { Service } from '../../../objects/service.ts';
-import type { AddressPool, AddressPoolSpec } from '../pool.ts';
+import { type AddressPool, type AddressPoolSpec, readPool } from '../pool.ts';
 
 /** What another load balancer's configuration becomes. */
 export interface Imported {
@@ -25,29 +25,41 @@ export function namespacesNamed(names: readonly string[]): LabelSelector {
 }
 
 /**
- * Adds a pool for addresses that Services have but no imported pool contains, so that none of them is lost: it gives
- * them to nobody else who does not ask for them.
+ * Adds a pool for addresses that Services have but no imported pool would give, so that none of them is lost: it gives
+ * them to nobody else who does not ask for them. Says which classes of Services have to be named to the controller.
  */
 export function keepingAssigned({ pools, notes }: Imported, services: readonly Service[]): Imported {
-  const ranges = pools.flatMap(({ spec }) =>
-    (spec.addresses ?? []).flatMap((text) => parseAddressRange(text) ?? []),
-  );
-  const outside = new Set<string>();
+  const read = pools.map((object) => readPool(object).pool);
+  const within = (ranges: readonly AddressRange[], { family, value }: ParsedAddress): boolean =>
+    ranges.some((range) => range.contains(family, value));
+  const isGiven = (address: ParsedAddress): boolean =>
+    read.some(({ ranges, excluded }) => within(ranges, address) && !within(excluded, address));
+  const outside = new Map<string, ParsedAddress>();
+  const classes = new Map<string, number>(); // class -> its Services
   for (const { spec, status } of services) {
     if (spec.type !== 'LoadBalancer') continue;
+    const { loadBalancerClass = '' } = spec;
+    if (loadBalancerClass !== '') classes.set(loadBalancerClass, (classes.get(loadBalancerClass) ?? 0) + 1);
     for (const { ip } of status.loadBalancer?.ingress ?? []) {
       const parsed = ip === undefined ? undefined : parseStrictAddress(ip);
-      if (parsed === undefined || ranges.some((range) => range.contains(parsed.family, parsed.value)))
-        continue;
-      outside.add(`${parsed.canonical}/${parsed.family === 'IPv4' ? 32 : 128}`);
+      if (parsed !== undefined && !isGiven(parsed)) outside.set(parsed.canonical, parsed);
     }
   }
-  if (outside.size === 0) return { pools, notes };
+  const moreNotes = [...classes].map(
+    ([name, count]) =>
+      `${count} Services have the loadBalancerClass ${name}: run the controller with --lb-class=${name} to serve them`,
+  );
+  if (outside.size === 0) return { pools, notes: [...notes, ...moreNotes] };
+  const addresses = [...outside.values()].map(
+    ({ canonical, family }) => `${canonical}/${family === 'IPv4' ? 32 : 128}`,
+  );
+  const count = `${outside.size} ${outside.size === 1 ? 'address' : 'addresses'}`;
   return {
-    pools: [
-      ...pools,
-      poolObject('imported-addresses', { addresses: [...outside].sort(), autoAssign: false }),
+    pools: [...pools, poolObject('imported-addresses', { addresses: addresses.sort(), autoAssign: false })],
+    notes: [
+      ...notes,
+      `${count} in use would be given by no pool; imported-addresses keeps them`,
+      ...moreNotes,
     ],
-    notes: [...notes, `${outside.size} addresses in use are in no pool; imported-addresses keeps them`],
   };
 }

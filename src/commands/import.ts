@@ -1,0 +1,22 @@
+import { stringify } from 'yaml';
+import type { ImportConfig } from '../config/import.ts';
+import { readImport } from '../controllers/load-balancer/import/read.ts';
+import { connectCluster } from './cluster.ts';
+
+/**
+ * Prints another load balancer's pools as AddressPools in YAML, ready for `kubectl apply -f -`. What could not be
+ * carried over as it was stands in comments above them, and on standard error.
+ *
+ * @throws {Error} when the cluster has no such pools.
+ */
+export async function importPools({ cluster, source, configMap }: ImportConfig): Promise<void> {
+  const transport = await connectCluster(cluster);
+  try {
+    const { pools, notes } = await readImport(transport, source, configMap);
+    for (const note of notes) process.stderr.write(`${note}\n`);
+    const comments = notes.map((note) => `# ${note.replaceAll(/\s+/g, ' ')}\n`).join('');
+    process.stdout.write(comments + pools.map((pool) => stringify(pool, { lineWidth: 0 })).join('---\n'));
+  } finally {
+    await transport.close();
+  }
+}

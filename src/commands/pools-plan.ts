@@ -1,0 +1,87 @@
+import type { PoolsPlanConfig } from '../config/pools.ts';
+import { readPooledCluster } from '../controllers/load-balancer/cluster-pools.ts';
+import { problemsOf } from '../controllers/load-balancer/plan-books.ts';
+import { planEdit, type EditEffect } from '../controllers/load-balancer/plan-edit.ts';
+import type { AddressPool } from '../controllers/load-balancer/pool.ts';
+import { addressPools } from '../controllers/load-balancer/resource.ts';
+import { keyOf } from '../objects/key.ts';
+import { formatTime } from '../objects/time.ts';
+import { connectCluster } from './cluster.ts';
+import { columns } from './columns.ts';
+import { readObjects } from './apply.ts';
+
+/**
+ * Prints which Services an edit of AddressPools would affect, without making it. Answers the exit code: 1 when a
+ * Service would lose its address or get another one.
+ *
+ * @throws {Error} for a file that cannot be read or has something else than AddressPools in it.
+ */
+export async function poolsPlan(config: PoolsPlanConfig): Promise<0 | 1> {
+  const transport = await connectCluster(config.cluster);
+  try {
+    const now = Date.now();
+    const files = await readPools(config.files);
+    const read = await readPooledCluster(transport, config.settings);
+    const present = read.pools ?? [];
+    const edited = edit(present, files, config.deleted, now);
+    const cluster = { ...read, pools: present };
+    const effects = planEdit({ ...cluster, edited, now });
+    const problems = problemsOf(edited, read.forbidden);
+    process.stdout.write(
+      config.output === 'json'
+        ? `${JSON.stringify({ effects, problems }, undefined, 2)}\n`
+        : text(effects, problems),
+    );
+    return effects.some(({ effect }) => effect === 'moves' || effect === 'loses') ? 1 : 0;
+  } finally {
+    await transport.close();
+  }
+}
+
+async function readPools(files: readonly string[]): Promise<AddressPool[]> {
+  const pools: AddressPool[] = [];
+  for (const file of files) {
+    for (const object of await readObjects(file)) {
+      if (object.kind !== addressPools.kind || !addressPools.isObject(object)) {
+        throw new Error(
+          `${file}: ${object.kind ?? 'an object'} ${object.metadata.name ?? ''} is no AddressPool`,
+        );
+      }
+      pools.push(object);
+    }
+  }
+  return pools;
+}
+
+/** A changed pool keeps its age, a new one is the youngest: that decides whose an overlap is. */
+function edit(
+  present: readonly AddressPool[],
+  files: readonly AddressPool[],
+  deleted: readonly string[],
+  now: number,
+): AddressPool[] {
+  const pools = new Map(present.map((pool) => [keyOf(pool), pool]));
+  for (const name of deleted) {
+    if (!pools.delete(name)) throw new Error(`there is no AddressPool ${name} to delete`);
+  }
+  for (const pool of files) {
+    const creationTimestamp = pools.get(keyOf(pool))?.metadata.creationTimestamp ?? formatTime(now);
+    pools.set(keyOf(pool), { ...pool, metadata: { ...pool.metadata, creationTimestamp } });
+  }
+  return [...pools.values()];
+}
+
+function text(effects: readonly EditEffect[], problems: readonly string[]): string {
+  const rows = effects.map(({ service, family, effect, from = '', to = '' }) => [
+    service,
+    family,
+    effect,
+    from,
+    to,
+  ]);
+  const table =
+    rows.length === 0
+      ? 'No Service is affected.\n'
+      : columns([['SERVICE', 'FAMILY', 'EFFECT', 'FROM', 'TO'], ...rows]);
+  return [table, ...problems.map((problem) => `Problem: ${problem}\n`)].join('');
+}

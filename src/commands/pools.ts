@@ -1,0 +1,48 @@
+import type { PoolsConfig } from '../config/pools.ts';
+import { readPooledCluster } from '../controllers/load-balancer/cluster-pools.ts';
+import { planReport, type PoolReport } from '../controllers/load-balancer/plan-report.ts';
+import { connectCluster } from './cluster.ts';
+import { columns } from './columns.ts';
+
+/**
+ * Prints the AddressPools of a cluster, who holds which address, and who waits.
+ *
+ * @throws {Error} when the cluster has no such kind.
+ */
+export async function pools({ cluster, settings, output }: PoolsConfig): Promise<void> {
+  const transport = await connectCluster(cluster);
+  try {
+    const read = await readPooledCluster(transport, settings);
+    if (read.pools === undefined) {
+      throw new Error('the cluster does not know AddressPools: apply deploy/crds first');
+    }
+    const report = planReport({ ...read, pools: read.pools }, Date.now());
+    process.stdout.write(output === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : tables(report));
+  } finally {
+    await transport.close();
+  }
+}
+
+function tables({ pools: list, addresses, waiting }: PoolReport): string {
+  if (list.length === 0 && addresses.length === 0) return 'There is no AddressPool.\n';
+  const usage = list.flatMap(({ name, ipv4, ipv6, problems }) => {
+    const note = problems.length === 0 ? '' : problems.join('; ');
+    const rows = [['IPv4', ipv4] as const, ['IPv6', ipv6] as const].flatMap(([family, of]) =>
+      of === undefined ? [] : [[name, family, ...[of.total, of.used, of.free, of.quarantined].map(String)]],
+    );
+    const shown = rows.length === 0 ? [[name, '', '0', '0', '0', '0']] : rows;
+    return shown.map((row, index) => [...row, index === 0 ? note : '']);
+  });
+  const held = addresses.flatMap(({ address, pool = '<none>', services, reservedFor }) =>
+    services.length === 0
+      ? [[address, pool, `(reserved for ${reservedFor ?? ''})`, '']]
+      : services.map(({ service, ports }) => [address, pool, service, ports.join(',') || '<none>']),
+  );
+  const parts = [columns([['POOL', 'FAMILY', 'TOTAL', 'USED', 'FREE', 'QUARANTINED', 'PROBLEMS'], ...usage])];
+  if (held.length > 0) parts.push(columns([['ADDRESS', 'POOL', 'SERVICE', 'PORTS'], ...held]));
+  if (waiting.length > 0) {
+    const rows = waiting.map(({ service, reason, message }) => [service, reason, message]);
+    parts.push(columns([['WAITING', 'REASON', 'MESSAGE'], ...rows]));
+  }
+  return parts.join('\n');
+}
