@@ -1,0 +1,118 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { createTransport } from '../../src/client/connect.ts';
+import type { Transport } from '../../src/client/transport.ts';
+import { isRecord } from '../../src/objects/json.ts';
+
+const main = new URL('../../src/main.ts', import.meta.url).pathname;
+let folder = '';
+let running: ChildProcess | undefined;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'servicenet-up-'));
+});
+
+afterEach(async () => {
+  if (running?.exitCode === null && running.signalCode === null) {
+    running.kill('SIGKILL');
+    await once(running, 'exit');
+  }
+  running = undefined;
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** Waits for another process: looks again every 20 ms; the test's timeout bounds it. */
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await sleep(20);
+}
+
+interface Up {
+  readonly child: ChildProcess;
+  readonly kubeconfig: string;
+  output(): string;
+}
+
+async function up(...flags: string[]): Promise<Up> {
+  const kubeconfig = join(folder, 'kubeconfig');
+  const child = spawn(
+    process.execPath,
+    [main, 'up', '--port', '0', '--write-kubeconfig', kubeconfig, ...flags],
+    {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
+  );
+  running = child;
+  let text = '';
+  child.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (text += chunk.toString()));
+  await until(() => text.includes('Stop it with Ctrl-C') || child.exitCode !== null);
+  return { child, kubeconfig, output: () => text };
+}
+
+function member(config: unknown, list: string, name: string): Record<string, unknown> {
+  const items: unknown = isRecord(config) ? config[list] : undefined;
+  const item: unknown = Array.isArray(items) ? items[0] : undefined;
+  const value = isRecord(item) ? item[name] : undefined;
+  return isRecord(value) ? value : {};
+}
+
+async function connect(kubeconfig: string): Promise<Transport> {
+  const config: unknown = parse(await readFile(kubeconfig, 'utf8'));
+  const cluster = member(config, 'clusters', 'cluster');
+  return createTransport({
+    kind: 'endpoint',
+    url: String(cluster['server']),
+    ca: Buffer.from(String(cluster['certificate-authority-data']), 'base64'),
+    token: String(member(config, 'users', 'user')['token']),
+  });
+}
+
+describe('servicenet up', () => {
+  it('applies files, prints the Services, keeps the kubeconfig private and ends cleanly', async () => {
+    const quickstart = new URL('../../deploy/examples/quickstart.yaml', import.meta.url).pathname;
+    const { child, kubeconfig, output } = await up('--nodes', '0', '--apply', quickstart);
+    expect(output()).toMatch(/^servicenet is ready: https:\/\/127\.0\.0\.1:\d+/m);
+    expect(output()).toMatch(/^shop +storefront +LoadBalancer +10\.96\./m);
+    expect(output()).toContain(`export KUBECONFIG=${kubeconfig}`);
+    expect((await stat(kubeconfig)).mode & 0o777).toBe(0o600);
+    const client = await connect(kubeconfig);
+    const watch = await client.stream('/api/v1/services', { query: { watch: 'true' } });
+    const ended = (async () => {
+      for await (const chunk of watch.chunks) expect(chunk.length).toBeGreaterThan(0);
+    })();
+    child.kill('SIGTERM');
+    const [code] = await once(child, 'exit');
+    expect(code).toBe(0);
+    await ended;
+    await client.close();
+    await expect(stat(kubeconfig)).rejects.toThrow('ENOENT');
+    expect(output()).not.toMatch(/"level":"error"|unhandled/i);
+  });
+
+  it('says in one line which flag is wrong', async () => {
+    const { child, output } = await up('--service-cluster-ip-range', '10.0.0.0/30');
+    expect(child.exitCode).toBe(1);
+    expect(output().trim()).toBe(
+      'servicenet: --service-cluster-ip-range: 10.0.0.0/30 is too small: at least 8 addresses are needed',
+    );
+  });
+
+  it('says which object of a file is refused, and leaves no kubeconfig behind', async () => {
+    const bad = join(folder, 'bad.yaml');
+    await writeFile(
+      bad,
+      'apiVersion: v1\nkind: Service\nmetadata: { name: a }\nspec: { ports: [{ port: 99999 }] }\n',
+    );
+    const { child, kubeconfig, output } = await up('--nodes', '0', '--apply', bad);
+    await until(() => child.exitCode !== null);
+    expect(child.exitCode).toBe(1);
+    expect(output()).toContain(`${bad}: Service a: Service "a" is invalid: `);
+    await expect(stat(kubeconfig)).rejects.toThrow('ENOENT');
+  });
+});

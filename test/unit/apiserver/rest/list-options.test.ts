@@ -1,0 +1,100 @@
+import { describe, expect, it } from 'vitest';
+import {
+  checkRequestTimeout,
+  listOptions,
+  parseResourceVersion,
+} from '../../../../src/apiserver/rest/list-options.ts';
+
+function messageOf(read: () => unknown): string {
+  try {
+    read();
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+  return 'accepted';
+}
+
+const refusal = 'ListOptions.meta.k8s.io "" is invalid: ';
+
+describe('options of a list', () => {
+  it.each([
+    [
+      'resourceVersionMatch=Exact',
+      'resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided',
+    ],
+    [
+      'resourceVersion=0&resourceVersionMatch=Exact',
+      'resourceVersionMatch: Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
+    ],
+    [
+      'resourceVersion=1&resourceVersionMatch=B',
+      'resourceVersionMatch: Unsupported value: "B": supported values: "Exact", "NotOlderThan", ""',
+    ],
+    [
+      'resourceVersion=1&resourceVersionMatch=Exact&continue=x',
+      'resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is provided',
+    ],
+    ['sendInitialEvents=false', 'sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list'],
+  ])('refuse %s', (query, why) => {
+    expect(messageOf(() => listOptions(new URLSearchParams(query), false))).toBe(refusal + why);
+  });
+
+  it('take numbers as Go does', () => {
+    expect(messageOf(() => listOptions(new URLSearchParams('limit=x'), false))).toBe(
+      'strconv.ParseInt: parsing "x": invalid syntax',
+    );
+    expect(messageOf(() => listOptions(new URLSearchParams('limit=9223372036854775808'), false))).toBe(
+      'strconv.ParseInt: parsing "9223372036854775808": value out of range',
+    );
+    expect(listOptions(new URLSearchParams('limit=-1'), false).limit).toBe(-1);
+  });
+});
+
+describe('options of a watch', () => {
+  it('send what exists first when any state will do', () => {
+    for (const query of ['', 'resourceVersion=0']) {
+      expect(listOptions(new URLSearchParams(query), true)).toMatchObject({
+        sendInitialEvents: true,
+        resourceVersionMatch: 'NotOlderThan',
+      });
+    }
+    expect(listOptions(new URLSearchParams('resourceVersion=7'), true).sendInitialEvents).toBeUndefined();
+  });
+
+  it.each([
+    [
+      'sendInitialEvents=true',
+      'resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan',
+    ],
+    [
+      'resourceVersion=5&resourceVersionMatch=NotOlderThan',
+      'resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided',
+    ],
+    [
+      'continue=abc',
+      'resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is provided',
+    ],
+  ])('refuse %s', (query, why) => {
+    expect(messageOf(() => listOptions(new URLSearchParams(query), true))).toBe(refusal + why);
+  });
+});
+
+describe('resource versions and timeouts', () => {
+  it('read "" as 0 and refuse what is no number', () => {
+    expect(parseResourceVersion('')).toBe(0);
+    expect(parseResourceVersion('42')).toBe(42);
+    expect(messageOf(() => parseResourceVersion('abc'))).toBe(
+      'resourceVersion: Invalid value: "abc": strconv.ParseUint: parsing "abc": invalid syntax',
+    );
+  });
+
+  it.each(['0s', '1m30s', '3m', '100ms', '1.5h'])('accept the timeout %s', (timeout) => {
+    expect(messageOf(() => checkRequestTimeout(new URLSearchParams({ timeout })))).toBe('accepted');
+  });
+
+  it.each(['invalid', '5', '1x', `${'9'.repeat(200)}s`])('refuse the timeout %s', (timeout) => {
+    expect(messageOf(() => checkRequestTimeout(new URLSearchParams({ timeout })))).toContain(
+      'invalid timeout specified in the request URL',
+    );
+  });
+});
