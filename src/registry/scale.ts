@@ -1,11 +1,22 @@
 import type { KubeObject, LabelSelector, ObjectMeta } from '../objects/meta.ts';
 import { type FieldError, invalid } from './field-errors.ts';
-import { validateObjectMetaUpdate } from './metadata.ts';
+import { validateCustomObjectMeta } from './metadata.ts';
+import { nameIsDNSSubdomain } from './names.ts';
 
 /** Autoscaling/v1 Scale: the number of Pods of a workload, apart from all else. */
 export interface Scale extends KubeObject {
   spec: { replicas?: number };
   status: { replicas: number; selector?: string };
+}
+
+/** How the number of replicas is read from an object and written to it. */
+export interface ScaleForm {
+  /** Undefined for an object that has none. */
+  read(object: KubeObject): Scale | undefined;
+  /** @throws {StatusError} 500 when the object does not say how many replicas it wants. */
+  check?(object: KubeObject): void;
+  /** A copy with the replicas, and the resourceVersion where there is one, of the Scale. */
+  write(object: KubeObject, scale: Scale): KubeObject;
 }
 
 /** Deployments, ReplicaSets, StatefulSets and ReplicationControllers. */
@@ -25,7 +36,7 @@ export function toScale(object: Scalable, plainSelector = false): Scale {
   return {
     kind: 'Scale',
     apiVersion: 'autoscaling/v1',
-    metadata: identity(object.metadata),
+    metadata: scaleMetadata(object.metadata),
     spec: replicas === 0 ? {} : { replicas },
     status: { replicas: object.status.replicas ?? 0, ...(text === '' ? {} : { selector: text }) },
   };
@@ -42,14 +53,21 @@ export function fromScale<T extends Scalable>(object: T, scale: Scale): T {
 }
 
 /** The rules of a Scale (`apis/autoscaling/validation` ValidateScale). */
-export function validateScale(scale: Scale, old: Scale): FieldError[] {
+export function validateScale(scale: Scale): FieldError[] {
   const replicas = scale.spec.replicas ?? 0;
-  const errors = validateObjectMetaUpdate(scale.metadata, old.metadata);
+  const errors = validateCustomObjectMeta(scale.metadata, { namespaced: true, nameRule: nameIsDNSSubdomain });
   if (replicas < 0) errors.push(invalid('spec.replicas', replicas, 'must be greater than or equal to 0'));
   return errors;
 }
 
-function identity({ name, namespace, uid, resourceVersion, creationTimestamp }: ObjectMeta): ObjectMeta {
+/** What a Scale says of its object. */
+export function scaleMetadata({
+  name,
+  namespace,
+  uid,
+  resourceVersion,
+  creationTimestamp,
+}: ObjectMeta): ObjectMeta {
   return {
     ...(name === undefined ? {} : { name }),
     ...(namespace === undefined ? {} : { namespace }),

@@ -1,6 +1,7 @@
 import type { KubeObject } from '../objects/meta.ts';
 import type { StatusError } from '../objects/status.ts';
 import type { FieldError } from './field-errors.ts';
+import type { ScaleForm } from './scale.ts';
 
 /** What a strategy may know of the request and of the world. A strategy reads no clock and no randomness itself. */
 export interface StrategyContext {
@@ -140,6 +141,8 @@ export interface ResourceDefinition {
   readonly storedAs?: SharedStorage;
   /** Field labels of this version that stand for another one, e.g. `regarding.name` for `involvedObject.name`. */
   readonly fieldAliases?: ReadonlyMap<string, string>;
+  /** `/scale`, where a definition and not the program says what it is: custom resources. */
+  readonly scale?: ScaleForm;
   /** Text of a `Warning` header on every request to the resource, before all other warnings. */
   readonly deprecationWarning?: string;
 }

@@ -1,3 +1,4 @@
+import { customScale } from '../../registry/customresource/scale.ts';
 import { customResourceStrategy } from '../../registry/customresource/strategy.ts';
 import type {
   CustomResourceDefinition,
@@ -49,6 +50,9 @@ function serveVersion(
       verbs,
       schema: `${spec.group.split('.').reverse().join('.')}.${version.name}.${kind}`,
       strategy: customResourceStrategy({ kind, namespaced, version }),
+      ...(version.subresources?.scale === undefined
+        ? {}
+        : { scale: customScale(version.subresources.scale) }),
       ...(warning === undefined ? {} : { deprecationWarning: warning }),
     },
     schemaFromCustomResource(version.schema?.openAPIV3Schema, kind),

@@ -19,7 +19,7 @@ import type { ServerCore } from './server-core.ts';
 /**
  * What serves requests that are no reads or writes of stored objects: `services/proxy`, `pods/binding`,
  * `deployments/scale`, and whole resources such as access reviews. Keyed `<group>/<plural>/<subresource>`, the
- * subresource "" for the resource itself.
+ * subresource "" for the resource itself; `scale` alone is that of custom resources.
  */
 export type SpecialHandlers = ReadonlyMap<string, ResourceHandler>;
 
@@ -37,10 +37,19 @@ export function restHandler(core: ServerCore, specials: SpecialHandlers): Handle
     checkRequestTimeout(request.query);
     const { deprecationWarning } = resource.definition;
     if (deprecationWarning !== undefined) reply.warn(deprecationWarning);
-    const special = specials.get(`${info.group}/${resource.definition.plural}/${info.subresource}`);
-    const handler = special ?? handlerOf(resource, request.method, info);
+    const handler = specialOf(specials, resource, info) ?? handlerOf(resource, request.method, info);
     await handler(core, resource, request, reply);
   };
+}
+
+function specialOf(
+  specials: SpecialHandlers,
+  { definition }: ServedResource,
+  { group, subresource, rest }: RequestInfo,
+): ResourceHandler | undefined {
+  if (definition.scale !== undefined && subresource === 'scale' && rest.length === 0)
+    return specials.get('scale');
+  return specials.get(`${group}/${definition.plural}/${subresource}`);
 }
 
 /** Cluster-scoped kinds have no path below a namespace, and objects of namespaced kinds have none above. */

@@ -155,11 +155,16 @@ function listJson(resource: ServedResource, items: readonly StoredObject[], meta
   chunks.push(
     Buffer.from(
       resource.custom
-        ? `],"kind":${JSON.stringify(`${kind}List`)},"metadata":${JSON.stringify(metadata)}}\n`
+        ? `],"kind":${JSON.stringify(`${kind}List`)},"metadata":${customListMeta(metadata)}}\n`
         : ']}\n',
     ),
   );
   return Buffer.concat(chunks);
+}
+
+/** Lists of custom objects are maps: their members come sorted, and the token is there even when it is empty. */
+function customListMeta({ continue: token = '', remainingItemCount, resourceVersion }: ListMeta): string {
+  return JSON.stringify({ continue: token, remainingItemCount, resourceVersion });
 }
 
 function sendJsonText(reply: Reply, status: number, mediaType: MediaType, json: string): void {

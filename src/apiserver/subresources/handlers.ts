@@ -35,6 +35,7 @@ export function specialHandlers(sources: SpecialSources): SpecialHandlers {
     ['/pods/log', noContainers],
     ['/nodes/proxy', noContainers],
     ['/serviceaccounts/token', tokenRequestHandler(sources.serviceAccountTokens)],
+    ['scale', scaleHandler],
     ['/replicationcontrollers/scale', scaleHandler],
     ['apps/deployments/scale', scaleHandler],
     ['apps/replicasets/scale', scaleHandler],

@@ -1,3 +1,4 @@
+import type { ResourceDefinition } from '../../registry/strategy.ts';
 import {
   discovered,
   type DiscoveredResource,
@@ -51,6 +52,10 @@ const rows: ReadonlyMap<string, readonly SubresourceRow[]> = new Map<string, rea
   ['apps/statefulsets', [scale]],
 ]);
 
+function rowsOf({ group, plural, scale: custom }: ResourceDefinition): readonly SubresourceRow[] {
+  return custom === undefined ? (rows.get(`${group}/${plural}`) ?? []) : [scale];
+}
+
 /** The served resources with their subresource rows, as discovery and OpenAPI show them. */
 export function servedForDiscovery(core: ServerCore): DiscoveredResources {
   let version = -1;
@@ -60,9 +65,7 @@ export function servedForDiscovery(core: ServerCore): DiscoveredResources {
       version = core.resources.version;
       served = core.resources
         .all()
-        .map(({ definition, custom }) =>
-          discovered(definition, rows.get(`${definition.group}/${definition.plural}`) ?? [], custom),
-        );
+        .map(({ definition, custom }) => discovered(definition, rowsOf(definition), custom));
     }
     return served;
   };

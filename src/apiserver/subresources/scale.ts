@@ -1,15 +1,22 @@
 import { isRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { methodNotAllowed, notFound } from '../../objects/status-errors.ts';
+import { conflict, methodNotAllowed, notFound } from '../../objects/status-errors.ts';
 import { invalidObject } from '../../registry/field-errors.ts';
-import { fromScale, type Scalable, type Scale, toScale, validateScale } from '../../registry/scale.ts';
+import {
+  fromScale,
+  type Scalable,
+  type Scale,
+  type ScaleForm,
+  toScale,
+  validateScale,
+} from '../../registry/scale.ts';
 import type { ApiRequest, Reply } from '../http/exchange.ts';
 import { encode } from '../http/encoding.ts';
 import { bodyMediaType, patchType } from '../http/media-types.ts';
 import { negotiate } from '../http/negotiation.ts';
 import { patchObject } from '../patch/patch.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
-import { keyOf } from '../rest/served-resource.ts';
+import { keyOf, type ServedResource } from '../rest/served-resource.ts';
 import { updateObject } from '../rest/update.ts';
 import { writeOptions, type WriteOptions } from '../rest/write-options.ts';
 import { builtinSchema } from '../schema/builtin.ts';
@@ -21,16 +28,21 @@ const scaleKind = { group: 'autoscaling', version: 'v1', kind: 'Scale' };
 export const scaleHandler: ResourceHandler = async (core, resource, request, reply) => {
   const { namespace, name } = request.info;
   const { mediaType } = negotiate(request.headers.accept, 'object');
-  const plainSelector = resource.definition.plural === 'replicationcontrollers';
-  const stored = core.storage.get(keyOf(resource, namespace, name));
-  if (stored === undefined || !isScalable(stored.object)) throw notFound(resource.groupResource, name);
+  const form = resource.definition.scale ?? workloadScale(resource);
+  const scaleOfStored = (object: KubeObject | undefined): Scale => {
+    const scale = object === undefined ? undefined : form.read(object);
+    if (scale === undefined) throw notFound(resource.groupResource, name);
+    return scale;
+  };
+  const stored = core.storage.get(keyOf(resource, namespace, name))?.object;
+  let scaled = scaleOfStored(stored);
   if (request.method === 'GET') {
-    reply.send(200, mediaType, encode(toScale(stored.object, plainSelector), mediaType));
+    if (stored !== undefined) form.check?.(stored);
+    reply.send(200, mediaType, encode(scaled, mediaType));
     return;
   }
   const change = await readChange(request, reply);
-  let scaled = toScale(stored.object, plainSelector);
-  await updateObject(core, resource, {
+  const { object } = await updateObject(core, resource, {
     namespace,
     name,
     subresource: '',
@@ -40,21 +52,32 @@ export const scaleHandler: ResourceHandler = async (core, resource, request, rep
     uid: '',
     warn: (text) => reply.warn(text),
     produce: (live) => {
-      if (live === undefined || !isScalable(live)) throw notFound(resource.groupResource, name);
-      const before = toScale(live, plainSelector);
+      const before = scaleOfStored(live);
       const wanted = change.apply(before);
-      const errors = validateScale(wanted, before);
+      const { uid = '' } = wanted.metadata;
+      if (uid !== '' && uid !== before.metadata.uid) {
+        const { group, resource: plural } = resource.groupResource;
+        const why = `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${before.metadata.uid ?? ''}`;
+        throw conflict({ group, resource: `${plural}/scale` }, name, why);
+      }
+      const errors = validateScale(wanted);
       if (errors.length > 0) throw invalidObject({ group: 'autoscaling', kind: 'Scale', name }, errors);
-      const next = fromScale(structuredClone(live), wanted);
-      scaled = toScale(next, plainSelector);
-      return next;
+      return live === undefined ? wanted : form.write(live, wanted);
     },
     track: () => undefined,
-  }).then(({ object }) => {
-    if (isScalable(object)) scaled = toScale(object, plainSelector);
   });
+  scaled = form.read(object) ?? scaled;
   reply.send(200, mediaType, encode(scaled, mediaType));
 };
+
+/** `/scale` of the workloads of apps, and of ReplicationControllers, whose selector is a map of labels. */
+function workloadScale({ definition }: ServedResource): ScaleForm {
+  const plainSelector = definition.plural === 'replicationcontrollers';
+  return {
+    read: (object) => (isScalable(object) ? toScale(object, plainSelector) : undefined),
+    write: (object, scale) => (isScalable(object) ? fromScale(structuredClone(object), scale) : object),
+  };
+}
 
 interface Change {
   readonly options: WriteOptions;

@@ -19,28 +19,25 @@ export function applyDefaults(schema: JsonSchema, value: unknown, depth = 0): vo
   const { properties = {} } = schema;
   for (const name of Object.keys(properties)) {
     const property = properties[name];
-    if (property !== undefined) defaultMember(property, value, name);
+    if (property !== undefined && !Object.hasOwn(value, name)) setDefault(property, value, name);
   }
   const values = valuesOf(schema);
-  for (const [name, member] of Object.entries(value)) {
+  for (const name of Object.keys(value)) {
     const property = Object.hasOwn(properties, name) ? properties[name] : values;
-    if (property !== undefined) applyDefaults(property, member, depth + 1);
+    if (property === undefined) continue;
+    if (value[name] === null && property.nullable !== true) replaceNull(property, value, name);
+    applyDefaults(property, value[name], depth + 1);
   }
 }
 
-function defaultMember(property: JsonSchema, object: JsonRecord, name: string): void {
-  const present = Object.hasOwn(object, name);
-  const isNull = present && object[name] === null;
-  if (present && !isNull) return;
-  if (isNull && property.nullable === true) return;
-  if (property.default !== undefined) {
-    Object.defineProperty(object, name, {
-      value: structuredClone(property.default),
-      enumerable: true,
-      configurable: true,
-      writable: true,
-    });
-  } else if (isNull && (property.type ?? '') !== '') {
-    Reflect.deleteProperty(object, name);
-  }
+function replaceNull(property: JsonSchema, object: JsonRecord, name: string): void {
+  if (property.default === undefined) Reflect.deleteProperty(object, name);
+  else setDefault(property, object, name);
+}
+
+function setDefault(property: JsonSchema, object: JsonRecord, name: string): void {
+  if (property.default === undefined) return;
+  // Not by assignment: a definition may name a property __proto__.
+  const value: unknown = structuredClone(property.default);
+  Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
 }

@@ -3,7 +3,7 @@ import { genericStrategy } from '../generic.ts';
 import { nameIsDNSSubdomain } from '../names.ts';
 import type { Strategy } from '../strategy.ts';
 import { type CustomResourceDefinition, hasCondition, withCondition } from './definition.ts';
-import { validateDefinition, validateImmutableNames } from './validation.ts';
+import { validateDefinition, validateDefinitionName, validateImmutableNames } from './validation.ts';
 
 /** Keeps a deleted definition until its objects are gone (apiextensions `finalizer` controller). */
 export const cleanupFinalizer = 'customresourcecleanup.apiextensions.k8s.io';
@@ -37,7 +37,7 @@ const rules = genericStrategy<CustomResourceDefinition>({
       definition.status = { ...definition.status, storedVersions: [...known, storage] };
     }
   },
-  validateCreate: (definition) => validateDefinition(definition),
+  validateCreate: (definition) => [...validateDefinitionName(definition), ...validateDefinition(definition)],
   validateUpdate: (definition, old) => [
     ...validateDefinition(definition),
     ...(hasCondition(old, 'Established') ? validateImmutableNames(definition, old) : []),

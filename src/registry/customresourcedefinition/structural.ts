@@ -78,8 +78,10 @@ function validateNode(
 /** `apiVersion`, `kind` and `metadata` of the root are known without being declared. */
 const implied = new Set(['apiVersion', 'kind', 'metadata']);
 
+/** Where in a default an error is. The default itself has no name. */
 function suffix(field: string): string {
-  return field === '' ? '' : `.${field}`;
+  if (field === '' || field === '<nil>') return '';
+  return field.startsWith('[') ? field : `.${field}`;
 }
 
 function validateType(schema: JsonSchema, path: string, place: Place, errors: FieldError[]): void {

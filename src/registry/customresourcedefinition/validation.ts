@@ -11,17 +11,19 @@ import { isDNS1035Label, isDNS1123Subdomain } from '../names.ts';
 import type { CustomResourceDefinition, CustomResourceNames, CustomResourceVersion } from './definition.ts';
 import { validateStructural } from './structural.ts';
 
-/** The rules of `spec` and of the name (apiextensions `validation/validation.go`). */
-export function validateDefinition(definition: CustomResourceDefinition): FieldError[] {
-  const { spec, metadata } = definition;
+/** The name says what is defined. */
+export function validateDefinitionName({ spec, metadata }: CustomResourceDefinition): FieldError[] {
+  const { name = '' } = metadata;
+  if (name === '' || isDNS1123Subdomain(name).length > 0) return [];
+  if (name === `${spec.names.plural}.${spec.group}`) return [];
+  return [invalid('metadata.name', name, 'must be spec.names.plural+"."+spec.group')];
+}
+
+/** The rules of `spec` (apiextensions `validation/validation.go`). */
+export function validateDefinition({ spec }: CustomResourceDefinition): FieldError[] {
   const errors: FieldError[] = [];
   const { group, names, scope } = spec;
   const versions = spec.versions ?? [];
-  const name = metadata.name ?? '';
-  const wanted = `${names.plural}.${group}`;
-  if (name !== '' && name !== wanted && isDNS1123Subdomain(name).length === 0) {
-    errors.push(invalid('metadata.name', name, 'must be spec.names.plural+"."+spec.group'));
-  }
   errors.push(...validateGroup(group));
   errors.push(...validateScope(scope));
   errors.push(...validateVersions(versions));
@@ -60,6 +62,7 @@ function validateVersions(versions: readonly CustomResourceVersion[]): FieldErro
     if (seen.has(version.name)) errors.push(duplicate(`${path}.name`, version.name));
     seen.add(version.name);
     errors.push(...validateVersionSchema(version, schemaPath(versions, i), path));
+    errors.push(...validateSubresources(version, subresourcesPath(versions, i)));
   });
   const storage = versions.filter((version) => version.storage).length;
   if (storage !== 1) {
@@ -78,6 +81,34 @@ function schemaPath(versions: readonly CustomResourceVersion[], i: number): stri
   const [first] = versions;
   const same = versions.every((version) => jsonEqual(version.schema, first?.schema));
   return same ? 'spec.validation.openAPIV3Schema' : `spec.versions[${i}].schema.openAPIV3Schema`;
+}
+
+function subresourcesPath(versions: readonly CustomResourceVersion[], i: number): string {
+  const [first] = versions;
+  const same = versions.every((version) => jsonEqual(version.subresources, first?.subresources));
+  return same ? 'spec.subresources' : `spec.versions[${i}].subresources`;
+}
+
+/** The paths of `/scale` are simple ones, below `.spec` and `.status` (`ValidateCustomResourceDefinitionSubresources`). */
+function validateSubresources({ subresources }: CustomResourceVersion, path: string): FieldError[] {
+  const scale = subresources?.scale;
+  if (scale === undefined) return [];
+  const { specReplicasPath, statusReplicasPath, labelSelectorPath = '' } = scale;
+  const check = (value: string, member: string, parents: readonly string[], where: string): FieldError[] => {
+    const field = `${path}.scale.${member}`;
+    if (value === '') return [required(field)];
+    if (!value.startsWith('.')) return [invalid(field, value, 'must be a simple json path starting with .')];
+    return parents.some((parent) => value.startsWith(parent))
+      ? []
+      : [invalid(field, value, `should be a json path under ${where}`)];
+  };
+  return [
+    ...check(specReplicasPath, 'specReplicasPath', ['.spec.'], '.spec'),
+    ...check(statusReplicasPath, 'statusReplicasPath', ['.status.'], '.status'),
+    ...(labelSelectorPath === ''
+      ? []
+      : check(labelSelectorPath, 'labelSelectorPath', ['.spec.', '.status.'], 'either .status or .spec')),
+  ];
 }
 
 function validateVersionSchema(

@@ -50,7 +50,7 @@ describe('a Scale', () => {
 
   it('is not negative', () => {
     const old = toScale(deployment);
-    const errors = validateScale({ ...old, spec: { replicas: -1 } }, old);
+    const errors = validateScale({ ...old, spec: { replicas: -1 } });
     expect(errors).toMatchObject([{ field: 'spec.replicas', reason: 'FieldValueInvalid' }]);
   });
 });

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 
-import { applyCustomDefaults } from '../../../../src/apiserver/schema/custom-defaults.ts';
 import { schemaFromCustomResource } from '../../../../src/apiserver/schema/custom-schema.ts';
 import { decodeBody } from '../../../../src/apiserver/schema/decode-body.ts';
 import { encodeObject } from '../../../../src/apiserver/schema/encode.ts';
@@ -81,16 +80,6 @@ describe('custom resources', () => {
       'the API version in the data (example.com/v2) does not match the expected API version (example.com/v1)',
     );
     expect(() => decode({ metadata: { labels: { a: 1 } } })).toThrow(/ObjectMeta.labels of type string/);
-  });
-
-  it('are defaulted, null included where it is no value', () => {
-    const value = {
-      spec: { note: null, size: null, port: null, items: [{}, { name: null }], labels: { a: null } },
-    };
-    applyCustomDefaults(schema, value);
-    expect(value).toEqual({
-      spec: { note: null, size: 3, items: [{ name: 'x' }, { name: 'x' }], labels: {} },
-    });
   });
 
   it('are encoded with all keys sorted', () => {

@@ -1,0 +1,78 @@
+import { describe, expect, test } from 'vitest';
+import { applyDefaults } from '../../../../src/registry/customresource/defaulting.ts';
+import type { JsonSchema } from '../../../../src/registry/customresourcedefinition/json-schema.ts';
+
+function defaulted(schema: JsonSchema, value: unknown): unknown {
+  applyDefaults(schema, value);
+  return value;
+}
+
+const size: JsonSchema = {
+  type: 'object',
+  properties: { size: { type: 'integer', default: 3 }, note: { type: 'string', nullable: true } },
+};
+
+describe('defaults', () => {
+  test.each<[string, JsonSchema, unknown, unknown]>([
+    ['what is missing', size, {}, { size: 3 }],
+    ['what is null and may not be', size, { size: null, note: null }, { size: 3, note: null }],
+    ['nothing that is there', size, { size: 0 }, { size: 0 }],
+    ['what is below something missing not', { type: 'object', properties: { a: size } }, {}, {}],
+    [
+      'what is below a default',
+      { type: 'object', properties: { a: { ...size, default: {} } } },
+      {},
+      { a: { size: 3 } },
+    ],
+    ['items', { type: 'array', items: size }, [{}, { size: null }], [{ size: 3 }, { size: 3 }]],
+    [
+      'free members',
+      { type: 'object', additionalProperties: size },
+      { a: {}, b: { size: 1 } },
+      { a: { size: 3 }, b: { size: 1 } },
+    ],
+    [
+      'free members that are null',
+      { type: 'object', additionalProperties: { type: 'string', default: 'x' } },
+      { a: null },
+      { a: 'x' },
+    ],
+  ])('fill in %s', (_name, schema, value, expected) => {
+    expect(defaulted(schema, value)).toEqual(expected);
+  });
+
+  test('are copies', () => {
+    const schema: JsonSchema = {
+      type: 'object',
+      properties: { list: { type: 'array', items: { type: 'string' }, default: [] } },
+    };
+    const first = defaulted(schema, {});
+    const second = defaulted(schema, {});
+    expect(Reflect.get(Object(first), 'list')).not.toBe(Reflect.get(Object(second), 'list'));
+  });
+
+  test.each<[JsonSchema, unknown]>([
+    [{ type: 'object', properties: { a: { type: 'string' } } }, { a: null }],
+    [{ type: 'object', properties: { a: { 'x-kubernetes-int-or-string': true } } }, { a: null }],
+    [{ type: 'object', additionalProperties: { type: 'string' } }, { a: null }],
+  ])('a null that is no value goes where there is none: %j', (schema, value) => {
+    expect(defaulted(schema, value)).toEqual({});
+  });
+
+  test('values of a depth that only an attacker sends are left alone', () => {
+    const schema: { type: string; additionalProperties?: JsonSchema } = { type: 'object' };
+    schema.additionalProperties = schema;
+    let value: object = { a: null };
+    for (let i = 0; i < 50_000; i++) value = { a: value };
+    expect(() => defaulted(schema, value)).not.toThrow();
+  });
+
+  test('of a member __proto__ are members', () => {
+    const properties: Record<string, JsonSchema> = {};
+    const property = { value: { type: 'integer', default: 1 }, enumerable: true };
+    Object.defineProperty(properties, '__proto__', property);
+    const value = defaulted({ type: 'object', properties }, {});
+    expect(Object.getOwnPropertyNames(value)).toEqual(['__proto__']);
+    expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
+  });
+});

@@ -1,0 +1,126 @@
+import { describe, expect, test } from 'vitest';
+import { validateValue } from '../../../../src/registry/customresource/validate-value.ts';
+import type { JsonSchema } from '../../../../src/registry/customresourcedefinition/json-schema.ts';
+
+function faults(schema: JsonSchema, value: unknown): string[] {
+  return validateValue(schema, value, 'spec').map(({ field, body }) => `${field}: ${body}`);
+}
+
+describe('a value is refused', () => {
+  test.each<[JsonSchema, unknown, string[]]>([
+    [
+      { type: 'string' },
+      1,
+      ['spec: Invalid value: "integer": spec in body must be of type string: "integer"'],
+    ],
+    [
+      { type: 'integer' },
+      1.5,
+      ['spec: Invalid value: "number": spec in body must be of type integer: "number"'],
+    ],
+    [{ type: 'string' }, null, ['spec: Invalid value: "null": spec in body must be of type string: "null"']],
+    [
+      { 'x-kubernetes-int-or-string': true },
+      true,
+      ['spec: Invalid value: "boolean": spec in body must be of type integer,string: "boolean"'],
+    ],
+    [
+      { type: 'integer', minimum: 2 },
+      1,
+      ['spec: Invalid value: 1: spec in body should be greater than or equal to 2'],
+    ],
+    [
+      { type: 'integer', maximum: 2, exclusiveMaximum: true },
+      2,
+      ['spec: Invalid value: 2: spec in body should be less than 2'],
+    ],
+    [
+      { type: 'integer', multipleOf: 3 },
+      4,
+      ['spec: Invalid value: 4: spec in body should be a multiple of 3'],
+    ],
+    [
+      { type: 'string', minLength: 2 },
+      'ä',
+      ['spec: Invalid value: "ä": spec in body should be at least 2 chars long'],
+    ],
+    [
+      { type: 'string', pattern: '^a+$' },
+      'b',
+      ['spec: Invalid value: "b": spec in body should match \'^a+$\''],
+    ],
+    [{ type: 'string', enum: ['a', 'b'] }, 'c', ['spec: Unsupported value: "c": supported values: "a", "b"']],
+    [{ type: 'object', required: ['a'] }, {}, ['spec.a: Required value']],
+    [
+      { type: 'array', items: { type: 'string' }, 'x-kubernetes-list-type': 'set' },
+      ['a', 'a'],
+      ['spec[1]: Duplicate value: "a"'],
+    ],
+    [
+      {
+        type: 'array',
+        items: { type: 'object' },
+        'x-kubernetes-list-type': 'map',
+        'x-kubernetes-list-map-keys': ['k'],
+      },
+      [{ k: 1 }, { k: 2 }, { k: 1 }],
+      ['spec[2]: Duplicate value: {"k":1}'],
+    ],
+    [
+      { type: 'integer', oneOf: [{ minimum: 1 }, { minimum: 2 }] },
+      3,
+      [
+        'spec: Invalid value: 3: "spec" must validate one and only one schema (oneOf). Found 2 valid alternatives',
+      ],
+    ],
+    [
+      { type: 'integer', not: { minimum: 1 } },
+      3,
+      ['spec: Invalid value: 3: "spec" must not validate the schema (not)'],
+    ],
+  ])('by %j: %j', (schema, value, expected) => {
+    expect(faults(schema, value)).toEqual(expected);
+  });
+});
+
+describe('a value holds', () => {
+  test.each<[JsonSchema, unknown]>([
+    [{ type: 'number' }, 3],
+    [{ type: 'string', nullable: true }, null],
+    [{ 'x-kubernetes-int-or-string': true, anyOf: [{ type: 'integer' }, { type: 'string' }] }, '5%'],
+    [{ 'x-kubernetes-preserve-unknown-fields': true }, [{ any: 'thing' }]],
+    [{ type: 'object', additionalProperties: { type: 'string' } }, { a: 'b' }],
+    [{ type: 'string', format: 'nobody-knows' }, 'x'],
+  ])('%j: %j', (schema, value) => {
+    expect(faults(schema, value)).toEqual([]);
+  });
+});
+
+describe('input that is meant to do harm', () => {
+  test('is refused when it is too deep', () => {
+    const schema: { type: string; additionalProperties?: JsonSchema } = { type: 'object' };
+    schema.additionalProperties = schema;
+    let value: object = {};
+    for (let i = 0; i < 50_000; i++) value = { a: value };
+    expect(faults(schema, value).join()).toContain('is nested too deeply');
+  });
+
+  test('cannot make a pattern slow', () => {
+    const started = process.cpuUsage().user;
+    expect(faults({ type: 'string', pattern: '^(a+)+$' }, `${'a'.repeat(5000)}!`)).toHaveLength(1);
+    // A backtracking engine needs 2^5000 steps; the bound only tells the two apart.
+    expect(process.cpuUsage().user - started).toBeLessThan(10_000_000);
+  });
+
+  test('finds no members that objects inherit', () => {
+    expect(faults({ type: 'object', required: ['constructor'] }, {})).toEqual([
+      'spec.constructor: Required value',
+    ]);
+    expect(
+      faults(
+        { type: 'object', properties: {}, additionalProperties: { type: 'string' } },
+        JSON.parse('{"toString":1}'),
+      ),
+    ).toHaveLength(1);
+  });
+});
