@@ -35,7 +35,7 @@ async function until(condition: () => boolean): Promise<void> {
 interface Up {
   readonly child: ChildProcess;
   readonly kubeconfig: string;
-  output(): string;
+  readonly output: () => string;
 }
 
 async function up(...flags: string[]): Promise<Up> {
@@ -87,8 +87,8 @@ describe('servicenet up', () => {
       for await (const chunk of watch.chunks) expect(chunk.length).toBeGreaterThan(0);
     })();
     child.kill('SIGTERM');
-    const [code] = await once(child, 'exit');
-    expect(code).toBe(0);
+    await once(child, 'exit');
+    expect(child.exitCode).toBe(0);
     await ended;
     await client.close();
     await expect(stat(kubeconfig)).rejects.toThrow('ENOENT');
