@@ -10,10 +10,13 @@ export function program(): Command {
     .description('Kubernetes service networking: a controller, and an embedded API server to run it against')
     .version(version(), '-V, --version')
     .showHelpAfterError()
-    .exitOverride();
+    .exitOverride()
+    // An option behind a subcommand is the subcommand's, though its parent knows it too (pools, pools plan).
+    .enablePositionalOptions();
   root.addCommand(upCommand());
   root.addCommand(controllerCommand());
   root.addCommand(auditCommand());
+  root.addCommand(topCommand());
   root.addCommand(poolsCommand());
   root.addCommand(importCommand());
   root
@@ -51,6 +54,7 @@ function upCommand(): Command {
         .choices(['AlwaysAllow', 'RBAC'])
         .default('AlwaysAllow'),
     )
+    .option('--no-live-view', 'on a terminal, too, print the introduction and be silent')
     .option('--data-dir <folder>', 'keep the store on disk in this folder (default: in memory)')
     .addOption(allocationFlag())
     .option(
@@ -182,6 +186,18 @@ function withLoadBalancer(command: Command): Command {
 
 function outputFlag(): Option {
   return new Option('-o, --output <format>', 'how to print').choices(['table', 'json']).default('table');
+}
+
+function topCommand(): Command {
+  return withCluster(new Command('top'))
+    .description('show Services, pools and Events as they change; plain lines where there is no terminal')
+    .option('-n, --namespace <name>', 'only Services and Events of this namespace')
+    .action(async (options: Record<string, unknown>) => {
+      const { topConfig } = await import('../config/top.ts');
+      const config = topConfig(options);
+      const { top } = await import('./top.ts');
+      await top(config);
+    });
 }
 
 function withCluster(command: Command): Command {

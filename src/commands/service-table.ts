@@ -32,7 +32,8 @@ function row({ metadata, spec, status }: Service): string[] {
   ];
 }
 
-function externalAddresses(spec: Service['spec'], status: Service['status']): string {
+/** What the column EXTERNAL-IP shows, as kubectl does. */
+export function externalAddresses(spec: Service['spec'], status: Service['status']): string {
   if (spec.type === 'ExternalName') return spec.externalName ?? '';
   const ingress = (status.loadBalancer?.ingress ?? []).map(({ ip, hostname }) => ip ?? hostname ?? '');
   const all = [...ingress, ...(spec.externalIPs ?? [])];
@@ -40,7 +41,8 @@ function externalAddresses(spec: Service['spec'], status: Service['status']): st
   return spec.type === 'LoadBalancer' ? '<pending>' : '<none>';
 }
 
-function port({
+/** `80:30080/TCP`. */
+export function port({
   port: number,
   nodePort,
   protocol,

@@ -1,5 +1,6 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import type { Logger } from 'pino';
 import { startEmbedded } from '../apiserver/embedded.ts';
 import { createTransport } from '../client/connect.ts';
 import type { Transport } from '../client/transport.ts';
@@ -73,11 +74,26 @@ export async function up(config: UpConfig): Promise<void> {
     const applied = await applyFiles(client, config.apply);
     if (balancing && applied.length > 0) await untilServed(client, patience);
     process.stdout.write(await introduction(config, applied, () => serviceTable(client)));
+    if (config.liveView && process.stdout.isTTY) await watch(config, client, log, signal.received);
     await signal.received;
   } finally {
     for (const end of started.reverse()) await end();
     signal.release();
   }
+}
+
+/** What people see who start it by hand: everything as it changes, until they stop it. */
+async function watch(
+  config: UpConfig,
+  transport: Transport,
+  log: Logger,
+  stopped: Promise<void>,
+): Promise<void> {
+  const { showLiveView } = await import('./top/live-view.ts');
+  const ending = new AbortController();
+  void stopped.then(() => ending.abort());
+  const title = `${transport.server}  export KUBECONFIG=${config.kubeconfigPath}  (Ctrl-C stops it)`;
+  await showLiveView({ transport, log, namespace: undefined, title }, ending.signal);
 }
 
 /** The controllers that may run; those of a cluster all do by default. */

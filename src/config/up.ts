@@ -17,6 +17,7 @@ const flags = z.object({
   apply: z.array(z.string()).default([]),
   nodes: z.coerce.number().int().min(0).max(1000),
   clusterCidr: z.string().optional(),
+  liveView: z.boolean(),
   defaultPool: z.string(),
   controllers: z.string(),
   allocation: z.enum(['server', 'controller']),

@@ -1,0 +1,151 @@
+import type { Logger } from 'pino';
+import { systemClock } from '../../client/clock.ts';
+import { indexByLabel } from '../../client/indexes.ts';
+import { InformerFactory } from '../../client/informer-factory.ts';
+import type { Informer } from '../../client/informer.ts';
+import { endpointSlices, nodes, type ResourceType, services } from '../../client/resources.ts';
+import type { Transport } from '../../client/transport.ts';
+import { addressPools } from '../../controllers/load-balancer/resource.ts';
+import type { EndpointSlice } from '../../objects/endpoint-slice.ts';
+import { joinKey, keyOf, type ObjectKey } from '../../objects/key.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import { parseTime } from '../../objects/time.ts';
+import type { Service } from '../../objects/service.ts';
+import {
+  isNodeReady,
+  poolRows,
+  eventLine,
+  type EventLine,
+  serviceRow,
+  type ServiceRow,
+  type View,
+} from './model.ts';
+
+const serviceNameLabel = 'kubernetes.io/service-name';
+/** Events that are remembered. */
+const remembered = 100;
+
+const events: ResourceType = {
+  group: '',
+  version: 'v1',
+  plural: 'events',
+  kind: 'Event',
+  namespaced: true,
+  isObject: (object): object is KubeObject => 'involvedObject' in object,
+};
+
+/** Hears what changed. */
+export interface ViewListener {
+  service?(row: ServiceRow): void;
+  gone?(key: ObjectKey): void;
+  event?(line: EventLine): void;
+  pool?(pool: KubeObject): void;
+  /** After any of these, and for all that has no call of its own. */
+  changed(): void;
+}
+
+/** Follows what the live view shows, by watches. Rows are made when something about them changed, not when drawn. */
+export class Follower {
+  readonly #factory: InformerFactory;
+  readonly #services: Informer<Service>;
+  readonly #slices: Informer<EndpointSlice>;
+  readonly #listener: ViewListener;
+  readonly #rows = new Map<ObjectKey, ServiceRow>();
+  readonly #lines: EventLine[] = [];
+  readonly #pools: Informer<KubeObject>;
+  readonly #view: () => View['nodes'];
+  readonly #sources: readonly Informer<KubeObject>[];
+
+  constructor(transport: Transport, log: Logger, namespace: string | undefined, listener: ViewListener) {
+    this.#listener = listener;
+    const clock = systemClock;
+    this.#factory = new InformerFactory({
+      transport,
+      clock,
+      random: Math.random,
+      log,
+      ...(namespace === undefined ? {} : { namespace }),
+    });
+    this.#services = this.#factory.informer(services);
+    this.#slices = this.#factory.informer(endpointSlices);
+    this.#slices.addIndex(serviceNameLabel, indexByLabel(serviceNameLabel));
+    this.#services.addHandler({
+      added: (service) => this.#refresh(keyOf(service)),
+      updated: (service) => this.#refresh(keyOf(service)),
+      deleted: (service) => this.#refresh(keyOf(service)),
+    });
+    const ofSlice = (slice: EndpointSlice): void => {
+      const name = slice.metadata.labels?.[serviceNameLabel];
+      if (name !== undefined) this.#refresh(joinKey(slice.metadata.namespace ?? '', name));
+    };
+    this.#slices.addHandler({ added: ofSlice, updated: ofSlice, deleted: ofSlice });
+
+    const pools = this.#factory.informer(addressPools);
+    const tellPool = (pool: KubeObject): void => {
+      listener.pool?.(pool);
+      listener.changed();
+    };
+    pools.addHandler({ added: tellPool, updated: tellPool, deleted: () => listener.changed() });
+    this.#pools = pools;
+
+    const allNodes = this.#factory.informer(nodes);
+    const changed = (): void => listener.changed();
+    allNodes.addHandler({ added: changed, updated: changed, deleted: changed });
+    this.#view = () => {
+      const all = [...allNodes.cache.values()];
+      return { ready: all.filter(isNodeReady).length, total: all.length };
+    };
+
+    const recorded = this.#factory.informer(events);
+    recorded.addHandler({
+      added: (event) => this.#happened(eventLine(event)),
+      updated: (event) => this.#happened(eventLine(event)),
+    });
+    this.#sources = [this.#services, this.#slices, recorded, allNodes];
+  }
+
+  /** Starts; resolves when the first view is complete, or the signal aborted. */
+  async start(signal: AbortSignal): Promise<void> {
+    this.#factory.start(signal);
+    await Promise.all(this.#sources.map((source) => source.synced(signal)));
+  }
+
+  /** Resolves when all watches have ended, after the signal aborted. */
+  async finished(): Promise<void> {
+    await this.#factory.finished();
+  }
+
+  /** What to show now: Services by namespace and name. */
+  view(): View {
+    const byKey = [...this.#rows].sort(([a], [b]) => (a < b ? -1 : 1));
+    return {
+      services: byKey.map(([, row]) => row),
+      pools: [...this.#pools.cache.values()].flatMap(poolRows),
+      events: this.#lines,
+      nodes: this.#view(),
+    };
+  }
+
+  #refresh(key: ObjectKey): void {
+    const service = this.#services.cache.get(key);
+    if (service === undefined) {
+      if (this.#rows.delete(key)) this.#listener.gone?.(key);
+    } else {
+      const row = serviceRow(service, this.#slices.cache.byIndex(serviceNameLabel, key));
+      this.#rows.set(key, row);
+      this.#listener.service?.(row);
+    }
+    this.#listener.changed();
+  }
+
+  /** In the order of their times: the first list comes in none. */
+  #happened(line: EventLine): void {
+    const time = parseTime(line.time) ?? 0;
+    let at = this.#lines.length;
+    while (at > 0 && (parseTime(this.#lines[at - 1]?.time ?? '') ?? 0) > time) at--;
+    this.#lines.splice(at, 0, line);
+    if (this.#lines.length > remembered) this.#lines.shift();
+    this.#listener.event?.(line);
+    this.#listener.changed();
+  }
+}

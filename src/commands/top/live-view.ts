@@ -1,0 +1,38 @@
+import type { Logger } from 'pino';
+import type { Transport } from '../../client/transport.ts';
+import { Follower } from './follow.ts';
+import { PlainLines } from './plain-lines.ts';
+import { LiveScreen } from './terminal.ts';
+
+/** Options of {@link showLiveView}. */
+export interface LiveViewOptions {
+  readonly transport: Transport;
+  readonly log: Logger;
+  /** Of Services and Events; undefined: all. */
+  readonly namespace: string | undefined;
+  /** The first line on a terminal. */
+  readonly title: string;
+}
+
+/** Shows Services, pools and Events on standard output as they change, until the signal aborts. */
+export async function showLiveView(options: LiveViewOptions, signal: AbortSignal): Promise<void> {
+  const { transport, log, namespace, title } = options;
+  const output = process.stdout;
+  if (output.isTTY) {
+    const screen = new LiveScreen(output, title, () => follower.view());
+    const follower = new Follower(transport, log, namespace, { changed: () => screen.changed() });
+    screen.open();
+    try {
+      await follower.start(signal);
+      await follower.finished();
+    } finally {
+      screen.close();
+    }
+    return;
+  }
+  const lines = new PlainLines(output);
+  const follower = new Follower(transport, log, namespace, lines);
+  await follower.start(signal);
+  lines.begin(follower.view().services);
+  await follower.finished();
+}

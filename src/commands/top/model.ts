@@ -1,0 +1,107 @@
+/** What the live view shows, computed from objects. Pure. */
+import type { EndpointSlice } from '../../objects/endpoint-slice.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import type { Node } from '../../objects/node.ts';
+import type { Service } from '../../objects/service.ts';
+import { conditionStatus, numberAt, textAt } from '../../objects/read.ts';
+import { externalAddresses, port } from '../service-table.ts';
+
+/** One Service. */
+export interface ServiceRow {
+  readonly namespace: string;
+  readonly name: string;
+  readonly type: string;
+  readonly clusterIP: string;
+  readonly external: string;
+  readonly ports: string;
+  /** Undefined for Services that have no endpoints by their nature (ExternalName). */
+  readonly endpoints: { readonly ready: number; readonly total: number } | undefined;
+}
+
+/** How full a pool is, in one family. */
+export interface PoolRow {
+  readonly name: string;
+  readonly family: 'IPv4' | 'IPv6';
+  readonly used: number;
+  /** Rounded above 2^53. */
+  readonly total: number;
+}
+
+/** Something that happened. */
+export interface EventLine {
+  /** RFC 3339. */
+  readonly time: string;
+  readonly warning: boolean;
+  /** `service/web`. */
+  readonly object: string;
+  readonly namespace: string;
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** All that is shown. */
+export interface View {
+  readonly services: readonly ServiceRow[];
+  readonly pools: readonly PoolRow[];
+  /** Oldest first. */
+  readonly events: readonly EventLine[];
+  readonly nodes: { readonly ready: number; readonly total: number };
+}
+
+/** The row of a Service. Of two families the primary one is counted: both have the same Pods. */
+export function serviceRow(service: Service, slices: readonly EndpointSlice[]): ServiceRow {
+  const { metadata, spec, status } = service;
+  const clusterIPs = spec.clusterIPs ?? [];
+  const family = spec.ipFamilies?.[0];
+  const counted = slices.filter((slice) => family === undefined || slice.addressType === family);
+  let ready = 0;
+  let total = 0;
+  for (const { endpoints } of counted) {
+    for (const { conditions } of endpoints ?? []) {
+      if (conditions.terminating === true) continue;
+      total++;
+      if (conditions.ready !== false) ready++;
+    }
+  }
+  return {
+    namespace: metadata.namespace ?? '',
+    name: metadata.name ?? '',
+    type: clusterIPs[0] === 'None' ? 'Headless' : (spec.type ?? ''),
+    clusterIP: clusterIPs.join(',') || '<none>',
+    external: externalAddresses(spec, status),
+    ports: (spec.ports ?? []).map(port).join(',') || '<none>',
+    endpoints: spec.type === 'ExternalName' ? undefined : { ready, total },
+  };
+}
+
+/** The rows of an AddressPool: one for each family that it has addresses of. */
+export function poolRows(pool: KubeObject): PoolRow[] {
+  const status: unknown = Reflect.get(pool, 'status');
+  return (['IPv4', 'IPv6'] as const).flatMap((family) => {
+    const member = family.toLowerCase();
+    const total = numberAt(status, member, 'total');
+    if (total === 0) return [];
+    return [{ name: pool.metadata.name ?? '', family, used: numberAt(status, member, 'used'), total }];
+  });
+}
+
+/** The line of an Event of core/v1. */
+export function eventLine(event: KubeObject): EventLine {
+  const kind = textAt(event, 'involvedObject', 'kind').toLowerCase();
+  return {
+    time:
+      textAt(event, 'lastTimestamp') ||
+      textAt(event, 'eventTime') ||
+      (event.metadata.creationTimestamp ?? ''),
+    warning: textAt(event, 'type') === 'Warning',
+    object: `${kind}/${textAt(event, 'involvedObject', 'name')}`,
+    namespace: textAt(event, 'involvedObject', 'namespace'),
+    reason: textAt(event, 'reason'),
+    message: textAt(event, 'message'),
+  };
+}
+
+/** True for a node that may run Pods. */
+export function isNodeReady({ status }: Node): boolean {
+  return conditionStatus(status.conditions ?? [], 'Ready') === 'True';
+}

@@ -1,0 +1,104 @@
+/** The live view as lines of text for a screen of a size. Pure. */
+import { styleText } from 'node:util';
+import type { EventLine, PoolRow, ServiceRow, View } from './model.ts';
+import { fit, plain } from './text.ts';
+
+export interface ScreenSize {
+  readonly columns: number;
+  readonly rows: number;
+}
+
+const heading = ['NAMESPACE', 'NAME', 'TYPE', 'CLUSTER-IP', 'EXTERNAL-IP', 'PORT(S)', 'READY'];
+/** Characters of a pool's bar. */
+const barLength = 20;
+/** Lines of Events that are shown where there is room for all. */
+const mostEvents = 8;
+const fewestEvents = 3;
+
+/** The lines to show: a summary, the pools, the Services, the last Events. Never more than `size.rows`. */
+export function renderScreen(view: View, title: string, size: ScreenSize, colour: boolean): string[] {
+  const paint = (style: 'bold' | 'dim' | 'red' | 'yellow' | 'green', text: string): string =>
+    colour ? styleText(style, text, { validateStream: false }) : text;
+  const head = [paint('bold', fit(title, size.columns)), fit(summary(view), size.columns)];
+  const pools = view.pools.slice(0, 4).map((pool) => fit(poolLine(pool), size.columns));
+  const fixed = head.length + pools.length + 4;
+  const room = Math.max(0, size.rows - fixed);
+  const wanted = Math.min(view.events.length, mostEvents);
+  const events = Math.min(wanted, Math.max(Math.min(fewestEvents, wanted), room - view.services.length));
+  const services = Math.max(0, room - events);
+  const shown = view.services.slice(
+    0,
+    services < view.services.length ? Math.max(0, services - 1) : services,
+  );
+  const cells = [heading, ...shown.map(cellsOf)];
+  const widths = heading.map((_name, column) => Math.max(...cells.map((row) => (row[column] ?? '').length)));
+  const table = cells.map((row, index) => {
+    const line = row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ');
+    const text = fit(line.trimEnd(), size.columns);
+    const service = shown[index - 1];
+    if (service === undefined) return paint('dim', text);
+    return isTroubled(service) ? paint('red', text) : text;
+  });
+  const left = view.services.length - shown.length;
+  return [
+    ...head,
+    ...pools,
+    '',
+    ...table,
+    ...(left > 0 ? [paint('dim', `… and ${left} more`)] : []),
+    '',
+    ...view.events.slice(view.events.length - events).map((event) => {
+      const text = fit(eventText(event), size.columns);
+      return event.warning ? paint('yellow', text) : text;
+    }),
+  ].slice(0, size.rows);
+}
+
+/** One line about everything. */
+function summary({ services, nodes }: View): string {
+  const waiting = services.filter(({ external }) => external === '<pending>').length;
+  const empty = services.filter(({ endpoints }) => endpoints !== undefined && endpoints.ready === 0).length;
+  const parts = [
+    `${services.length} Services`,
+    ...(empty > 0 ? [`${empty} without ready endpoints`] : []),
+    ...(waiting > 0 ? [`${waiting} waiting for an address`] : []),
+    `${nodes.ready} of ${nodes.total} nodes ready`,
+  ];
+  return parts.join(', ');
+}
+
+/** A Service that wants endpoints and has none that is ready, or waits for an address. */
+function isTroubled({ endpoints, external }: ServiceRow): boolean {
+  return (
+    external === '<pending>' || (endpoints !== undefined && endpoints.ready < Math.max(1, endpoints.total))
+  );
+}
+
+function cellsOf({ namespace, name, type, clusterIP, external, ports, endpoints }: ServiceRow): string[] {
+  const ready = endpoints === undefined ? '-' : `${endpoints.ready}/${endpoints.total}`;
+  return [namespace, name, type, clusterIP, external, ports, ready].map(plain);
+}
+
+function poolLine({ name, family, used, total }: PoolRow): string {
+  // One used address of millions still shows.
+  const filled = used === 0 ? 0 : Math.max(1, Math.floor((used / total) * barLength));
+  const bar = `${'#'.repeat(filled)}${'.'.repeat(barLength - filled)}`;
+  return `pool ${plain(name)}  ${family}  [${bar}]  ${used} of ${total.toLocaleString('en-US')} used`;
+}
+
+/** `12:34:56  shop  service/web  Assigned  192.0.2.1 from pool default`. */
+export function eventText({ time, namespace, object, reason, message }: EventLine): string {
+  return [time.slice(11, 19), namespace, object, reason, message].map(plain).join('  ');
+}
+
+/** A Service on one line, for outputs that are no terminal. */
+export function serviceText(row: ServiceRow): string {
+  const ready = row.endpoints === undefined ? '' : `  ${row.endpoints.ready}/${row.endpoints.total} ready`;
+  const parts = [`${row.namespace}/${row.name}`, row.type, row.clusterIP, row.external, row.ports].map(plain);
+  return `${parts.join('  ')}${ready}`;
+}
+
+/** A pool on one line. */
+export function poolText(row: PoolRow): string {
+  return `pool/${plain(row.name)}  ${row.family}  ${row.used} of ${row.total} used`;
+}
