@@ -32,6 +32,10 @@ export async function kubeConfigIdentity(source: KubeConfigSource, clock: Clock)
   if (cluster === null) {
     throw new Error(`the kubeconfig has no cluster for the context "${config.getCurrentContext()}"`);
   }
+  // What client-node makes up when it finds nothing.
+  if (source.path === undefined && cluster.server === 'http://localhost:8080') {
+    throw new Error('there is no kubeconfig: set KUBECONFIG, or name a file or a server');
+  }
   const file = await tokenFileOf(config, source);
   return new KubeConfigIdentity(config, {
     server: trimSlash(cluster.server),

@@ -28,7 +28,7 @@ function tables({ pools: list, addresses, waiting }: PoolReport): string {
   const usage = list.flatMap(({ name, ipv4, ipv6, problems }) => {
     const note = problems.length === 0 ? '' : problems.join('; ');
     const rows = [['IPv4', ipv4] as const, ['IPv6', ipv6] as const].flatMap(([family, of]) =>
-      of === undefined ? [] : [[name, family, ...[of.total, of.used, of.free, of.quarantined].map(String)]],
+      of === undefined ? [] : [[name, family, ...[of.total, of.used, of.free, of.quarantined].map(count)]],
     );
     const shown = rows.length === 0 ? [[name, '', '0', '0', '0', '0']] : rows;
     return shown.map((row, index) => [...row, index === 0 ? note : '']);
@@ -45,4 +45,8 @@ function tables({ pools: list, addresses, waiting }: PoolReport): string {
     parts.push(columns([['WAITING', 'REASON', 'MESSAGE'], ...rows]));
   }
   return parts.join('\n');
+}
+
+function count(value: number): string {
+  return value >= Number.MAX_SAFE_INTEGER ? '2^53 or more' : String(value);
 }

@@ -98,9 +98,10 @@ export class AddressBook {
     for (const address of known) this.#refresh(address);
     for (const holding of this.#holdings.values()) {
       const stocked = this.poolOf(holding.family, holding.value);
-      if (stocked === undefined) continue;
-      holding.pool = stocked.pool.name;
-      holding.shrinkPolicy = stocked.pool.shrinkPolicy;
+      if (stocked !== undefined) holding.pool = stocked.pool.name;
+      // Of an address that its pool no longer contains, that pool decides; of a pool that is gone, its last word.
+      const decides = stocked ?? this.#pools.get(holding.pool ?? '');
+      if (decides !== undefined) holding.shrinkPolicy = decides.pool.shrinkPolicy;
     }
   }
 
@@ -185,9 +186,9 @@ export class AddressBook {
   usage(stocked: StockedPool, family: IPFamily): FamilyUsage {
     const space = stocked.spaces[family];
     return {
-      total: Number(space.size),
+      total: countable(Number(space.size)),
       used: space.count('used'),
-      free: space.free,
+      free: countable(space.free),
       quarantined: space.count('quarantined'),
     };
   }
@@ -236,6 +237,11 @@ function handOverPorts(holding: Holding): ObjectKey[] {
     if (free.length > 0) gained.push(service);
   }
   return gained;
+}
+
+/** API servers take no integer for a number that a double does not hold exactly. */
+function countable(count: number): number {
+  return Math.min(count, Number.MAX_SAFE_INTEGER);
 }
 
 const NONE: ReadonlyMap<IPFamily, string> = new Map();

@@ -50,7 +50,7 @@ export interface AddressPoolStatus {
   conditions?: Condition[];
 }
 
-/** Addresses by what they are; `free` can be handed out now. Rounded above 2^53. */
+/** Addresses by what they are; `free` can be handed out now. 2^53 - 1 stands for all numbers above. */
 export interface FamilyUsage {
   total: number;
   used: number;

@@ -27,9 +27,15 @@ export function namespacesNamed(names: readonly string[]): LabelSelector {
 /**
  * Adds a pool for addresses that Services have but no imported pool would give, so that none of them is lost: it gives
  * them to nobody else who does not ask for them. Says which classes of Services have to be named to the controller.
+ *
+ * @param present the AddressPools that the cluster has already.
  */
-export function keepingAssigned({ pools, notes }: Imported, services: readonly Service[]): Imported {
-  const read = pools.map((object) => readPool(object).pool);
+export function keepingAssigned(
+  { pools, notes }: Imported,
+  services: readonly Service[],
+  present: readonly AddressPool[],
+): Imported {
+  const read = [...pools, ...present].map((object) => readPool(object).pool);
   const within = (ranges: readonly AddressRange[], { family, value }: ParsedAddress): boolean =>
     ranges.some((range) => range.contains(family, value));
   const isGiven = (address: ParsedAddress): boolean =>

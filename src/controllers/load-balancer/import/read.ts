@@ -4,6 +4,7 @@ import { resourceName, services, type ResourceType } from '../../../client/resou
 import type { Transport } from '../../../client/transport.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { listAll } from '../cluster-pools.ts';
+import { addressPools } from '../resource.ts';
 import { importCilium } from './cilium.ts';
 import { keepingAssigned, type Imported } from './imported.ts';
 import { importKubeVip } from './kube-vip.ts';
@@ -36,7 +37,8 @@ export async function readImport(
   configMap: string,
 ): Promise<Imported> {
   const imported = await readSource(transport, source, configMap);
-  return keepingAssigned(imported, (await listAll(transport, services)) ?? []);
+  const present = (await listAll(transport, addressPools)) ?? [];
+  return keepingAssigned(imported, (await listAll(transport, services)) ?? [], present);
 }
 
 async function readSource(transport: Transport, source: string, configMap: string): Promise<Imported> {

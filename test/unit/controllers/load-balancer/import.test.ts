@@ -97,10 +97,14 @@ describe('import', () => {
       spec: { type },
       status: { loadBalancer: { ingress: ips.map((ip) => ({ ip })) } },
     });
-    const { pools } = keepingAssigned(imported, [
-      service('LoadBalancer', '192.0.2.1', '198.51.100.7', '2001:db8::7'),
-      service('ClusterIP', '203.0.113.1'),
-    ]);
+    const { pools } = keepingAssigned(
+      imported,
+      [
+        service('LoadBalancer', '192.0.2.1', '198.51.100.7', '2001:db8::7', '203.0.113.9'),
+        service('ClusterIP', '203.0.113.1'),
+      ],
+      [{ metadata: { name: 'ours' }, spec: { addresses: ['203.0.113.9/32'] } }],
+    );
     expect(pools.at(-1)?.spec).toEqual({
       addresses: ['198.51.100.7/32', '2001:db8::7/128'],
       autoAssign: false,

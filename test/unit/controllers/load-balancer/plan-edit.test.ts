@@ -31,6 +31,12 @@ test.each<[string, AddressPoolSpec, AddressPoolSpec, string[]]>([
     { addresses: ['192.0.2.0/32', '198.51.100.1/32'], shrinkPolicy: 'Reassign' },
     ['n/b moves 192.0.2.1 198.51.100.1'],
   ],
+  [
+    'another range that reassigns only now',
+    { addresses: ['192.0.2.0/31'] },
+    { addresses: ['192.0.2.0/32', '198.51.100.1/32'], shrinkPolicy: 'Reassign' },
+    ['n/b moves 192.0.2.1 198.51.100.1'],
+  ],
 ])('an edit to %s', (_what, before, after, expected) => {
   const effects = planEdit({
     services: [service('a', '192.0.2.0'), service('b', '192.0.2.1'), service('c')],
