@@ -6,17 +6,15 @@
  * Run: node test/bench/controllers.ts [--services 1000] [--pods 10] [--changes 200]
  * With `--cluster` it measures against the cluster of $KUBECONFIG, whose own endpoints controllers must be off.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { parseArgs } from 'node:util';
-import { pino } from 'pino';
 import { createTransport } from '../../src/client/connect.ts';
 import { ResourceClient } from '../../src/client/resource-client.ts';
 import { endpoints, endpointSlices, nodes, pods, services } from '../../src/client/resources.ts';
 import type { Transport } from '../../src/client/transport.ts';
-import { clusterControllers, runControllers } from '../../src/controllers/index.ts';
 import { isRecord } from '../../src/objects/json.ts';
-import { Metrics } from '../../src/telemetry/metrics.ts';
+import type { Settled } from './controllers-process.ts';
 import { report, type Row } from './report.ts';
 
 const { values } = parseArgs({
@@ -30,11 +28,14 @@ const { values } = parseArgs({
 const serviceCount = Number(values.services);
 const podsEach = Number(values.pods);
 const namespaceCount = 10;
-const family = ['endpoints-controller', 'endpointslice-controller'];
 
 /** Starts a server of our own, or answers the way to a cluster. */
-async function connect(): Promise<{ open: () => Promise<Transport>; child?: ChildProcess }> {
-  if (values.cluster) return { open: () => createTransport({ kind: 'kubeconfig' }) };
+async function connect(): Promise<{
+  open: () => Promise<Transport>;
+  connection: object;
+  child?: ChildProcess;
+}> {
+  if (values.cluster) return { open: () => createTransport({ kind: 'kubeconfig' }), connection: {} };
   const script = new URL('bare-server.ts', import.meta.url).pathname;
   const child = spawn(process.execPath, [script], { stdio: ['pipe', 'pipe', 'inherit'] });
   const heard: unknown[] = await Promise.race([once(child.stdout, 'data'), once(child, 'exit')]);
@@ -43,7 +44,11 @@ async function connect(): Promise<{ open: () => Promise<Transport>; child?: Chil
   const { url, token, ca } = said;
   if (typeof url !== 'string' || typeof token !== 'string' || typeof ca !== 'string')
     throw new Error('no address');
-  return { open: () => createTransport({ kind: 'endpoint', url, token, ca }), child };
+  return {
+    open: () => createTransport({ kind: 'endpoint', url, token, ca }),
+    connection: { url, token, ca },
+    child,
+  };
 }
 
 async function inParallel(
@@ -104,53 +109,30 @@ function statusPatch(serial: number, ready: boolean): Readonly<Record<string, un
   };
 }
 
-/** Counts writes that pass through. */
-function counting(inner: Transport): Transport & { writes: number; lastWrite: number } {
-  return {
-    server: inner.server,
-    writes: 0,
-    lastWrite: 0,
-    async request(method, path, options) {
-      const answer = await inner.request(method, path, options);
-      if (method !== 'GET') {
-        this.writes++;
-        this.lastWrite = performance.now();
-      }
-      return answer;
-    },
-    stream: (path, options) => inner.stream(path, options),
-    close: () => inner.close(),
-  };
+/** Starts the controllers in a process of their own, and waits until they have nothing left to do. */
+async function start(connection: object): Promise<{ child: ChildProcess; settled: Settled }> {
+  const script = new URL('controllers-process.ts', import.meta.url);
+  const child = fork(script, [JSON.stringify(connection), String(2 * serviceCount)]);
+  const heard: unknown[] = await Promise.race([once(child, 'message'), once(child, 'exit')]);
+  const [said] = heard;
+  if (!isSettled(said)) throw new Error('the controllers ended early');
+  return { child, settled: said };
 }
 
-/** Resolves when nothing was reconciled for so many milliseconds. */
-async function untilQuiet(metrics: Metrics, milliseconds: number, atLeast: number): Promise<void> {
-  let last = -1;
-  let since = performance.now();
-  for (;;) {
-    const { values: counts } = await metrics.reconciles.get();
-    const total = counts.reduce((sum, { value }) => sum + value, 0);
-    if (total !== last) since = performance.now();
-    last = total;
-    if (total >= atLeast && performance.now() - since >= milliseconds) return;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+function isSettled(value: unknown): value is Settled {
+  return isRecord(value) && typeof value['residentMiB'] === 'number';
 }
 
-function start(open: Transport) {
-  const transport = counting(open);
-  const metrics = new Metrics();
-  const log = pino({ level: 'silent' });
-  const began = performance.now();
-  const cpu = process.cpuUsage();
-  const running = runControllers({
-    transport,
-    catalog: clusterControllers({ transport }),
-    controllers: family,
-    log,
-    metrics,
-  });
-  return { transport, metrics, running, began, cpu };
+async function writesOf(child: ChildProcess): Promise<number> {
+  const answer = once(child, 'message');
+  child.send('writes');
+  return Number((await answer)[0]);
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  const ended = once(child, 'exit');
+  child.send('stop');
+  await ended;
 }
 
 /** The times from a change of one Pod to both objects showing it, in milliseconds. */
@@ -194,7 +176,7 @@ async function changes(transport: Transport, count: number): Promise<number[]> {
   return times.sort((a, b) => a - b);
 }
 
-const { open, child } = await connect();
+const { open, child, connection } = await connect();
 const rows: Row[] = [];
 const size = `${serviceCount} × ${podsEach}`;
 try {
@@ -203,23 +185,16 @@ try {
   await fill(filler);
   console.log(`filled ${size} in ${Math.round(performance.now() - filling)} ms`);
 
-  const cold = start(await open());
-  await untilQuiet(cold.metrics, 1000, 2 * serviceCount);
-  const cpu = process.cpuUsage(cold.cpu);
-  rows.push({
-    name: `cold start to everything written, ${size}`,
-    value: (cold.transport.lastWrite - cold.began) / 1000,
-    unit: 's',
-  });
-  rows.push({ name: 'writes of the cold start', value: cold.transport.writes, unit: '' });
-  rows.push({ name: 'CPU of the cold start', value: (cpu.user + cpu.system) / 1e6, unit: 's' });
-  rows.push({ name: 'resident memory', value: process.memoryUsage.rss() / 2 ** 20, unit: 'MiB' });
+  const { child: running, settled: cold } = await start(connection);
+  rows.push({ name: `cold start to everything written, ${size}`, value: cold.seconds, unit: 's' });
+  rows.push({ name: 'writes of the cold start', value: cold.writes, unit: '' });
+  rows.push({ name: 'CPU of the cold start', value: cold.cpuSeconds, unit: 's' });
+  rows.push({ name: 'resident memory', value: cold.residentMiB, unit: 'MiB' });
 
-  const before = cold.transport.writes;
   await new Promise((resolve) => setTimeout(resolve, 5000));
   rows.push({
     name: 'writes when idle for 5 s',
-    value: cold.transport.writes - before,
+    value: (await writesOf(running)) - cold.writes,
     unit: '',
     budget: '0',
   });
@@ -229,18 +204,17 @@ try {
     times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0;
   rows.push({ name: 'one Pod change to both objects, median', value: at(0.5), unit: 'ms' });
   rows.push({ name: 'one Pod change to both objects, p99', value: at(0.99), unit: 'ms', budget: '≤ 50' });
-  await cold.running.stop();
+  await stop(running);
 
-  const warm = start(await open());
-  await untilQuiet(warm.metrics, 1000, 2 * serviceCount);
+  const { child: again, settled: warm } = await start(connection);
   rows.push({
     name: 'writes after a restart into a settled cluster',
-    value: warm.transport.writes,
+    value: warm.writes,
     unit: '',
     budget: '0',
   });
-  await warm.running.stop();
-  await Promise.all([filler.close(), cold.transport.close(), warm.transport.close()]);
+  await stop(again);
+  await filler.close();
 } finally {
   child?.stdin?.end();
 }
