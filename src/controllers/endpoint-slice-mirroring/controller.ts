@@ -11,6 +11,7 @@ import { SliceTracker } from '../endpoint-slices/slice-tracker.ts';
 import { SliceWriter } from '../endpoint-slices/slice-writer.ts';
 import type { ControllerContext, ControllerDefinition } from '../runtime/context.ts';
 import { Controller, Priority, type ReconcileResult } from '../runtime/controller.ts';
+import { selectorOf } from '../service-pods/pod.ts';
 import { isMirrored, mirroringController, planMirror } from './plan.ts';
 
 /** Options of {@link endpointSliceMirroringController}. */
@@ -137,6 +138,5 @@ class MirroringWiring {
 }
 
 function hasSelector(service: Service): boolean {
-  const { selector } = service.spec;
-  return selector !== undefined && Object.keys(selector).length > 0;
+  return selectorOf(service) !== undefined;
 }

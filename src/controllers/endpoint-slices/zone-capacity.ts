@@ -1,5 +1,7 @@
 /** How much of the cluster's CPU each zone has (k8s.io/endpointslice/topologycache). Pure. */
+import { isRecord } from '../../objects/json.ts';
 import type { Node } from '../../objects/node.ts';
+import { parseQuantity } from '../../objects/quantity.ts';
 
 const zoneLabel = 'topology.kubernetes.io/zone';
 const excludedLabels = ['node-role.kubernetes.io/control-plane', 'node-role.kubernetes.io/master'];
@@ -15,7 +17,10 @@ export function zoneOf(node: Node): string | undefined {
 
 /** True when the Ready condition of a Node is True. */
 export function isNodeReady(node: Node): boolean {
-  return (node.status.conditions ?? []).find((condition) => condition.type === 'Ready')?.status === 'True';
+  const conditions: unknown = node.status.conditions;
+  if (!Array.isArray(conditions)) return false;
+  const ready: unknown = conditions.find((each: unknown) => isRecord(each) && each['type'] === 'Ready');
+  return isRecord(ready) && ready['status'] === 'True';
 }
 
 /**
@@ -39,24 +44,12 @@ export function zoneShares(nodes: Iterable<Node>): ZoneShares | undefined {
   return new Map(ordered.map(([zone, cpu]) => [zone, cpu / total]));
 }
 
-const multipliers: Readonly<Record<string, number>> = {
-  n: 1e-9,
-  u: 1e-6,
-  m: 1e-3,
-  '': 1,
-  k: 1e3,
-  M: 1e6,
-  G: 1e9,
-  Ki: 2 ** 10,
-  Mi: 2 ** 20,
-  Gi: 2 ** 30,
-};
-
-/** A quantity of CPU in thousandths, rounded up; 0 for what is no quantity. */
-function cpuMillis(text: string | undefined): number {
-  const match = /^(\d{1,18}(?:\.\d{0,18})?)(n|u|m|k|M|G|Ki|Mi|Gi|)(?:[eE]([+-]?\d{1,2}))?$/.exec(text ?? '');
-  if (match === null) return 0;
-  const [, digits = '0', suffix = '', exponent = '0'] = match;
-  const value = Number(digits) * (multipliers[suffix] ?? 1) * 10 ** Number(exponent) * 1000;
-  return Math.ceil(Number(value.toFixed(6)));
+/** CPU in thousandths, rounded up; 0 for what is no quantity. */
+function cpuMillis(text: unknown): number {
+  if (typeof text !== 'string') return 0;
+  try {
+    return Math.max(0, Math.ceil(Number(parseQuantity(text).nanos) / 1e6));
+  } catch {
+    return 0;
+  }
 }

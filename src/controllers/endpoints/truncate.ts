@@ -1,7 +1,7 @@
 import type { EndpointSubset } from '../../objects/endpoints.ts';
 
 /** The most addresses that one Endpoints object may hold (`maxCapacity` of the endpoints controller). */
-export const maxAddresses = 1000;
+const maxAddresses = 1000;
 
 /**
  * Cuts subsets to at most {@link maxAddresses} addresses: ready ones go before those that are not, and each subset

@@ -3,7 +3,7 @@ import type { Namespace } from '../../objects/namespace.ts';
 import type { PodCondition } from '../../objects/pod.ts';
 
 /** The finalizer in `spec.finalizers` that the namespace controller takes away. */
-export const kubernetesFinalizer = 'kubernetes';
+const kubernetesFinalizer = 'kubernetes';
 
 /** What one pass over the content of a namespace found. */
 export interface Pass {

@@ -2,6 +2,7 @@
  * What the endpoints controllers read of a Pod (k8s.io/endpointslice/util, `controller_utils.go`). All functions are
  * pure and accept the holes that a broken server leaves.
  */
+import { isStringMap } from '../../objects/json.ts';
 import type { ObjectReference } from '../../objects/meta.ts';
 import type { Pod, PodCondition } from '../../objects/pod.ts';
 import type { Service } from '../../objects/service.ts';
@@ -55,8 +56,12 @@ export function hasClusterIP(service: Service): boolean {
 
 /** The selector of a Service whose endpoints a controller writes; undefined for all others. */
 export function managedSelector(service: Service): Readonly<Record<string, string>> | undefined {
-  const { type, selector } = service.spec;
-  if (type === 'ExternalName' || selector === undefined || Object.keys(selector).length === 0)
-    return undefined;
-  return selector;
+  const { type } = service.spec;
+  return type === 'ExternalName' ? undefined : selectorOf(service);
+}
+
+/** The selector of a Service; undefined when it has none, or none that selects by pairs of texts. */
+export function selectorOf(service: Service): Readonly<Record<string, string>> | undefined {
+  const selector: unknown = service.spec.selector;
+  return isStringMap(selector) && Object.keys(selector).length > 0 ? selector : undefined;
 }

@@ -9,6 +9,7 @@ import {
   services as serviceResource,
 } from '../../../../src/client/resources.ts';
 import { Membership } from '../../../../src/controllers/service-pods/membership.ts';
+import { selectorOf } from '../../../../src/controllers/service-pods/pod.ts';
 import { slimPod } from '../../../../src/controllers/service-pods/pod-cache.ts';
 import { keyOf } from '../../../../src/objects/key.ts';
 import { containsLabels } from '../../../../src/objects/labels.ts';
@@ -168,5 +169,16 @@ describe('slimPod', () => {
       }),
       { numRuns: 200 },
     );
+  });
+});
+
+describe('a Service that no schema allows', () => {
+  it.each([null, 3, 'app', ['app'], { app: 3 }, { app: null }, {}])('selects nothing with %j', (selector) => {
+    const broken = service();
+    Reflect.set(broken.spec, 'selector', selector);
+    const { services, membership } = setup();
+    services.cache.set(broken);
+    expect(selectorOf(broken)).toBeUndefined();
+    expect([...membership.servicesOf(pod('p'))]).toEqual([]);
   });
 });
