@@ -200,10 +200,10 @@ class ApplyRun {
 
   #decode(value: unknown): KubeObject {
     const { expected } = this.#request;
-    if (this.#schema.custom !== undefined) {
-      return pruneCustomObject(this.#schema, { value, repeated: undefined, hasRawNumbers: false }).object;
-    }
     try {
+      if (this.#schema.custom !== undefined) {
+        return pruneCustomObject(this.#schema, { value, repeated: undefined, hasRawNumbers: false }).object;
+      }
       const { metadata, ...rest } = decodeMapValue(this.#schema, value).object;
       return {
         ...rest,

@@ -27,22 +27,19 @@ export function badFormat(
   return new StrategicPatchError(`invalid patch format of ${what}`, 'badRequest');
 }
 
-/** Go types of the values in a `map[string]interface{}`. */
 export function wrongListArgument(value: unknown): StrategicPatchError {
-  const actual =
-    value === null
-      ? '<nil>'
-      : typeof value === 'string'
-        ? 'string'
-        : typeof value === 'boolean'
-          ? 'bool'
-          : typeof value === 'number'
-            ? 'int64'
-            : 'map[string]interface {}';
-  return new StrategicPatchError(`expected a []interface {}, but received a ${actual}`);
+  return new StrategicPatchError(`expected a []interface {}, but received a ${goType(value)}`);
 }
 
 export function wrongMapArgument(value: unknown): StrategicPatchError {
-  const actual = typeof value === 'number' ? 'int64' : typeof value === 'boolean' ? 'bool' : typeof value;
-  return new StrategicPatchError(`expected a map[string]interface {}, but received a ${actual}`);
+  return new StrategicPatchError(`expected a map[string]interface {}, but received a ${goType(value)}`);
+}
+
+/** Go types of the values in a `map[string]interface{}`. */
+function goType(value: unknown): string {
+  if (value === null) return '<nil>';
+  if (typeof value === 'boolean') return 'bool';
+  if (typeof value === 'number') return Number.isInteger(value) ? 'int64' : 'float64';
+  if (typeof value === 'string') return 'string';
+  return Array.isArray(value) ? '[]interface {}' : 'map[string]interface {}';
 }
