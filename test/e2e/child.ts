@@ -1,0 +1,56 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+
+/** A process of ours, and what it has printed. */
+export class Child {
+  /** Standard output and standard error, as they came. */
+  output = '';
+  readonly #process: ChildProcess;
+  readonly #closed: Promise<void>;
+  readonly #name: string;
+
+  constructor(file: string, args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
+    this.#name = [file, ...args].join(' ');
+    this.#process = spawn(file, args, {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, ...environment },
+    });
+    this.#closed = new Promise((resolve) => {
+      this.#process.once('close', () => resolve());
+      this.#process.once('error', (error) => {
+        this.output += String(error);
+        resolve();
+      });
+    });
+    const read = (text: string): void => {
+      this.output += text;
+    };
+    this.#process.stdout?.setEncoding('utf8').on('data', read);
+    this.#process.stderr?.setEncoding('utf8').on('data', read);
+  }
+
+  get running(): boolean {
+    return this.#process.exitCode === null && this.#process.signalCode === null;
+  }
+
+  /** Resolves when the condition holds. @throws {Error} with the output, when the process ends first or it takes 30 s. */
+  async until(condition: () => boolean | Promise<boolean>): Promise<void> {
+    const deadline = Date.now() + 30_000;
+    while (!(await condition())) {
+      if (!this.running || Date.now() > deadline) {
+        throw new Error(
+          `${this.#name} ${this.running ? 'is not ready' : 'ended'}: ${this.output.slice(-4000)}`,
+        );
+      }
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+
+  /** Ends it: `SIGTERM` is asked, and after ten seconds made, `SIGKILL` is made at once. */
+  async end(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
+    if (!this.running) return;
+    const late = setTimeout(() => this.#process.kill('SIGKILL'), 10_000);
+    this.#process.kill(signal);
+    await this.#closed;
+    clearTimeout(late);
+  }
+}

@@ -1,0 +1,226 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parse } from 'yaml';
+import { Clients } from '../../src/client/clients.ts';
+import { createTransport } from '../../src/client/connect.ts';
+import { isAlreadyExists, isNotFound } from '../../src/client/errors.ts';
+import type { Draft, ResourceClient } from '../../src/client/resource-client.ts';
+import {
+  namespaces,
+  nodes,
+  pods,
+  serviceCIDRs,
+  services,
+  type ResourceType,
+} from '../../src/client/resources.ts';
+import type { Transport } from '../../src/client/transport.ts';
+import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
+import type { KubeObject } from '../../src/objects/meta.ts';
+import { listAt } from '../../src/objects/read.ts';
+import type { IPFamily, Service, ServiceSpec } from '../../src/objects/service.ts';
+import { type Controllers, DeployedControllers, OwnControllers } from './controllers.ts';
+import type { TargetChoice } from './targets/chosen.ts';
+import type { Target } from './targets/target.ts';
+
+/** What a cluster may be able to do; tests that need something else are skipped, with its name. */
+export type Ability =
+  /** Services get addresses of both families. */
+  | 'dual-stack'
+  /** Services get addresses of one family only. */
+  | 'single-stack'
+  /** Pods that are created become ready by themselves. */
+  | 'runs-pods'
+  /** The suite may end all controllers for a while. */
+  | 'stops-controllers';
+
+/** An AddressPool as this suite makes them. */
+interface AddressPool extends KubeObject {
+  spec: { addresses: string[]; autoAssign?: boolean; sharing?: string };
+  status?: JsonRecord;
+}
+
+const addressPools: ResourceType<AddressPool> = {
+  group: 'servicenet.dev',
+  version: 'v1alpha1',
+  plural: 'addresspools',
+  kind: 'AddressPool',
+  namespaced: false,
+  isObject: (object): object is AddressPool => isRecord(Reflect.get(object, 'spec')),
+};
+
+/** How long a condition may take, in milliseconds. */
+const patience = 20_000;
+
+/** The cluster under test, as a client with a kubeconfig sees it. */
+export class Cluster {
+  readonly target: Target;
+  readonly client: Transport;
+  readonly controllers: Controllers;
+  readonly abilities: ReadonlySet<Ability>;
+  /** The families of its Services, primary first. */
+  readonly families: readonly IPFamily[];
+  readonly #clients: Clients;
+  readonly #pools: string[] = [];
+  readonly #namespaces: string[] = [];
+
+  private constructor(target: Target, client: Transport, families: readonly IPFamily[], hasNodes: boolean) {
+    this.target = target;
+    this.client = client;
+    this.families = families;
+    this.#clients = new Clients(client);
+    this.controllers =
+      target.controllers === 'deployed'
+        ? new DeployedControllers(client)
+        : new OwnControllers(target, client);
+    const abilities: Ability[] = [];
+    abilities.push(families.length === 2 ? 'dual-stack' : 'single-stack');
+    if (hasNodes) abilities.push('runs-pods');
+    if (this.controllers.canStop) abilities.push('stops-controllers');
+    this.abilities = new Set(abilities);
+  }
+
+  static async open(choice: TargetChoice): Promise<Cluster> {
+    const target = await choice.start();
+    try {
+      const client = await createTransport({ kind: 'kubeconfig', path: target.kubeconfig });
+      const clients = new Clients(client);
+      const { items: known } = await clients.for(nodes).list();
+      const cidr = await clients.for(serviceCIDRs).get('', 'kubernetes');
+      const texts = listAt(cidr.spec, 'cidrs').map(String);
+      const families = texts.map((text): IPFamily => (text.includes(':') ? 'IPv6' : 'IPv4'));
+      const cluster = new Cluster(target, client, families, known.length > 0);
+      await cluster.#define();
+      await cluster.controllers.start();
+      return cluster;
+    } catch (error) {
+      await target.stop();
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const name of this.#namespaces) await this.#forget(this.#clients.for(namespaces), name);
+    for (const name of this.#pools) await this.#forget(this.#clients.for(addressPools), name);
+    await this.controllers.stop();
+    await this.client.close();
+    await this.target.stop();
+  }
+
+  for<T extends KubeObject>(resource: ResourceType<T>): ResourceClient<T> {
+    return this.#clients.for(resource);
+  }
+
+  /** A namespace of a test's own. */
+  async namespace(): Promise<string> {
+    const { metadata } = await this.#clients
+      .for(namespaces)
+      .create({ metadata: { generateName: 'servicenet-e2e-' } });
+    const name = metadata.name ?? '';
+    this.#namespaces.push(name);
+    return name;
+  }
+
+  /** A pool that only Services get addresses of that name it, and its name. */
+  async pool(spec: Partial<AddressPool['spec']> & { addresses: string[] }): Promise<string> {
+    const draft: Draft<AddressPool> = {
+      metadata: { generateName: 'servicenet-e2e-' },
+      spec: { autoAssign: false, ...spec },
+    };
+    const { metadata } = await this.#clients.for(addressPools).create(draft);
+    const name = metadata.name ?? '';
+    this.#pools.push(name);
+    return name;
+  }
+
+  service(
+    namespace: string,
+    name: string,
+    spec: Partial<ServiceSpec>,
+    annotations: Record<string, string> = {},
+  ): Promise<Service> {
+    return this.#clients.for(services).create({
+      metadata: { namespace, name, annotations },
+      spec: { ports: [{ port: 80 }], ...spec },
+    });
+  }
+
+  /** A Pod with these labels; ready at once where nothing runs Pods. */
+  async pod(namespace: string, name: string, labels: Record<string, string>, address: string): Promise<void> {
+    const pod = await this.#clients.for(pods).create({
+      metadata: { namespace, name, labels },
+      spec: {
+        containers: [{ name: 'main', image: 'registry.k8s.io/pause:3.10' }],
+        terminationGracePeriodSeconds: 0,
+      },
+    });
+    if (this.abilities.has('runs-pods')) return;
+    await this.#clients.for(pods).replaceStatus({
+      ...pod,
+      status: {
+        ...pod.status,
+        phase: 'Running',
+        podIP: address,
+        podIPs: [{ ip: address }],
+        conditions: [{ type: 'Ready', status: 'True' }],
+      },
+    });
+  }
+
+  /** Addresses for a pool, of every family of the cluster: `count` from the given one, below 200. */
+  addresses(first: number, count: number): string[] {
+    return this.families.map((family) => {
+      const prefix = family === 'IPv4' ? '198.51.100.' : '2001:db8:e2e::';
+      const text = (value: number): string => `${prefix}${family === 'IPv4' ? value : value.toString(16)}`;
+      return `${text(first)}-${text(first + count - 1)}`;
+    });
+  }
+
+  /** Reads a Service until it is as wanted, and answers it. */
+  untilService(namespace: string, name: string, wanted: (service: Service) => boolean): Promise<Service> {
+    return this.until(() => this.#clients.for(services).get(namespace, name), wanted);
+  }
+
+  /** Reads something until it is as wanted, and answers it. @throws {Error} with the last look, when it takes long. */
+  async until<T>(read: () => Promise<T>, wanted: (value: T) => boolean): Promise<T> {
+    const deadline = Date.now() + patience;
+    for (;;) {
+      const value = await read();
+      if (wanted(value)) return value;
+      if (Date.now() > deadline) throw new Error(`never came: ${JSON.stringify(value)}`);
+      await sleep(50);
+    }
+  }
+
+  /** The kind AddressPool, where it is not there yet. */
+  async #define(): Promise<void> {
+    const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+    const body: unknown = parse(readFileSync('deploy/crds/servicenet.dev_addresspools.yaml', 'utf8'));
+    try {
+      await this.client.request('POST', path, { body });
+    } catch (error) {
+      if (!isAlreadyExists(error)) throw error;
+    }
+    await this.until(
+      () =>
+        this.#clients
+          .for(addressPools)
+          .list()
+          .then(
+            () => true,
+            (error: unknown) => {
+              if (isNotFound(error)) return false;
+              throw error;
+            },
+          ),
+      (served) => served,
+    );
+  }
+
+  async #forget<T extends KubeObject>(client: ResourceClient<T>, name: string): Promise<void> {
+    try {
+      await client.delete('', name);
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+}

@@ -1,0 +1,33 @@
+import { afterAll, beforeAll, describe } from 'vitest';
+import { Cluster } from './cluster.ts';
+import { Skipped } from './need.ts';
+import { chosenTargets } from './targets/chosen.ts';
+import { continuity } from './topics/continuity.ts';
+import { endpointsFollowPods } from './topics/endpoints.ts';
+import { loadBalancers } from './topics/load-balancer.ts';
+import { serviceTypes } from './topics/service-types.ts';
+
+/** One suite, through a kubeconfig only. CONTRIBUTING.md says how to choose the cluster. */
+describe.each(chosenTargets(process.env))('$name', (choice) => {
+  let opened: Cluster | undefined;
+  const skipped = new Skipped();
+  const cluster = (): Cluster => {
+    if (opened === undefined) throw new Error('the cluster is not there');
+    return opened;
+  };
+  const need = skipped.need(cluster);
+
+  beforeAll(async () => {
+    opened = await Cluster.open(choice);
+  }, 120_000);
+
+  afterAll(async () => {
+    await opened?.close();
+    process.stderr.write(skipped.report(choice.name));
+  }, 60_000);
+
+  serviceTypes(cluster, need);
+  endpointsFollowPods(cluster);
+  loadBalancers(cluster, need);
+  continuity(cluster, need);
+});

@@ -1,0 +1,32 @@
+import { startAssets } from './assets.ts';
+import { startEmbedded } from './embedded.ts';
+import type { Target } from './target.ts';
+
+/** How a target is started. */
+export interface TargetChoice {
+  readonly name: string;
+  start(): Promise<Target>;
+}
+
+const cidrs = { single: '10.96.0.0/16', dual: '10.96.0.0/16,fd00:10:96::/112' } as const;
+
+/**
+ * What the environment chooses: `KUBECONFIG` (with `SERVICENET_E2E_CONTROLLERS=deployed` where a Deployment runs the
+ * controllers), `KUBEBUILDER_ASSETS`, else the embedded server, with one family and with both.
+ */
+export function chosenTargets(environment: NodeJS.ProcessEnv): readonly TargetChoice[] {
+  const { KUBECONFIG: kubeconfig, KUBEBUILDER_ASSETS: assets } = environment;
+  if (kubeconfig !== undefined && kubeconfig !== '') {
+    const controllers = environment['SERVICENET_E2E_CONTROLLERS'] === 'deployed' ? 'deployed' : 'suite';
+    const stop = (): Promise<void> => Promise.resolve();
+    const target: Target = { name: kubeconfig, kubeconfig, endpoints: 'target', controllers, stop };
+    return [{ name: kubeconfig, start: () => Promise.resolve(target) }];
+  }
+  if (assets !== undefined && assets !== '') {
+    return [{ name: `assets in ${assets}`, start: () => startAssets(assets, cidrs.dual) }];
+  }
+  return [
+    { name: 'embedded, one family', start: () => startEmbedded('one family', cidrs.single) },
+    { name: 'embedded, both families', start: () => startEmbedded('both families', cidrs.dual) },
+  ];
+}
