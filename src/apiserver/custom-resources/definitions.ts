@@ -3,11 +3,13 @@ import {
   type CustomResourceDefinition,
   hasCondition,
   isCustomResourceDefinition,
+  withCondition,
 } from '../../registry/customresourcedefinition/definition.ts';
 import { cleanupFinalizer } from '../../registry/customresourcedefinition/strategy.ts';
 import { type ServerCore, timestamp } from '../rest/server-core.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
 import { listPrefix, PreconditionError, type StoredObject } from '../storage/storage.ts';
+import { emptyResource } from './empty.ts';
 import { judgeNames } from './names.ts';
 import { resourcesOf } from './serve.ts';
 
@@ -21,6 +23,8 @@ const prefix = listPrefix('apiextensions.k8s.io', 'customresourcedefinitions');
 export class CustomResourceDefinitions {
   readonly #core: ServerCore;
   readonly #served = new Map<string, readonly ServedResource[]>();
+  /** Keys of definitions that wait for objects with finalizers. */
+  readonly #waiting = new Set<string>();
   #work: Promise<void> = Promise.resolve();
 
   constructor(core: ServerCore) {
@@ -42,13 +46,15 @@ export class CustomResourceDefinitions {
     const { object } = stored;
     if (!isCustomResourceDefinition(object)) return;
     if (hasCondition(object, 'Established')) this.#serve(stored.key, object);
+    this.#look(stored.key);
+  }
+
+  /** One after another: definitions decide about the names of each other. */
+  #look(key: string): void {
     this.#work = this.#work
-      .then(async () => this.#reconcile(stored.key))
+      .then(async () => this.#reconcile(key))
       .catch((error: unknown) => {
-        this.#core.log.error(
-          { err: error, key: object.metadata.name },
-          'cannot bring a CustomResourceDefinition into effect',
-        );
+        this.#core.log.error({ err: error, key }, 'cannot bring a CustomResourceDefinition into effect');
       });
   }
 
@@ -102,12 +108,13 @@ export class CustomResourceDefinitions {
     const finalizers = definition.metadata.finalizers ?? [];
     if (!finalizers.includes(cleanupFinalizer)) return;
     const { storage } = this.#core;
-    const { group } = definition.spec;
-    const { plural } = definition.status.acceptedNames;
-    if (plural !== '') {
-      for (const item of storage.list(listPrefix(group, plural)).items) {
-        await storage.commit([{ key: item.key, expect: 'any', object: undefined }]);
-      }
+    const [resource] = this.#served.get(stored.key) ?? [];
+    if (resource !== undefined && !(await emptyResource(this.#core, resource))) {
+      this.#waitUntilEmpty(stored.key, resource);
+      const next = inProgress(definition);
+      if (jsonEqual(next.status, definition.status)) return;
+      await storage.commit([{ key: stored.key, expect: stored.revision, object: next }]);
+      return;
     }
     const left = finalizers.filter((finalizer) => finalizer !== cleanupFinalizer);
     const { finalizers: _gone, ...metadata } = definition.metadata;
@@ -116,4 +123,32 @@ export class CustomResourceDefinitions {
       { key: stored.key, expect: stored.revision, object: left.length === 0 ? undefined : next },
     ]);
   }
+
+  /** Looks at the definition again when its last object has gone. */
+  #waitUntilEmpty(key: string, { definition: { group, plural } }: ServedResource): void {
+    if (this.#waiting.has(key)) return;
+    const { storage } = this.#core;
+    const objects = listPrefix(group, plural);
+    const stop = storage.watch(objects, storage.revision, ({ type }) => {
+      if (type !== 'DELETED' || storage.count(objects) > 0) return;
+      stop();
+      this.#waiting.delete(key);
+      this.#look(key);
+    });
+    this.#waiting.add(key);
+  }
+}
+
+function inProgress(definition: CustomResourceDefinition): CustomResourceDefinition {
+  const conditions = withCondition(definition.status.conditions, {
+    type: 'Terminating',
+    status: 'True',
+    reason: 'InstanceDeletionInProgress',
+    message: 'CustomResource deletion is in progress',
+  });
+  return {
+    ...definition,
+    metadata: { ...definition.metadata },
+    status: { ...definition.status, conditions },
+  };
 }

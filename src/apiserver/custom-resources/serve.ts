@@ -1,9 +1,11 @@
+import { terminatingDefinition } from '../../objects/status-errors.ts';
 import { customScale } from '../../registry/customresource/scale.ts';
 import { customResourceStrategy } from '../../registry/customresource/strategy.ts';
 import type {
   CustomResourceDefinition,
   CustomResourceVersion,
 } from '../../registry/customresourcedefinition/definition.ts';
+import type { Strategy } from '../../registry/strategy.ts';
 import { type ServedForm, serveResource, type ServedResource } from '../rest/served-resource.ts';
 import { schemaFromCustomResource } from '../schema/custom-schema.ts';
 import { customTableConverter } from '../tables/custom-columns.ts';
@@ -49,7 +51,7 @@ function serveVersion(
       categories,
       verbs,
       schema: `${spec.group.split('.').reverse().join('.')}.${version.name}.${kind}`,
-      strategy: customResourceStrategy({ kind, namespaced, version }),
+      strategy: { ...customResourceStrategy({ kind, namespaced, version }), ...endOfCreation(definition) },
       ...(version.subresources?.scale === undefined
         ? {}
         : { scale: customScale(version.subresources.scale) }),
@@ -59,6 +61,16 @@ function serveVersion(
     () => customTableConverter(version.additionalPrinterColumns ?? []),
     true,
   );
+}
+
+/** Nothing new comes to a definition that goes. */
+function endOfCreation({ metadata, spec, status }: CustomResourceDefinition): Pick<Strategy, 'admitCreate'> {
+  if (metadata.deletionTimestamp === undefined) return {};
+  return {
+    admitCreate: () => {
+      throw terminatingDefinition({ group: spec.group, resource: status.acceptedNames.plural });
+    },
+  };
 }
 
 /** Conversion None: versions differ in their apiVersion only. */
