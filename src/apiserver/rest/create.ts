@@ -95,6 +95,8 @@ async function createOnce(
   };
   const reply = { warn: (text: string) => creation.warn(text) };
   checkNamespaceLifecycle(core.storage, attributes);
+  // Before admission: what plugins and webhooks add belongs to nobody (apiserver `handlers/create.go`).
+  creation.track(object);
   const webhooks = core.admission.handles(attributes);
   if (webhooks) {
     object = (await core.admission.mutate(attributes, reply)) ?? object;
@@ -102,7 +104,6 @@ async function createOnce(
   }
   nameObject(core, object);
   strategy.admitCreate?.(object, context);
-  creation.track(object);
   fillSystemFields(core, object, context.now);
   const reservation = strategy.beginCreate?.(object, context) ?? nothing;
   try {

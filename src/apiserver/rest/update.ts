@@ -98,9 +98,9 @@ async function updateOnce(core: ServerCore, resource: ServedResource, update: Up
   const repeated = dedupOwnerReferences(object);
   if (repeated !== undefined) update.warn(repeated);
   checkNamespaceLifecycle(core.storage, attributes);
+  update.track(object, old);
   const webhooks = core.admission.handles(attributes);
   if (webhooks) object = (await core.admission.mutate(attributes, reply)) ?? object;
-  update.track(object, old);
   checkResourceVersion(resource, object, live);
   const context = strategyContext(core, update.dryRun);
   const rules = update.subresource === '' ? strategy : subresourceStrategy(resource, update.subresource);
