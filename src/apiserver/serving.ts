@@ -9,12 +9,10 @@ import { pathsHandler } from './discovery/paths.ts';
 import { versionHandler } from './discovery/version.ts';
 import type { ApiRequest, Handler, UpgradeHandler } from './http/exchange.ts';
 import type { ObjectCount, RequestMetrics } from './http/request-metrics.ts';
+import { onDemand } from './http/on-demand.ts';
 import { createRouter } from './http/router.ts';
 import { definitionSchemas } from './openapi/definition-schemas.ts';
-import { openApiHandler } from './openapi/handler.ts';
 import { createEndpointResolver } from './proxy/endpoint-resolver.ts';
-import { proxyHandler } from './proxy/handler.ts';
-import { proxyUpgradeHandler } from './proxy/upgrade.ts';
 import { restHandler } from './rest/dispatch.ts';
 import type { ServerCore } from './rest/server-core.ts';
 import type { ReviewSources } from './reviews/reviews.ts';
@@ -51,11 +49,12 @@ export function createServing(options: ServingOptions): Serving {
       core.storage.get(objectKey(group, plural, namespace, name))?.object,
     random: () => core.random(),
   });
-  const rest = restHandler(
-    core,
-    specialHandlers({ reviews, serviceAccountTokens, proxy: proxyHandler(resolver) }),
-  );
-  const upgrade = proxyUpgradeHandler(resolver);
+  const proxy = onDemand(async () => (await import('./proxy/handler.ts')).proxyHandler(resolver));
+  const rest = restHandler(core, specialHandlers({ reviews, serviceAccountTokens, proxy }));
+  const upgrade: UpgradeHandler = async (request, socket, head) => {
+    const { proxyUpgradeHandler } = await import('./proxy/upgrade.ts');
+    await proxyUpgradeHandler(resolver)(request, socket, head);
+  };
   const served = servedForDiscovery(core);
   const discovery = discoveryHandler(served, () => options.address());
   const schemas = definitionSchemas(
@@ -86,7 +85,10 @@ export function createServing(options: ServingOptions): Serving {
       ['livez', health],
       ['readyz', health],
       ['metrics', metricsHandler(async () => options.metrics.text(objectCounts(core)))],
-      ['openapi', openApiHandler(served, schemas)],
+      [
+        'openapi',
+        onDemand(async () => (await import('./openapi/handler.ts')).openApiHandler(served, schemas)),
+      ],
       [
         '',
         pathsHandler(served, [

@@ -7,7 +7,7 @@ import type { AdmissionAttributes, AdmissionPlugin, AdmissionReply } from '../re
 import type { ServedResource } from '../rest/served-resource.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import type { ServiceResolver } from './client.ts';
-import { createWebhookClient } from './client.ts';
+import { webhookClientOnDemand } from './client-on-demand.ts';
 import { WebhookConfigurations } from './configurations.ts';
 import type { Hook } from './hook.ts';
 import { type Invocation, isExempt, matchRules, matchSelectors } from './matching.ts';
@@ -37,7 +37,7 @@ export class AdmissionWebhooks implements AdmissionPlugin {
       new WebhookConfigurations(
         core.storage,
         plural,
-        (webhook) => createWebhookClient(webhook, resolve),
+        (webhook) => webhookClientOnDemand(webhook, resolve),
         core.log,
         () => this.#forget(),
       );

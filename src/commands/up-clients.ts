@@ -1,0 +1,102 @@
+import type { Logger } from 'pino';
+import type { Embedded } from '../apiserver/embedded.ts';
+import { createTransport } from '../client/connect.ts';
+import type { Transport } from '../client/transport.ts';
+import type { UpConfig } from '../config/up.ts';
+import {
+  type CatalogEntry,
+  clusterControllers,
+  runControllers,
+  serviceAllocation,
+} from '../controllers/index.ts';
+import { selectControllers } from '../controllers/runtime/selection.ts';
+import { Metrics } from '../telemetry/metrics.ts';
+import { applyFiles } from './apply.ts';
+import { offerAddresses, untilServed } from './default-pool.ts';
+import { serviceTable } from './service-table.ts';
+import { startTelemetryServer } from './telemetry-server.ts';
+
+/** Milliseconds that the introduction waits for the addresses of LoadBalancer Services. */
+const patience = 2000;
+const loadBalancer = 'load-balancer-controller';
+
+export interface ClientsOptions {
+  readonly config: UpConfig;
+  readonly server: Embedded;
+  readonly log: Logger;
+  /** What is to be ended in reverse is added here, however far the start comes. */
+  readonly started: (() => Promise<void>)[];
+}
+
+/**
+ * All that `up` does as a client of its own server: runs controllers, applies files, introduces itself.
+ *
+ * @returns its way to the server.
+ */
+export async function runClients({ config, server, log, started }: ClientsOptions): Promise<Transport> {
+  const metrics = new Metrics();
+  const client = await createTransport(
+    { kind: 'endpoint', url: server.url, ca: server.ca, token: server.token },
+    metrics,
+  );
+  started.push(() => client.close());
+  const known = catalog(config, client, server.ca);
+  const balancing = selectControllers(config.controllers, known).includes(loadBalancer);
+  // Before the controllers, so that the first Services find the pool there.
+  if (balancing) await offerAddresses(client, config.defaultPool);
+  const controllers = runControllers({
+    transport: client,
+    catalog: known,
+    controllers: config.controllers,
+    log,
+    metrics,
+  });
+  started.push(() => controllers.stop());
+  const telemetry = await startTelemetryServer({
+    address: config.metricsBindAddress,
+    metrics,
+    ready: () => controllers.healthChecks(),
+    log,
+  });
+  started.push(() => telemetry.close());
+  const applied = await applyFiles(client, config.apply);
+  if (balancing && applied.length > 0) await untilServed(client, patience);
+  process.stdout.write(await introduction(config, applied, () => serviceTable(client)));
+  return client;
+}
+
+/** The controllers that may run; those of a cluster all do by default. */
+function catalog(config: UpConfig, transport: Transport, rootCa: string): readonly CatalogEntry[] {
+  const { nodes: count, clusterCidrs, allocation, serviceCidrs, nodePorts } = config;
+  const simulation = count === 0 ? {} : { simulation: { count, clusterCidrs } };
+  const options = { transport, allocation, serviceCidrs, nodePorts };
+  const cluster = clusterControllers({ transport, rootCa, ...simulation });
+  return [
+    // The load balancer too: offerAddresses brings what it needs.
+    ...cluster.map((entry) => (entry.name === loadBalancer ? { ...entry, onByDefault: true } : entry)),
+    // Our own server needs no audit.
+    serviceAllocation(options, allocation === 'controller'),
+  ];
+}
+
+async function introduction(
+  config: UpConfig,
+  applied: readonly string[],
+  services: () => Promise<string>,
+): Promise<string> {
+  const lines = applied.map((line) => `  ${line}`);
+  return [
+    ...(lines.length === 0 ? [] : ['', 'Applied:', ...lines]),
+    '',
+    await services(),
+    'Try it:',
+    `  export KUBECONFIG=${config.kubeconfigPath}`,
+    '  kubectl get services --all-namespaces',
+    '  kubectl create service nodeport hello --tcp=80:8080',
+    '  kubectl explain service.spec.ports',
+    '  kubectl get services --watch',
+    '',
+    'Stop it with Ctrl-C.',
+    '',
+  ].join('\n');
+}
