@@ -7,6 +7,8 @@ import { parse } from 'yaml';
 import { Agent, request } from 'undici';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 
+/** One that is switched off, and none that is on: nobody but the test writes. */
+const NO_CONTROLLERS = '--controllers=-load-balancer';
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
 /** An answer of the server. */
@@ -39,7 +41,7 @@ export class UpProcess {
     const kubeconfig = path.join(directory, 'kubeconfig');
     fs.rmSync(kubeconfig, { force: true });
     const own = ['--data-dir', path.join(directory, 'data'), '--write-kubeconfig', kubeconfig];
-    const args = [main, 'up', '--port', '0', ...own, '--controllers', '', ...flags];
+    const args = [main, 'up', '--port', '0', ...own, NO_CONTROLLERS, ...flags];
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
     const closed = once(child, 'close');
     let output = '';
