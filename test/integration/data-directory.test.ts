@@ -173,6 +173,17 @@ describe('after a restart', () => {
   });
 });
 
+test.each(['AlwaysAllow', 'RBAC'] as const)(
+  'a restart at the same address writes nothing (%s)',
+  async (authorizationMode) => {
+    const first = await start({ authorizationMode });
+    const before = await call(first.client, 'GET', services);
+    await stop();
+    const { client } = await start({ authorizationMode, port: Number(new URL(first.url).port) });
+    expect(revisionOf((await call(client, 'GET', services)).body)).toBe(revisionOf(before.body));
+  },
+);
+
 test('a second server on the directory is refused', async () => {
   await start();
   await expect(startApiServer({ dataDirectory: directory })).rejects.toThrow(StorageLockedError);
