@@ -289,7 +289,9 @@ export class Reflector<T extends KubeObject> {
 
   #recognise(object: unknown): T | undefined {
     const { resource } = this.#options;
-    if (!isKubeObject(object) || !resource.isObject(object)) return undefined;
+    if (!isKubeObject(object)) return undefined;
+    resource.complete?.(object);
+    if (!resource.isObject(object)) return undefined;
     object.apiVersion ??= apiVersionOf(resource);
     object.kind ??= resource.kind;
     return object;

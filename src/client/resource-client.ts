@@ -249,7 +249,9 @@ export class ResourceClient<T extends KubeObject> {
 
   /** Objects inside lists carry no apiVersion and kind; ours always do. */
   #stamp(value: unknown): T | undefined {
-    if (!isKubeObject(value) || !this.resource.isObject(value)) return undefined;
+    if (!isKubeObject(value)) return undefined;
+    this.resource.complete?.(value);
+    if (!this.resource.isObject(value)) return undefined;
     value.apiVersion ??= apiVersionOf(this.resource);
     value.kind ??= this.resource.kind;
     return value;

@@ -17,6 +17,8 @@ export interface ResourceType<T extends KubeObject = KubeObject> {
   readonly plural: string;
   readonly kind: string;
   readonly namespaced: boolean;
+  /** Fills in outer members that minimal servers leave out; called before {@link isObject}. */
+  readonly complete?: (object: KubeObject) => void;
   /** True for objects whose outer shape is T's. Anything else that a server sends is dropped and counted. */
   readonly isObject: (object: KubeObject) => object is T;
   /** What to do, in words for a person, when a server does not know a custom resource. */
@@ -51,6 +53,10 @@ export const services: ResourceType<Service> = {
   plural: 'services',
   kind: 'Service',
   namespaced: true,
+  // A server without a status of Services, or one that has nothing to say in it yet.
+  complete: (object) => {
+    if (Reflect.get(object, 'status') === undefined) Reflect.set(object, 'status', {});
+  },
   isObject: (object): object is Service => has(object, 'spec', 'status'),
 };
 

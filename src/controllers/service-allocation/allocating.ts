@@ -10,7 +10,7 @@ import type { IPAddress, ServiceCIDR } from '../../objects/networking.ts';
 import type { Service } from '../../objects/service.ts';
 import { formatTime } from '../../objects/time.ts';
 import type { ControllerContext } from '../runtime/context.ts';
-import { Controller, Priority, type ReconcileResult } from '../runtime/controller.ts';
+import { Controller, Priority, TerminalError, type ReconcileResult } from '../runtime/controller.ts';
 import { Expectations } from '../runtime/expectations.ts';
 import { Books } from './books.ts';
 import { changeCondition } from './condition.ts';
@@ -145,6 +145,10 @@ export class Allocating {
     // What is part old, part new shows no claim of others for sure.
     if (!this.#expectations.settled(key) || this.#services.isListing || this.#addresses?.isListing === true) {
       return { requeueAfter: lookAgain };
+    }
+    // Without one a write would overwrite whatever came in between.
+    if ((service.metadata.resourceVersion ?? '') === '') {
+      throw new TerminalError('the server sent a Service without resourceVersion');
     }
     this.#books.putBack(key);
     const plan = planService({

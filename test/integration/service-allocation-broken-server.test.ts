@@ -1,0 +1,138 @@
+import { pino } from 'pino';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createTransport } from '../../src/client/connect.ts';
+import type { Transport } from '../../src/client/transport.ts';
+import { serviceCidrs } from '../../src/config/service-ranges.ts';
+import { runControllers, type RunningControllers, serviceAllocation } from '../../src/controllers/index.ts';
+import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
+import { at } from '../../src/objects/read.ts';
+import { FakeClock } from '../support/fake-clock.ts';
+import { type Exchange, ScriptedServer } from '../support/scripted-server.ts';
+import { until } from '../support/until.ts';
+
+/** Nothing that a schema allows; all with a name, or they would not even be dropped one by one. */
+const garbage: readonly JsonRecord[] = [
+  { metadata: { name: 'no-spec', namespace: 'a' } },
+  {
+    metadata: { name: 'numbers', namespace: 'a' },
+    spec: { ports: 7, clusterIPs: [1], type: {} },
+    status: [],
+  },
+  {
+    metadata: { name: 'nulls', namespace: 'a', resourceVersion: '3', labels: null, annotations: 9 },
+    spec: { ports: [null, []], clusterIP: 3 },
+  },
+  {
+    metadata: { name: '__proto__', namespace: 'constructor', resourceVersion: '4' },
+    spec: { type: 'NodePort', ports: [{ port: 'x' }] },
+  },
+  {
+    metadata: {
+      name: 'many',
+      namespace: 'a',
+      annotations: { 'servicenet.dev/allocation-claim': '1,'.repeat(90_000) },
+    },
+    spec: {
+      type: 'NodePort',
+      ports: Array.from({ length: 100_000 }, () => ({ port: 80, nodePort: 99_999 })),
+    },
+  },
+];
+
+/** A server of Services alone: no status, no ServiceCIDRs, no IPAddresses, no conditions. */
+class MinimalServer {
+  readonly good: JsonRecord = {
+    metadata: { name: 'good', namespace: 'a', resourceVersion: '7' },
+    spec: { ports: [{ port: 80 }] },
+  };
+  readonly patches: string[] = [];
+  #watch: Exchange | undefined;
+  #revision = 10;
+
+  answer(exchange: Exchange): void {
+    if (exchange.query.has('sendInitialEvents')) exchange.status(400, 'BadRequest');
+    else if (exchange.path !== '/api/v1/services' && exchange.method === 'GET')
+      exchange.status(404, 'NotFound');
+    else if (exchange.isWatch) this.#watch = exchange.watch();
+    else if (exchange.method === 'GET') {
+      exchange.json(200, {
+        metadata: { resourceVersion: '10' },
+        items: [...garbage, this.good, 5, null, 'x'],
+      });
+    } else if (exchange.method === 'PATCH') this.#patch(exchange);
+    else exchange.status(405, 'MethodNotAllowed');
+  }
+
+  /** Stores what it is told for the good Service, and tells of it twice, late. */
+  #patch(exchange: Exchange): void {
+    this.patches.push(`${exchange.path} ${exchange.body}`);
+    const body: unknown = JSON.parse(exchange.body);
+    if (!exchange.path.endsWith('/services/good') || !isRecord(body)) {
+      exchange.status(422, 'Invalid');
+      return;
+    }
+    this.good['metadata'] = {
+      name: 'good',
+      namespace: 'a',
+      resourceVersion: String(++this.#revision),
+      annotations: at(body, 'metadata', 'annotations'),
+    };
+    if (isRecord(body['spec']))
+      this.good['spec'] = { ...(isRecord(this.good['spec']) ? this.good['spec'] : {}), ...body['spec'] };
+    exchange.json(200, this.good);
+    this.#watch
+      ?.event('MODIFIED', this.good)
+      .event('MODIFIED', this.good)
+      .event('MODIFIED', { metadata: {} });
+  }
+}
+
+let scripted: ScriptedServer;
+let transport: Transport;
+let running: RunningControllers;
+const stop = new AbortController();
+
+beforeEach(async () => {
+  scripted = await ScriptedServer.start();
+  transport = await createTransport({ kind: 'endpoint', url: scripted.url });
+});
+
+afterEach(async () => {
+  await running.stop();
+  await transport.close();
+  await scripted.close();
+});
+
+describe('service-allocation on a minimal, broken server', () => {
+  it('serves the one Service that is well, and neither crashes nor spins over the others', async () => {
+    const server = new MinimalServer();
+    void scripted.serve((exchange) => server.answer(exchange), stop.signal);
+    const clock = new FakeClock();
+    const problems: string[] = [];
+    const log = pino({ level: 'error' }, { write: (line) => problems.push(line) });
+    const options = { allocation: 'controller', nodePorts: { first: 30_000, last: 30_010 } } as const;
+    running = runControllers({
+      transport,
+      catalog: [
+        serviceAllocation({ ...options, transport, serviceCidrs: serviceCidrs('10.0.0.0/24') }, true),
+      ],
+      log,
+      clock,
+      random: () => 0,
+    });
+    await until(() => at(server.good, 'spec', 'clusterIP') !== undefined);
+    expect(at(server.good, 'metadata', 'annotations', 'servicenet.dev/allocation-claim')).toBeNull();
+    const good = server.patches.filter((patch) => patch.includes('/services/good'));
+    expect(good).toHaveLength(2);
+    // The refused ones come again later and later, not at once.
+    await clock.advance(2000);
+    const soon = server.patches.length;
+    await clock.advance(2000);
+    expect(server.patches.length - soon).toBeLessThan(10);
+    expect(server.patches.filter((patch) => patch.includes('/services/good'))).toHaveLength(2);
+    // Without a revision no write is safe: one Service has none, and is left alone.
+    expect(server.patches.filter((patch) => patch.includes('/services/many'))).toEqual([]);
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).toContain('without resourceVersion');
+  });
+});
