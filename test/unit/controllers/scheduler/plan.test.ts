@@ -1,0 +1,163 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { Occupancy } from '../../../../src/controllers/scheduler/occupancy.ts';
+import { placePod } from '../../../../src/controllers/scheduler/plan.ts';
+import type { Node } from '../../../../src/objects/node.ts';
+import type { Pod } from '../../../../src/objects/pod.ts';
+import { node, pod } from '../workloads/samples.ts';
+
+const zone = 'topology.kubernetes.io/zone';
+
+function pending(name: string, spec: Pod['spec'] = {}): Pod {
+  return pod(name, { phase: 'Pending', spec: { nodeName: '', ...spec } });
+}
+
+function place(each: Pod, nodes: readonly Node[], occupancy = new Occupancy()): string {
+  const candidates = nodes.map((candidate) => occupancy.candidate(candidate));
+  const placement = placePod(each, candidates, (name) => occupancy.podsOn(name));
+  return 'node' in placement ? placement.node : placement.message;
+}
+
+describe('placePod', () => {
+  it('spreads over zones, and over the nodes of a zone', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 4 }),
+        fc.integer({ min: 1, max: 4 }),
+        fc.integer({ min: 1, max: 40 }),
+        (zones, perZone, count) => {
+          const nodes = Array.from({ length: zones * perZone }, (_, i) =>
+            node(`n${i}`, { [zone]: `z${i % zones}` }),
+          );
+          const occupancy = new Occupancy();
+          const perNode = new Map<string, number>(nodes.map(({ metadata }) => [metadata.name ?? '', 0]));
+          for (let i = 0; i < count; i++) {
+            const each = pending(`p${i}`);
+            const chosen = place(each, nodes, occupancy);
+            occupancy.take(each, chosen);
+            perNode.set(chosen, (perNode.get(chosen) ?? 0) + 1);
+          }
+          const spread = (counts: readonly number[]): number => Math.max(...counts) - Math.min(...counts);
+          const perZoneCounts = Array.from({ length: zones }, (_, z) =>
+            nodes
+              .filter(({ metadata }) => metadata.labels?.[zone] === `z${z}`)
+              .reduce((sum, { metadata }) => sum + (perNode.get(metadata.name ?? '') ?? 0), 0),
+          );
+          expect(spread(perZoneCounts)).toBeLessThanOrEqual(1);
+          expect(spread([...perNode.values()])).toBeLessThanOrEqual(1);
+        },
+      ),
+      { numRuns: 50 },
+    );
+  });
+
+  it.each<[string, Pod['spec'], string]>([
+    ['a node selector', { nodeSelector: { disk: 'fast' } }, 'fast'],
+    [
+      'required node affinity',
+      {
+        affinity: {
+          nodeAffinity: {
+            requiredDuringSchedulingIgnoredDuringExecution: {
+              nodeSelectorTerms: [
+                { matchExpressions: [{ key: 'disk', operator: 'In', values: ['slow'] }] },
+                { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['fast'] }] },
+              ],
+            },
+          },
+        },
+      },
+      'fast',
+    ],
+    [
+      'a toleration',
+      { tolerations: [{ key: 'gpu', operator: 'Exists' }], nodeSelector: { gpu: 'yes' } },
+      'gpu',
+    ],
+    ['no toleration', { nodeSelector: { gpu: 'yes' } }, '1 node(s) had untolerated taint {gpu: true}'],
+    ['a cordon', { nodeSelector: { off: 'yes' } }, '1 node(s) were unschedulable'],
+    [
+      'nothing that fits',
+      { nodeSelector: { none: '' } },
+      "2 node(s) didn't match Pod's node affinity/selector",
+    ],
+  ])('follows %s', (_name, spec, expected) => {
+    const nodes = [
+      node('plain'),
+      node('fast', { disk: 'fast' }),
+      node('gpu', { gpu: 'yes' }, { taints: [{ key: 'gpu', value: 'true', effect: 'NoSchedule' }] }),
+      node('off', { off: 'yes' }, { unschedulable: true }),
+    ];
+    expect(place(pending('p', spec), nodes)).toContain(expected);
+  });
+
+  it('keeps Pods apart that want to be, also those that were placed a moment ago', () => {
+    const apart: Pod['spec'] = {
+      affinity: {
+        podAntiAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: [
+            { labelSelector: { matchLabels: { app: 'web' } }, topologyKey: 'kubernetes.io/hostname' },
+          ],
+        },
+      },
+    };
+    const nodes = [node('a'), node('b')];
+    const occupancy = new Occupancy();
+    const placed = ['p', 'q', 'r'].map((name) => {
+      const each = pending(name, apart);
+      const chosen = place(each, nodes, occupancy);
+      if (chosen.length === 1) occupancy.take(each, chosen);
+      return chosen;
+    });
+    expect(placed).toEqual([
+      'a',
+      'b',
+      "0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules.",
+    ]);
+  });
+
+  it('fills no node beyond its number of Pods, and says when there is no node', () => {
+    const small = node('small');
+    small.status.allocatable = { pods: '2' };
+    const occupancy = new Occupancy();
+    const placed = ['p', 'q', 'r'].map((name) => {
+      const each = pending(name);
+      const chosen = place(each, [small], occupancy);
+      if (chosen === 'small') occupancy.take(each, chosen);
+      return chosen;
+    });
+    expect(placed).toEqual(['small', 'small', '0/1 nodes are available: 1 Too many pods.']);
+    expect(place(pending('p'), [])).toBe('no nodes available to schedule pods');
+  });
+});
+
+describe('Occupancy', () => {
+  it('counts each Pod once, however often it is seen and wherever it was promised a seat', () => {
+    const operations = fc.array(
+      fc.tuple(fc.constantFrom('take', 'observe', 'finish', 'leave'), fc.nat(4), fc.nat(2)),
+    );
+    fc.assert(
+      fc.property(operations, (steps) => {
+        const occupancy = new Occupancy();
+        const seats = new Map<string, string>();
+        for (const [what, which, where] of steps) {
+          const target = `n${where}`;
+          const uid = `uid-p${which}`;
+          const each = pod(`p${which}`, { spec: { nodeName: target } });
+          if (what === 'take') occupancy.take(each, target);
+          else if (what === 'observe') occupancy.observe(each);
+          else if (what === 'finish')
+            occupancy.observe(pod(`p${which}`, { phase: 'Succeeded', spec: { nodeName: target } }));
+          else occupancy.leave(uid);
+          if (what === 'take' || what === 'observe') seats.set(uid, target);
+          else seats.delete(uid);
+          for (const name of ['n0', 'n1', 'n2']) {
+            const expected = [...seats.values()].filter((seat) => seat === name).length;
+            expect(occupancy.candidate(node(name)).pods).toBe(expected);
+          }
+          expect(occupancy.has(uid)).toBe(seats.has(uid));
+        }
+      }),
+    );
+  });
+});
