@@ -77,7 +77,8 @@ export function runControllers(options: RunOptions): RunningControllers {
       });
       senders.push(events);
       const serves = options.serves ?? (() => true);
-      return entry.start({ clients, informers, events, clock, random, log, metrics, serves });
+      const elected = options.leaderElection !== undefined;
+      return entry.start({ clients, informers, events, clock, random, log, metrics, elected, serves });
     });
   informers.start(following.signal);
   const election = options.leaderElection;

@@ -5,6 +5,7 @@ import { namespaces, services } from '../../client/resources.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { Namespace } from '../../objects/namespace.ts';
+import { compareResourceVersions } from '../../objects/resource-version.ts';
 import type { Service } from '../../objects/service.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../runtime/context.ts';
 import { Controller, Priority, type ReconcileResult } from '../runtime/controller.ts';
@@ -13,7 +14,7 @@ import { LoadBalancerAllocator } from './allocator.ts';
 import { LoadBalancerMetrics } from './metrics.ts';
 import { planReleased, planServed, type ServicePlan } from './plan.ts';
 import { PoolKeeper } from './pool-keeper.ts';
-import { isForeign, presentAddresses, readyCondition, unservedPorts } from './present.ts';
+import { isForeign, presentAddresses, unservedPorts } from './present.ts';
 import { isServed, readRequest, type AddressRequest, type RequestSettings } from './request.ts';
 import { writeService } from './service-writer.ts';
 
@@ -50,10 +51,8 @@ class LoadBalancerWiring {
   readonly #pools: PoolKeeper;
   readonly #metrics: LoadBalancerMetrics;
   readonly #expectations: Expectations<Service>;
-  /** Keys that came too early for the cache. */
-  readonly #waiting = new Set<ObjectKey>();
-  /** Every Service has been heard: only then may addresses be given. */
-  #isWarm = false;
+  /** Resolves when every Service has been heard: only then may addresses be given. */
+  #warm: Promise<void> | undefined;
 
   constructor(context: ControllerContext, settings: RequestSettings) {
     this.#context = context;
@@ -66,7 +65,7 @@ class LoadBalancerWiring {
     this.#pools = new PoolKeeper(context, this.#allocator, this.#metrics, {
       changed: () => this.#spread(),
       waitFor: [this.#services, this.#namespaces],
-      warmUp: () => this.#warmUp(),
+      warmUp: (signal) => this.#warmUp(signal),
     });
     this.#controller = new Controller({
       name: 'load_balancer',
@@ -80,10 +79,7 @@ class LoadBalancerWiring {
       added: (service, initial) => {
         this.#controller.enqueue(keyOf(service), initial ? { priority: Priority.resync } : {});
       },
-      updated: (service) => {
-        this.#waiting.delete(keyOf(service));
-        this.#controller.enqueue(keyOf(service));
-      },
+      updated: (service) => this.#controller.enqueue(keyOf(service)),
       deleted: (service) => this.#controller.enqueue(keyOf(service)),
     });
     this.#namespaces.addHandler({
@@ -97,15 +93,12 @@ class LoadBalancerWiring {
   }
 
   async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
-    this.#warmUp();
+    await this.#warmUp(signal);
+    if (!this.#expectations.settled(key)) return { requeueAfter: lookAgain };
     const service = this.#services.cache.get(key);
     if (service === undefined) {
       this.#release(key);
       return undefined;
-    }
-    if (!this.#expectations.settled(key)) {
-      this.#waiting.add(key);
-      return { requeueAfter: lookAgain };
     }
     const plan = this.#plan(key, service);
     this.#spread();
@@ -123,8 +116,6 @@ class LoadBalancerWiring {
     if (isForeign(service, own)) return undefined;
     const now = this.#context.clock.now();
     const outcome = this.#allocator.assign(this.#requestOf(service), own, now);
-    const before = readyCondition(service)?.reason;
-    if (before !== outcome.reason) this.#metrics.transition(outcome.reason);
     return planServed(service, outcome, own, now);
   }
 
@@ -137,6 +128,7 @@ class LoadBalancerWiring {
       if (!isConflict(error)) this.#context.log.debug({ key, err: error }, 'status not written');
       throw error;
     }
+    if (plan.transition !== undefined) this.#metrics.transition(plan.transition);
     for (const { type, reason, message } of plan.events) {
       this.#context.events.event(service, type, reason, message);
       this.#context.log.info({ key, reason }, message);
@@ -144,20 +136,48 @@ class LoadBalancerWiring {
   }
 
   /** Books what every Service has before the first new address is given; once. */
-  #warmUp(): void {
-    if (this.#isWarm) return;
-    this.#isWarm = true;
+  #warmUp(signal: AbortSignal): Promise<void> {
+    this.#warm ??= this.#adoptAll(signal).catch((error: unknown) => {
+      this.#warm = undefined;
+      throw error;
+    });
+    return this.#warm;
+  }
+
+  async #adoptAll(signal: AbortSignal): Promise<void> {
+    const unseen =
+      this.#context.elected === true ? await this.#readUnseen(signal) : new Map<ObjectKey, Service>();
     this.#pools.load();
-    const served = [...this.#services.cache.values()].filter(
-      (service) => this.#serves(service) && service.metadata.deletionTimestamp === undefined,
-    );
-    const requests = served.map((service) => ({ service, request: this.#requestOf(service) }));
+    const all = new Map([...this.#services.cache.values()].map((service) => [keyOf(service), service]));
+    for (const [key, service] of unseen) if (isOlder(all.get(key), service)) all.set(key, service);
+    const requests = [...all.values()]
+      .filter((service) => this.#serves(service) && service.metadata.deletionTimestamp === undefined)
+      .map((service) => ({ service, request: this.#requestOf(service) }));
     requests.sort(
       (a, b) => a.request.createdAt - b.request.createdAt || (keyOf(a.service) < keyOf(b.service) ? -1 : 1),
     );
     for (const { service, request } of requests) {
       this.#allocator.adopt(request, this.#presentOf(service), unservedPorts(service));
     }
+  }
+
+  /**
+   * What the cache does not show yet. A standby's cache is up to date but for the last moment, and in that moment the
+   * former leader may have given addresses: without them the same ones would be given again.
+   */
+  async #readUnseen(signal: AbortSignal): Promise<Map<ObjectKey, Service>> {
+    const unseen = new Map<ObjectKey, Service>();
+    for await (const page of this.#context.clients.for(services).pages({ signal })) {
+      for (const service of page.items) {
+        const key = keyOf(service);
+        if (!isOlder(this.#services.cache.get(key), service)) continue;
+        unseen.set(key, service);
+        this.#expectations.written(key, service);
+        // It may be gone before the cache ever hears of it; then nobody else would give its address back.
+        this.#controller.enqueue(key, { after: lookAgain });
+      }
+    }
+    return unseen;
   }
 
   #serves(service: Service): boolean {
@@ -187,4 +207,11 @@ class LoadBalancerWiring {
     this.#metrics.waiting(this.#allocator.waiting);
     this.#pools.count();
   }
+}
+
+/** True when what the cache has is not there, or an older version. */
+function isOlder(cached: Service | undefined, service: Service): boolean {
+  if (cached === undefined) return true;
+  const { resourceVersion = '' } = service.metadata;
+  return compareResourceVersions(cached.metadata.resourceVersion ?? '', resourceVersion) < 0;
 }

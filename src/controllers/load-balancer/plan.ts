@@ -4,7 +4,7 @@ import type { LoadBalancerIngress, Service, ServicePort, ServiceStatus } from '.
 import { formatTime } from '../../objects/time.ts';
 import type { AssignedAddress, Outcome } from './allocator.ts';
 import { conditionType, readyCondition } from './present.ts';
-import { releasedEvent } from './reasons.ts';
+import { releasedEvent, type Reason } from './reasons.ts';
 
 /** Kubernetes' own finalizer for load balancers (`k8s.io/cloud-provider/service/helpers`). */
 export const cleanupFinalizer = 'service.kubernetes.io/load-balancer-cleanup';
@@ -15,6 +15,8 @@ export interface ServicePlan {
   readonly finalizer?: 'add' | 'remove';
   /** The whole status, when it differs from what the API server has. */
   readonly status?: ServiceStatus;
+  /** The new reason of the condition, where it is another one than before. */
+  readonly transition?: Reason;
   /** What happened, on transitions only. */
   readonly events: readonly PlannedEvent[];
 }
@@ -46,6 +48,7 @@ export function planServed(
   return {
     ...(finalizers.includes(cleanupFinalizer) ? {} : { finalizer: 'add' }),
     ...(jsonEqual(status, service.status) ? {} : { status }),
+    ...(readyCondition(service)?.reason === outcome.reason ? {} : { transition: outcome.reason }),
     events: eventsOf(service, outcome, own, message),
   };
 }

@@ -26,7 +26,7 @@ export interface PoolKeeperOwner {
   /** Must be in the cache before pools are laid out. */
   readonly waitFor: readonly SyncedSource[];
   /** Books what Services have; must come before anything else is done with the pools. */
-  warmUp(): void;
+  warmUp(signal: AbortSignal): Promise<void>;
 }
 
 /** Keys of the queue that are no names of pools: a pool's name has no star. */
@@ -126,7 +126,7 @@ export class PoolKeeper {
   }
 
   async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
-    this.#owner.warmUp();
+    await this.#owner.warmUp(signal);
     if (key === layOutKey) {
       this.load();
       this.#owner.changed();

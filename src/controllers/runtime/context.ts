@@ -22,6 +22,10 @@ export interface ControllerContext {
   readonly random: Random;
   readonly log: Logger;
   readonly metrics: Metrics;
+  /**
+   * Another process may have worked until a moment ago: what it wrote last may not be in the caches yet. Absent: false.
+   */
+  readonly elected?: boolean;
   /** Whether the endpoints of a Service are ours to write (`--service-selector`). */
   serves(service: Service): boolean;
 }

@@ -109,8 +109,15 @@ class Cluster {
   #created = 0;
   /** Services that may be served differently after this step: their spec changed, or they are new. */
   readonly touched = new Set<string>();
-  /** What the pool wanted that contained an address last. */
+  /** What the pool wanted that contained an address last, and its name. */
   readonly lastPolicy = new Map<string, string>();
+  readonly lastPool = new Map<string, string>();
+
+  /** Whether an address outside of all pools is to be taken back: its last pool decides, or decided last. */
+  mayReassign(address: string): boolean {
+    const pool = this.pools.find(({ name }) => name === this.lastPool.get(address));
+    return (pool?.shrinkPolicy ?? this.lastPolicy.get(address)) === 'Reassign';
+  }
 
   apply(happening: Happening): void {
     this.touched.clear();
@@ -152,7 +159,9 @@ class Cluster {
       for (const name of changed) this.#reconcile(name);
     }
     for (const { address, pool, shrinkPolicy } of this.allocator.book.holdings()) {
-      if (pool !== undefined) this.lastPolicy.set(address, shrinkPolicy);
+      if (pool === undefined) continue;
+      this.lastPool.set(address, pool);
+      this.lastPolicy.set(address, shrinkPolicy);
     }
   }
 
@@ -227,7 +236,7 @@ function check(cluster: Cluster, before: ReadonlyMap<string, Before>, happening:
       const granted = wanted.some(
         (w) => service.status.includes(w) && parseStrictAddress(w)?.family === family,
       );
-      const reassigned = !contained(cluster.pools, address) && cluster.lastPolicy.get(address) === 'Reassign';
+      const reassigned = !contained(cluster.pools, address) && cluster.mayReassign(address);
       expect(granted || reassigned, `${name} lost ${address} by ${JSON.stringify(happening)}`).toBe(true);
     }
   }

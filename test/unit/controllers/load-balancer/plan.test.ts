@@ -72,6 +72,7 @@ describe('planServed', () => {
     expect(plan).toEqual({
       finalizer: 'add',
       status: { ...assigned, conditions: [{ ...ready(), lastTransitionTime: '2026-01-01T00:00:00Z' }] },
+      transition: 'Assigned',
       events: [{ type: 'Normal', reason: 'Assigned', message: '192.0.2.1 from pool p' }],
     });
   });

@@ -1,0 +1,153 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, describe, expect, test } from 'vitest';
+import { createTransport } from '../../src/client/connect.ts';
+import { services } from '../../src/client/resources.ts';
+import type { ApiStream, Transport } from '../../src/client/transport.ts';
+import { addressPools } from '../../src/controllers/load-balancer/resource.ts';
+import type { LeaderElectionSettings } from '../../src/controllers/runtime/leadership.ts';
+import type { Service } from '../../src/objects/service.ts';
+import { addressesOf, BalancedServer, startLoadBalancer } from '../support/balanced-server.ts';
+
+const election = (identity: string): LeaderElectionSettings => ({
+  namespace: 'kube-system',
+  name: 'load-balancer',
+  identity,
+  leaseDuration: 3000,
+  renewDeadline: 2000,
+  retryPeriod: 100,
+});
+
+/** A transport on which news of Services come late. */
+function lateNews(inner: Transport, milliseconds: number): Transport {
+  return {
+    server: inner.server,
+    request: (method, path, options) => inner.request(method, path, options),
+    stream: async (path, options): Promise<ApiStream> => {
+      const stream = await inner.stream(path, options);
+      if (!path.endsWith('/services')) return stream;
+      async function* late(): AsyncGenerator<Buffer> {
+        for await (const chunk of stream.chunks) {
+          await sleep(milliseconds);
+          yield chunk;
+        }
+      }
+      return { ...stream, chunks: late() };
+    },
+    close: () => Promise.resolve(),
+  };
+}
+
+const ending: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const end of ending.splice(0).reverse()) await end();
+});
+
+async function listed(cluster: BalancedServer): Promise<Service[]> {
+  const { items } = await cluster.clients.for(services).list({ namespace: 'default' });
+  return items;
+}
+
+describe('load-balancer-controller', () => {
+  test('a new leader gives nothing that the former one gave in its last moment', async () => {
+    const cluster = await BalancedServer.start();
+    ending.push(() => cluster.server.stop());
+    const { client } = cluster.server;
+    await cluster.pool('p', { addresses: ['192.0.2.1/32'], autoAssign: false });
+    const first = startLoadBalancer(client, { leaderElection: election('first') });
+    ending.push(() => first.stop());
+    await cluster.service('older');
+    await cluster.untilReason('older', 'NoMatchingPool');
+    const second = startLoadBalancer(lateNews(client, 1500), { leaderElection: election('second') });
+    ending.push(() => second.stop());
+    await expect
+      .poll(() => second.healthChecks().every((check) => check.check() === undefined), { timeout: 8000 })
+      .toBe(true);
+
+    // The standby hears of this one only when it leads already.
+    await cluster.service('newer', {}, { 'servicenet.dev/pool': 'p' });
+    expect(addressesOf(await cluster.untilReason('newer', 'Assigned'))).toEqual(['192.0.2.1']);
+    await first.stop();
+    await cluster.clients.for(addressPools).mergePatch('', 'p', { spec: { autoAssign: true } });
+    await cluster.untilReason('older', 'PoolExhausted');
+    expect(addressesOf(await cluster.read('older'))).toEqual([]);
+    expect(addressesOf(await cluster.read('newer'))).toEqual(['192.0.2.1']);
+  }, 30_000);
+
+  test('nothing moves, and nothing is given twice, while leaders change under load', async () => {
+    const cluster = await BalancedServer.start();
+    ending.push(() => cluster.server.stop());
+    const { client } = cluster.server;
+    await cluster.pool('p', { addresses: ['192.0.2.0/26'] });
+    const given = new Map<string, string>(); // Service -> its address
+    const look = async (): Promise<void> => {
+      const holders = new Map<string, string>();
+      for (const service of await listed(cluster)) {
+        const name = service.metadata.name ?? '';
+        const [address] = addressesOf(service);
+        const before = given.get(name);
+        if (before !== undefined) expect(address, name).toBe(before);
+        if (address === undefined) continue;
+        expect(holders.get(address), `${address} is also ${name}'s`).toBeUndefined();
+        holders.set(address, name);
+        given.set(name, address);
+      }
+    };
+    let leader = startLoadBalancer(lateNews(client, 50), { leaderElection: election('leader-0') });
+    ending.push(() => leader.stop());
+    for (let round = 1; round <= 4; round++) {
+      const standby = startLoadBalancer(lateNews(client, 50 * round), {
+        leaderElection: election(`leader-${round}`),
+      });
+      const creating = Array.from({ length: 12 }, (_, i) => cluster.service(`s${round}-${i}`));
+      await Promise.all(creating.slice(0, 3 * round));
+      await leader.stop();
+      leader = standby;
+      await Promise.all(creating);
+      await look();
+    }
+    await expect.poll(async () => (await look(), given.size), { timeout: 15_000 }).toBe(48);
+  }, 60_000);
+
+  test('nothing moves and nothing is written when the API server and the controller start again', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'servicenet-lb-'));
+    ending.push(() => rm(directory, { recursive: true, force: true }));
+    let cluster = await BalancedServer.start({ dataDirectory: directory });
+    ending.push(() => cluster.server.stop());
+    const { url, token, ca } = cluster.server;
+    const client = await createTransport({ kind: 'endpoint', url, token, ca });
+    ending.push(() => client.close());
+    let running = startLoadBalancer(client);
+    ending.push(() => running.stop());
+    await cluster.pool('p', { addresses: ['192.0.2.0/28'] });
+    for (let i = 0; i < 20; i++) await cluster.service(`s${i}`);
+    for (let i = 0; i < 16; i++) await cluster.untilReason(`s${i}`, 'Assigned');
+    for (let i = 16; i < 20; i++) await cluster.untilReason(`s${i}`, 'PoolExhausted');
+    const versions = (list: Service[]): string[] =>
+      list.map(({ metadata }) => `${metadata.name ?? ''}@${metadata.resourceVersion ?? ''}`);
+    const before = versions(await listed(cluster));
+
+    const again = async (): Promise<void> => {
+      const port = Number(new URL(url).port);
+      await cluster.server.stop();
+      cluster = await BalancedServer.start({ dataDirectory: directory, port, token });
+    };
+    // The server alone, then both.
+    await again();
+    await running.stop();
+    await again();
+    running = startLoadBalancer(client);
+    await cluster.service('last', { loadBalancerIP: '198.51.100.1' });
+    await cluster.untilReason('last', 'AddressNotInPool');
+    await sleep(300); // the queue takes news first, and what it heard at the start after that
+    expect(versions((await listed(cluster)).filter(({ metadata }) => metadata.name !== 'last'))).toEqual(
+      before,
+    );
+
+    await cluster.clients.for(services).delete('default', 's0');
+    await cluster.untilReason('s16', 'Assigned');
+  }, 60_000);
+});
