@@ -176,7 +176,12 @@ describe('filling the cache', () => {
   it('tries seldom while RBAC refuses', async () => {
     (await firstList()).status(403, 'Forbidden', 'pods is forbidden: User "x" cannot list resource "pods"');
     await clock.timerWithin(30_000, 30_000);
-    expect(factory.healthChecks().map((one) => one.check())).toContain('not synced yet: pods');
+    expect(
+      factory
+        .healthChecks()
+        .map((one) => one.check() ?? '')
+        .join(),
+    ).toContain('not synced yet: pods');
   });
 
   it('lists in one piece after the token of a page expired', async () => {

@@ -5,7 +5,7 @@ import type { Service } from '../../objects/service.ts';
 import type { Problem } from './reasons.ts';
 
 /** Says whether a Service has all addresses and ports that it asks for. Only on those that once had not. */
-export const allocatedCondition = 'servicenet.dev/Allocated';
+const allocatedCondition = 'servicenet.dev/Allocated';
 
 /** What a Service's condition should become. */
 export interface ConditionChange {

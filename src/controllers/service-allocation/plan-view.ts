@@ -17,7 +17,6 @@ export interface PortView {
   readonly port: number;
   /** 0 for none. */
   readonly nodePort: number;
-  readonly protocol: string;
 }
 
 export interface ServiceView {
@@ -57,7 +56,6 @@ export function viewOf(service: Service): ServiceView {
   const ports = listAt(spec, 'ports').map((port) => ({
     port: numberAt(port, 'port'),
     nodePort: portNumber(numberAt(port, 'nodePort')),
-    protocol: textAt(port, 'protocol'),
   }));
   const claim = at(metadata, 'annotations', claimAnnotation);
   return {
