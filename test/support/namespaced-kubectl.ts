@@ -6,9 +6,9 @@ import type { Kubectl } from './kubectl.ts';
 export interface NamespacedKubectl {
   readonly namespace: string;
   /** Answers standard output; fails the test when kubectl fails. */
-  run(command: string, input?: string): Promise<string>;
+  readonly run: (command: string, input?: string) => Promise<string>;
   /** The object or list as JSON. */
-  json(command: string): Promise<JsonRecord>;
+  readonly json: (command: string) => Promise<JsonRecord>;
 }
 
 /** Makes a namespace and runs kubectl in it. Single quotes keep blanks together. */

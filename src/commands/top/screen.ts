@@ -45,7 +45,7 @@ export function renderScreen(view: View, title: string, size: ScreenSize, colour
     ...pools,
     '',
     ...table,
-    ...(left > 0 ? [paint('dim', `… and ${left} more`)] : []),
+    ...(left > 0 ? [paint('dim', fit(`… and ${left} more`, size.columns))] : []),
     '',
     ...view.events.slice(view.events.length - events).map((event) => {
       const text = fit(eventText(event), size.columns);
