@@ -9,7 +9,7 @@ import { formatTime } from '../../objects/time.ts';
 import { conditionOf } from '../workloads/plan-pods.ts';
 
 /** On Nodes that this program simulates: `simulated`. */
-export const kubeletAnnotation = 'servicenet.dev/kubelet';
+const kubeletAnnotation = 'servicenet.dev/kubelet';
 /** On such a Node: `down` makes it fail, as if its machine had been switched off. */
 const stateAnnotation = 'servicenet.dev/state';
 

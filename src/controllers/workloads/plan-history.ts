@@ -17,7 +17,7 @@ export interface HistoryPlan {
 }
 
 /** Oldest first. */
-export function sortRevisions(revisions: readonly ControllerRevision[]): ControllerRevision[] {
+function sortRevisions(revisions: readonly ControllerRevision[]): ControllerRevision[] {
   return [...revisions].sort((a, b) => (a.revision ?? 0) - (b.revision ?? 0) || byAge(a, b));
 }
 

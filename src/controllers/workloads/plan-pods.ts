@@ -27,7 +27,7 @@ export function isReady({ status }: Pod): boolean {
 }
 
 /** Milliseconds until a ready Pod counts as available; 0 when it does; undefined for one that is not ready. */
-export function untilAvailable(pod: Pod, minReadySeconds: number, now: number): number | undefined {
+function untilAvailable(pod: Pod, minReadySeconds: number, now: number): number | undefined {
   const ready = conditionOf(pod.status.conditions, 'Ready');
   if (ready?.status !== 'True') return undefined;
   if (minReadySeconds === 0) return 0;

@@ -34,7 +34,7 @@ export function sameTemplate(a: PodTemplate | undefined, b: PodTemplate | undefi
 }
 
 /** The template without the label of its hash. */
-export function withoutHash(template: PodTemplate | undefined): PodTemplate {
+function withoutHash(template: PodTemplate | undefined): PodTemplate {
   if (template?.metadata?.labels === undefined) return template ?? {};
   const { [podTemplateHash]: _hash, ...labels } = template.metadata.labels;
   return { ...template, metadata: { ...template.metadata, labels } };

@@ -57,7 +57,7 @@ export function pod(name: string, traits: PodTraits = {}): Pod {
 }
 
 /** The owner's controller reference. */
-export function reference({ apiVersion = '', kind = '', metadata }: KubeObject): {
+function reference({ apiVersion = '', kind = '', metadata }: KubeObject): {
   apiVersion: string;
   kind: string;
   name: string;
