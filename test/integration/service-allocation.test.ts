@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Clock } from '../../src/client/clock.ts';
 import { ResourceClient } from '../../src/client/resource-client.ts';
-import { ipAddresses, services } from '../../src/client/resources.ts';
+import { ipAddresses, serviceCIDRs, services } from '../../src/client/resources.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import { nodePortRange } from '../../src/config/service-ranges.ts';
 import {
@@ -239,6 +239,28 @@ describe('service-allocation on a server that does not allocate', () => {
     await eventually((now) => hasAddress(now.get('last')));
     // A claim, its IPAddress and the address: all for the new Service, after every other one was looked at.
     expect(counting.writes).toBe(3);
+  });
+});
+
+describe('service-allocation and its ranges', () => {
+  it('serves who waits when a range is added, in both families', async () => {
+    await start({ allocation: 'controller', serviceClusterIpRange: '10.96.0.0/28,fd00::/124' });
+    run('controller');
+    for (let i = 0; i < 20; i++) await create(`s${i}`, { ipFamilyPolicy: 'RequireDualStack' });
+    // Fourteen addresses, of which one is of default/kubernetes.
+    const full = await eventually(
+      (now) =>
+        [...now.values()].filter((service) => hasAddress(service) || reasonOf(service) !== '').length === 21,
+    );
+    const waiting = [...full.values()].filter((service) => !hasAddress(service));
+    expect(waiting.map(reasonOf)).toEqual(Array.from({ length: 7 }, () => 'ClusterIPRangeFull'));
+    await new ResourceClient(server.client, serviceCIDRs).create({
+      metadata: { name: 'more' },
+      spec: { cidrs: ['10.97.0.0/28', 'fd01::/124'] },
+    });
+    const after = await eventually((now) => [...now.values()].every(hasAddress));
+    const given = [...after.values()].flatMap(({ spec }) => spec.clusterIPs ?? []);
+    expect(new Set(given).size).toBe(41);
   });
 });
 

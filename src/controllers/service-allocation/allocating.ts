@@ -67,6 +67,7 @@ export class Allocating {
       name: 'service_allocation',
       context,
       reconcile: (key, signal) => this.#reconcile(key, signal),
+      workers: 16,
       waitFor: [
         this.#services,
         ...(this.#addresses ? [this.#addresses] : []),

@@ -2,6 +2,7 @@ import type { PortRange } from '../../allocation/port-allocator.ts';
 import type { ServiceCidr } from '../../allocation/address-range.ts';
 import type { Informer } from '../../client/informer.ts';
 import { ipAddresses, serviceCIDRs, services } from '../../client/resources.ts';
+import { TimeSlices } from '../../client/slices.ts';
 import { keyOf } from '../../objects/key.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { IPAddress, ServiceCIDR } from '../../objects/networking.ts';
@@ -53,7 +54,7 @@ export class Auditing {
     this.controller = new Controller({
       name: 'service_allocation_audit',
       context,
-      reconcile: () => Promise.resolve(this.#look()),
+      reconcile: () => this.#look(),
       workers: 1,
       waitFor: [
         this.#services,
@@ -80,7 +81,7 @@ export class Auditing {
     this.controller.enqueue(cluster);
   }
 
-  #look(): ReconcileResult {
+  async #look(): Promise<ReconcileResult> {
     const lists = [this.#services, this.#addresses, this.#cidrs];
     if (lists.some((informer) => informer?.isListing === true)) return { requeueAfter: collect };
     const { clock } = this.#context;
@@ -100,7 +101,10 @@ export class Auditing {
       addresses: this.#addresses?.cache,
       serviceOfKey: (key) => this.#services.cache.get(key),
     });
+    const slices = new TimeSlices();
     for (const finding of found) {
+      if (slices.due) await slices.pause();
+      if (finding === undefined) continue;
       const id = [finding.kind, finding.key, finding.reason, finding.value].join(' ');
       present.add(id);
       const known = this.#known.get(id) ?? { since: now, told: false };

@@ -40,7 +40,7 @@ export async function auditCluster(transport: Transport, nodePorts: PortRange): 
       addresses,
       serviceOfKey: (key) => present.get(key),
     }),
-  ].filter(({ key }) => !moved(key));
+  ].flatMap((finding) => (finding === undefined || moved(finding.key) ? [] : [finding]));
   const order = ({ kind, key, reason, value }: Finding): string => [kind, key, reason, value].join(' ');
   return {
     services: present.size,

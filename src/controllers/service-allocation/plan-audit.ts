@@ -33,17 +33,21 @@ interface AddressReader {
   values(): Iterable<IPAddress>;
 }
 
-/** All findings, in no order. */
-export function* audit({ books, services, addresses, serviceOfKey }: AuditInput): Generator<Finding> {
+/** All findings, in no order; undefined after each object, where the caller may let others go on. */
+export function* audit({
+  books,
+  services,
+  addresses,
+  serviceOfKey,
+}: AuditInput): Generator<Finding | undefined> {
   for (const service of services) {
     const view = viewOf(service);
     for (const problem of problemsOf(view, books)) yield { ...problem, kind: 'Service', key: view.key };
     if (addresses !== undefined) yield* unheld(view, books, addresses);
+    yield undefined;
   }
   for (const address of addresses?.values() ?? []) {
-    if (!isAllocators(address)) continue;
-    const finding = leaked(address, serviceOfKey);
-    if (finding !== undefined) yield finding;
+    yield isAllocators(address) ? leaked(address, serviceOfKey) : undefined;
   }
 }
 

@@ -19,7 +19,9 @@ function findings(services: readonly Service[], addresses: readonly IPAddress[] 
     addresses: addresses === undefined ? undefined : byName,
     serviceOfKey: (key) => services.find((each) => keyOf(each) === key),
   });
-  return [...found].map(({ kind, key, reason, value }) => `${kind} ${key} ${reason} ${value}`);
+  return [...found].flatMap((finding) =>
+    finding === undefined ? [] : [`${finding.kind} ${finding.key} ${finding.reason} ${finding.value}`],
+  );
 }
 
 const a = service('a', { clusterIP: '10.0.0.5', clusterIPs: ['10.0.0.5'] });
