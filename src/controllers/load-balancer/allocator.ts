@@ -2,7 +2,7 @@ import type { ObjectKey } from '../../objects/key.ts';
 import { parseStrictAddress } from '../../objects/address.ts';
 import type { IPFamily } from '../../objects/service.ts';
 import { AddressBook } from './address-book.ts';
-import { choose, Line, mayKeep, type Choice, type Granted, type Refused } from './choice.ts';
+import { choose, Line, mayKeep, mayKeepPortless, type Choice, type Granted, type Refused } from './choice.ts';
 import type { Pool } from './pool.ts';
 import { layOut, type Forbidden, type PoolLayout } from './pool-layout.ts';
 import type { Reason } from './reasons.ts';
@@ -49,7 +49,7 @@ export class LoadBalancerAllocator {
     return this.#waiters.size;
   }
 
-  /** Services whose addresses changed, or may have to, since the last call. */
+  /** Services whose addresses changed, or their pools, or may have to, since the last call. */
   takeChanged(): ObjectKey[] {
     const changed = [...this.#changed];
     this.#changed.clear();
@@ -62,10 +62,17 @@ export class LoadBalancerAllocator {
    */
   setPools(pools: readonly Pool[], forbidden: readonly Forbidden[], now: number): Map<string, PoolLayout> {
     const layouts = layOut(pools, forbidden);
+    const before = new Map(
+      [...this.book.holdings()].map(({ address }) => [address, this.#poolName(address)]),
+    );
     this.book.setPools(pools, layouts);
     const evicted = new Map<ObjectKey, AddressRequest>();
     for (const holding of this.book.holdings()) {
       this.#file(holding.address);
+      // Its status says which pool it is of.
+      if (before.get(holding.address) !== this.#poolName(holding.address)) {
+        for (const service of holding.claims.keys()) this.#changed.add(service);
+      }
       for (const request of holding.claims.values()) {
         if (!mayKeep(this.#stock, request, holding.address)) evicted.set(request.service, request);
       }
@@ -182,10 +189,7 @@ export class LoadBalancerAllocator {
     const asItIs = { ...request, pools: [], addresses: NO_ADDRESSES };
     if (mayKeep(this.#stock, asItIs, had)) return [{ family, address: had }];
     // A port that another sharer serves is no reason to lose the address: that port alone is not served.
-    const holding = this.book.holding(had);
-    if (holding?.claims.has(request.service) !== true) return [];
-    const portless = { ...asItIs, ports: [] };
-    return mayKeep(this.#stock, portless, had) ? [{ family, address: had }] : [];
+    return mayKeepPortless(this.#stock, asItIs, had) ? [{ family, address: had }] : [];
   }
 
   /** Makes the books say what was granted: new claims first, so that nothing is free in between. */

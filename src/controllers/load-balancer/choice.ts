@@ -57,6 +57,10 @@ export function choose(
     return { family, address: present };
   }
   if (wanted !== undefined) return chooseAddress(stock, request, family, wanted);
+  // Who shares by a key stays, though a port of its is taken there: an own address would not be the shared one.
+  if (present !== undefined && request.sharingKey !== '' && mayKeepPortless(stock, request, present)) {
+    return chooseAddress(stock, request, family, present);
+  }
   for (const reserved of stock.book.reservedFor(request.service)) {
     if (parseStrictAddress(reserved)?.family !== family) continue;
     const choice = chooseAddress(stock, request, family, reserved);
@@ -81,6 +85,12 @@ export function mayKeep({ book }: Stock, request: AddressRequest, address: strin
   if (stocked === undefined) return holding?.shrinkPolicy !== 'Reassign';
   if (request.pools.length > 0 && !request.pools.includes(stocked.pool.name)) return false;
   return admits(stocked.pool, request) || stocked.pool.shrinkPolicy === 'Retain';
+}
+
+/** True for a Service that holds an address which it may keep but for some of its ports: others serve those there. */
+export function mayKeepPortless(stock: Stock, request: AddressRequest, address: string): boolean {
+  if (stock.book.holding(address)?.claims.has(request.service) !== true) return false;
+  return mayKeep(stock, { ...request, ports: [] }, address);
 }
 
 function chooseAddress({ book }: Stock, request: AddressRequest, family: IPFamily, address: string): Choice {

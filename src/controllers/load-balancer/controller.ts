@@ -113,7 +113,11 @@ class LoadBalancerWiring {
       this.#release(key);
       return planReleased(service, own, served);
     }
-    if (isForeign(service, own)) return undefined;
+    // Somebody may have written over the status of a Service that has our address.
+    if (isForeign(service, own) && this.#allocator.book.addressesOf(key).size === 0) {
+      this.#release(key);
+      return undefined;
+    }
     const now = this.#context.clock.now();
     const outcome = this.#allocator.assign(this.#requestOf(service), own, now);
     return planServed(service, outcome, own, now);

@@ -147,7 +147,7 @@ function conditionOf(
 function messageOf({ addresses, message }: Outcome): string {
   const parts = addresses.map(({ address, pool }) =>
     pool === undefined
-      ? `${address} (kept, though no pool contains it any more: extend a pool, or delete the Service's status to move it)`
+      ? `${address} (kept, though no pool contains it any more: extend a pool to contain it, or ask for another address with servicenet.dev/addresses)`
       : `${address} from pool ${pool}`,
   );
   const has = parts.join(', ');

@@ -225,12 +225,14 @@ describe('sharing', () => {
   });
 
   test('a port that a sharer takes away is not served, but the address stays', () => {
-    const allocator = allocatorWith(pool('a', ['192.0.2.0/32']));
+    // Not even where another address is free: it asked for the shared one.
+    const allocator = allocatorWith(pool('a', ['192.0.2.0/31']));
     assign(allocator, keyed('n/1'));
     const second = keyed('n/2', { ports: ['TCP/81'] });
     assign(allocator, second);
     const greedy = allocator.assign({ ...second, ports: ['TCP/80', 'TCP/81'] }, [], 0);
-    expect(greedy.reason).toBe('PoolExhausted');
+    expect(greedy.reason).toBe('SharingRefused');
+    expect(greedy.message).toBe('port TCP/80 of 192.0.2.0 is held by n/1');
     expect(greedy.addresses.map(({ address }) => address)).toEqual(['192.0.2.0']);
     expect([...(greedy.addresses[0]?.portsInUse ?? [])]).toEqual([['TCP/80', 'n/1']]);
     allocator.release('n/1', 0);
@@ -282,7 +284,8 @@ describe('edits of pools', () => {
     const one = request('n/1');
     assign(allocator, one);
     allocator.setPools([pool('a', ['198.51.100.0/30'])], [], 0);
-    expect(allocator.takeChanged()).toEqual([]);
+    // What its status says of the pool is no longer true.
+    expect(allocator.takeChanged()).toEqual(['n/1']);
     expect(assign(allocator, one)).toBe('192.0.2.0 Assigned');
     allocator.setPools([], [], 0);
     expect(assign(allocator, one)).toBe('192.0.2.0 Assigned');

@@ -1,0 +1,247 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ResourceClient } from '../../src/client/resource-client.ts';
+import { services, type ResourceType } from '../../src/client/resources.ts';
+import { conditionType, readyCondition } from '../../src/controllers/load-balancer/present.ts';
+import { addressPools } from '../../src/controllers/load-balancer/resource.ts';
+import type { AddressPool } from '../../src/controllers/load-balancer/pool.ts';
+import type { RunningControllers } from '../../src/controllers/run.ts';
+import { Metrics } from '../../src/telemetry/metrics.ts';
+import type { KubeObject } from '../../src/objects/meta.ts';
+import { addressesOf, BalancedServer, startLoadBalancer } from '../support/balanced-server.ts';
+
+const events: ResourceType = {
+  group: '',
+  version: 'v1',
+  plural: 'events',
+  kind: 'Event',
+  namespaced: true,
+  isObject: (_object): _object is KubeObject => true,
+};
+
+/** Whatever is asked for: a condition says what to do, and everybody else is served. */
+describe('load-balancer-controller and bad input', () => {
+  let cluster: BalancedServer;
+  let running: RunningControllers;
+  const metrics = new Metrics();
+
+  beforeAll(async () => {
+    cluster = await BalancedServer.start();
+    running = startLoadBalancer(cluster.server.client, { metrics });
+    await cluster.pool('good', { addresses: ['192.0.2.0/26'] });
+  });
+
+  afterAll(async () => {
+    await running.stop();
+    await cluster.server.stop();
+  });
+
+  /** Others are served as if nothing had happened. */
+  const stillWorks = async (name: string): Promise<void> => {
+    await cluster.service(name);
+    await cluster.untilReason(name, 'Assigned');
+  };
+
+  const poolUntil = async (name: string, wanted: (pool: AddressPool) => boolean): Promise<AddressPool> => {
+    let pool = await cluster.clients.for(addressPools).get('', name);
+    await expect
+      .poll(
+        async () => {
+          pool = await cluster.clients.for(addressPools).get('', name);
+          return wanted(pool);
+        },
+        { timeout: 8000 },
+      )
+      .toBe(true);
+    return pool;
+  };
+
+  const condition = (pool: AddressPool, type: string): string | undefined => {
+    const found = pool.status?.conditions?.find((one) => one.type === type);
+    return found === undefined ? undefined : `${found.status} ${found.reason} ${found.message}`;
+  };
+
+  test.each([
+    ['no-address', { 'servicenet.dev/addresses': 'banana' }, 'asks for "banana", which is not an address'],
+    [
+      'octal',
+      { 'metallb.io/loadBalancerIPs': '192.0.2.010' },
+      'asks for "192.0.2.010", which is not an address',
+    ],
+    [
+      'wrong-family',
+      { 'servicenet.dev/addresses': '2001:db8::1' },
+      'asks for 2001:db8::1, but is not a Service of IPv6',
+    ],
+    [
+      'two',
+      { 'lbipam.cilium.io/ips': '192.0.2.1,192.0.2.2' },
+      'asks for two IPv4 addresses; one per family is possible',
+    ],
+    [
+      'twenty',
+      { 'servicenet.dev/addresses': Array.from({ length: 20 }, (_, i) => `192.0.2.${i}`).join() },
+      'asks for 20 addresses; one per family is possible',
+    ],
+    ['dhcp', { 'kube-vip.io/loadbalancerIPs': '0.0.0.0' }, 'asks for 0.0.0.0: DHCP is not supported'],
+    [
+      'contradiction',
+      { 'metallb.io/loadBalancerIPs': '192.0.2.1', 'purelb.io/addresses': '192.0.2.2' },
+      'annotations metallb.io/loadBalancerIPs and purelb.io/addresses contradict each other',
+    ],
+  ])('annotations: %s', async (name, annotations, message) => {
+    await cluster.service(name, {}, annotations);
+    const service = await cluster.untilReason(name, 'InvalidRequest');
+    expect(readyCondition(service)?.message).toBe(`the Service ${message}`);
+    expect(addressesOf(service)).toEqual([]);
+  });
+
+  test('the same address twice is one address', async () => {
+    await cluster.service('twice', {}, { 'servicenet.dev/addresses': '192.0.2.9, 192.0.2.9' });
+    expect(addressesOf(await cluster.untilReason('twice', 'Assigned'))).toEqual(['192.0.2.9']);
+  });
+
+  test('pools: hostile sizes, reversed ranges and nonsense are refused with a reason, and the rest of them works', async () => {
+    await cluster.pool('hostile', {
+      addresses: ['0.0.0.0/0', '::/0', '192.0.2.200-192.0.2.100', 'banana', '203.0.113.7/32'],
+      autoAssign: false,
+    });
+    const pool = await poolUntil('hostile', ({ status }) => status?.ipv4 !== undefined);
+    expect(pool.status?.ipv4?.total).toBe(1);
+    const ready = condition(pool, 'Ready');
+    expect(ready).toContain('True InvalidSpec what is valid is used; ');
+    for (const text of [
+      '0.0.0.0/0 is too large',
+      '::/0 is too large',
+      '"192.0.2.200-192.0.2.100"',
+      '"banana"',
+    ])
+      expect(ready).toContain(text);
+    await cluster.service('from-hostile', {}, { 'servicenet.dev/pool': 'hostile' });
+    expect(addressesOf(await cluster.untilReason('from-hostile', 'Assigned'))).toEqual(['203.0.113.7']);
+
+    await cluster.pool('world', { addresses: ['::/0'] });
+    expect(condition(await poolUntil('world', ({ status }) => status !== undefined), 'Ready')).toMatch(
+      /^False InvalidSpec spec.addresses\[0\]: ::\/0 is too large/,
+    );
+    await stillWorks('after-hostile');
+  });
+
+  test('pools: only the overlapping part of the younger one is refused', async () => {
+    await cluster.pool('overlapping', { addresses: ['192.0.2.60-192.0.2.67'], autoAssign: false });
+    const pool = await poolUntil('overlapping', ({ status }) => status !== undefined);
+    expect(pool.status?.ipv4?.total).toBe(4);
+    expect(condition(pool, 'Conflict')).toBe(
+      'True Overlap 192.0.2.60-192.0.2.63 belongs to the older pool good: these addresses are not given',
+    );
+    expect(condition(await poolUntil('good', ({ status }) => status !== undefined), 'Conflict')).toBe(
+      'False NoOverlap ',
+    );
+  });
+
+  test('pools: two whose selectors both fit are tried by priority', async () => {
+    const serviceSelector = { matchLabels: { tier: 'web' } };
+    await cluster.pool('low', { addresses: ['198.51.100.1/32'], serviceSelector, priority: 1 });
+    await cluster.pool('high', { addresses: ['198.51.100.2/32'], serviceSelector, priority: 2 });
+    await poolUntil('low', ({ status }) => status !== undefined);
+    await poolUntil('high', ({ status }) => status !== undefined);
+    for (const [name, address] of [
+      ['web-1', '198.51.100.2'],
+      ['web-2', '198.51.100.1'],
+    ] as const) {
+      await cluster.clients.for(services).create({
+        metadata: { namespace: 'default', name, labels: { tier: 'web' } },
+        spec: { type: 'LoadBalancer', ports: [{ port: 80 }] },
+      });
+      expect(addressesOf(await cluster.untilReason(name, 'Assigned'))).toEqual([address]);
+    }
+  });
+
+  test('pools: one that is deleted while in use takes nothing away, and comes back', async () => {
+    await cluster.pool('brief', { addresses: ['203.0.113.40/31'], autoAssign: false });
+    await cluster.service('keeper', {}, { 'servicenet.dev/pool': 'brief' });
+    await cluster.untilReason('keeper', 'Assigned');
+    await cluster.clients.for(addressPools).delete('', 'brief');
+    const kept = await cluster.until(
+      'keeper',
+      (service) => readyCondition(service)?.message.includes('no pool contains it any more') === true,
+    );
+    expect(readyCondition(kept)?.reason).toBe('Assigned');
+    await cluster.service('late', {}, { 'servicenet.dev/pool': 'brief' });
+    await cluster.untilReason('late', 'NoMatchingPool');
+    const keeper = await cluster.read('keeper');
+    expect(addressesOf(keeper)).toEqual(['203.0.113.40']);
+    await cluster.pool('brief', { addresses: ['203.0.113.40/31'], autoAssign: false });
+    expect(addressesOf(await cluster.untilReason('late', 'Assigned'))).toEqual(['203.0.113.41']);
+    expect(addressesOf(await cluster.read('keeper'))).toEqual(['203.0.113.40']);
+  });
+
+  test('status: entries and conditions of others stay, ours come back', async () => {
+    await cluster.service('shared-status');
+    const served = await cluster.untilReason('shared-status', 'Assigned');
+    const [own] = served.status.loadBalancer?.ingress ?? [];
+    const theirs = { type: 'example.com/Announced', status: 'True', reason: 'Yes', message: '' } as const;
+    await cluster.clients.for(services).replaceStatus({
+      ...served,
+      status: {
+        loadBalancer: { ingress: [{ hostname: 'lb.example.com' }] },
+        conditions: [{ ...theirs, lastTransitionTime: '2026-01-01T00:00:00Z' }],
+      },
+    });
+    const mended = await cluster.until('shared-status', (service) => readyCondition(service) !== undefined);
+    expect(mended.status.loadBalancer?.ingress).toEqual([own, { hostname: 'lb.example.com' }]);
+    expect(mended.status.conditions?.map(({ type }) => type)).toEqual([theirs.type, conditionType]);
+  });
+
+  test('status: a port that another sharer serves has an error, and no longer when that one goes', async () => {
+    const sharing = { 'servicenet.dev/sharing-key': 'k' };
+    await cluster.service('sharer-1', { ports: [{ port: 80 }] }, sharing);
+    await cluster.service('sharer-2', { ports: [{ port: 443 }] }, sharing);
+    const first = await cluster.untilReason('sharer-1', 'Assigned');
+    const second = await cluster.untilReason('sharer-2', 'Assigned');
+    expect(addressesOf(second)).toEqual(addressesOf(first));
+    await cluster.clients.for(services).mergePatch('default', 'sharer-2', {
+      spec: {
+        ports: [
+          { name: 'a', port: 443 },
+          { name: 'b', port: 80 },
+        ],
+      },
+    });
+    const refused = await cluster.untilReason('sharer-2', 'SharingRefused');
+    expect(readyCondition(refused)?.message).toContain('port TCP/80 of ');
+    expect(readyCondition(refused)?.message).toContain('is held by default/sharer-1');
+    expect(refused.status.loadBalancer?.ingress?.[0]?.ports).toEqual([
+      { port: 443, protocol: 'TCP' },
+      { port: 80, protocol: 'TCP', error: 'servicenet.dev/PortInUse' },
+    ]);
+    await cluster.clients.for(services).delete('default', 'sharer-1');
+    const free = await cluster.untilReason('sharer-2', 'Assigned');
+    expect(addressesOf(free)).toEqual(addressesOf(first));
+    expect(free.status.loadBalancer?.ingress?.[0]?.ports?.every(({ error }) => error === undefined)).toBe(
+      true,
+    );
+  });
+
+  test('one word in condition, Event and metric', async () => {
+    await expect
+      .poll(
+        async () => {
+          const { items } = await new ResourceClient(cluster.server.client, events).list({
+            namespace: 'default',
+          });
+          return items.filter((event) => {
+            const regarding: unknown = Reflect.get(event, 'involvedObject');
+            return (
+              JSON.stringify(regarding).includes('"no-address"') &&
+              Reflect.get(event, 'reason') === 'InvalidRequest'
+            );
+          }).length;
+        },
+        { timeout: 8000 },
+      )
+      .toBe(1);
+    const text = await metrics.scrape();
+    expect(text).toMatch(/^servicenet_load_balancer_transitions_total\{reason="InvalidRequest"\} 7$/m);
+    expect(text).toMatch(/^servicenet_pool_addresses\{pool="good",family="IPv4",state="used"\} [1-9]/m);
+  });
+});
