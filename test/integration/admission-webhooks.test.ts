@@ -568,6 +568,21 @@ describe('a webhook that cannot be asked', () => {
   });
 });
 
+test('a question is answered though its configuration changes meanwhile', async () => {
+  const asked = Promise.withResolvers<undefined>();
+  const answer = Promise.withResolvers<undefined>();
+  webhooks.at('/slow', () => {
+    asked.resolve(undefined);
+    return { response: { allowed: true }, after: answer.promise };
+  });
+  await configure('validating', [webhook('/slow')]);
+  const made = create();
+  await asked.promise;
+  await send('DELETE', `${configurations}/validatingwebhookconfigurations/test`);
+  answer.resolve(undefined);
+  expect((await made).status).toBe(201);
+});
+
 describe('a webhook behind a Service', () => {
   const host = Object.values(networkInterfaces())
     .flat()

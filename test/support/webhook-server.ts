@@ -6,7 +6,7 @@ import { recordAt, textAt } from '../../src/objects/read.ts';
 
 /** What a webhook answers: a whole answer, a body of its own, or nothing ever. */
 export type Scripted =
-  | { readonly response: JsonRecord }
+  | { readonly response: JsonRecord; readonly after?: Promise<unknown> }
   | { readonly review: unknown }
   | { readonly status?: number; readonly text: string }
   | 'hang'
@@ -75,8 +75,11 @@ export class WebhookServer {
           'review' in answer
             ? answer.review
             : { apiVersion, kind: 'AdmissionReview', response: { uid, ...answer.response } };
-        response.writeHead(200, { 'content-type': 'application/json' });
-        response.end(JSON.stringify(body));
+        const wait = 'after' in answer ? answer.after : undefined;
+        void Promise.resolve(wait).then(() => {
+          response.writeHead(200, { 'content-type': 'application/json' });
+          response.end(JSON.stringify(body));
+        });
       });
     });
     return scripted;

@@ -11,5 +11,6 @@ export function webhookClientOnDemand(webhook: Webhook, resolve: ServiceResolver
   return {
     ask: async (body) => (await (made ??= client())).ask(body),
     close: async () => (await made)?.close(),
+    destroy: async () => (await made)?.destroy(),
   };
 }

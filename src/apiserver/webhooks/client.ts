@@ -7,7 +7,10 @@ import { transportFailure } from './transport-failure.ts';
 export interface WebhookClient {
   /** Posts an AdmissionReview and reads the one that answers. @throws {Error} whose message is in kube-apiserver's words. */
   ask(body: string): Promise<JsonRecord>;
+  /** Closes its connections when the last question has been answered. */
   close(): Promise<void>;
+  /** Closes its connections; questions fail. */
+  destroy(): Promise<void>;
 }
 
 /** Where a Service's requests go now. @throws {StatusError} when it has no endpoint. */
@@ -53,7 +56,8 @@ export function createWebhookClient(webhook: Webhook, resolve: ServiceResolver):
       }
       return parse(answer.status, answer.text);
     },
-    close: async () => agent.destroy(),
+    close: async () => agent.close(),
+    destroy: async () => agent.destroy(),
   };
 }
 

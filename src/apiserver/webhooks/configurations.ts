@@ -45,7 +45,7 @@ export class WebhookConfigurations {
 
   /** Closes all connections. */
   async close(): Promise<void> {
-    await Promise.all(this.#hooks.map(async ({ client }) => client.close()));
+    await Promise.all(this.#hooks.map(async ({ client }) => client.destroy()));
   }
 
   #set(key: string, hooks: readonly Hook[]): void {
