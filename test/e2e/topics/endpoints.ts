@@ -14,8 +14,8 @@ export function endpointsFollowPods(cluster: () => Cluster): void {
       .for(endpointSlices)
       .list({ namespace, labelSelector: 'kubernetes.io/service-name=web' });
     return items
-      .flatMap((slice) => slice.endpoints)
-      .filter(({ conditions }) => conditions?.ready === true)
+      .flatMap((slice) => slice.endpoints ?? [])
+      .filter(({ conditions }) => conditions.ready === true)
       .flatMap(({ addresses }) => addresses)
       .sort();
   };

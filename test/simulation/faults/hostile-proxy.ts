@@ -1,0 +1,213 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Agent, request } from 'undici';
+import type { Choices } from './random.ts';
+
+/** What may happen to a request. */
+type Fate =
+  | 'pass'
+  /** The connection ends before the server hears of it. */
+  | 'drop'
+  /** The server does it, and the answer is lost. */
+  | 'lose-answer'
+  /** Half of the answer comes. */
+  | 'cut'
+  /** The server gets it twice, and the first or the second answer comes. */
+  | 'twice'
+  /** The server never hears of it: 409, 410, 429, 500, 503. */
+  | 'refuse';
+
+interface Refusal {
+  readonly code: number;
+  readonly reason: string;
+}
+
+const conflict: Refusal = { code: 409, reason: 'Conflict' };
+const expired: Refusal = { code: 410, reason: 'Expired' };
+const busy: readonly Refusal[] = [
+  { code: 429, reason: 'TooManyRequests' },
+  { code: 500, reason: 'InternalError' },
+  { code: 503, reason: 'ServiceUnavailable' },
+];
+
+/** Between clients and an API server, as a hostile network would be, for as long as {@link hostile} is set. */
+export class HostileProxy {
+  /** What the clients changed: writes that the server accepted. */
+  writes = 0;
+  hostile = true;
+  #upstream: { url: string; token: string; agent: Agent } | undefined;
+  readonly #server: Server;
+  readonly #choices: Choices;
+  readonly #pending = new Set<Promise<void>>();
+
+  private constructor(choices: Choices) {
+    this.#choices = choices;
+    this.#server = createServer((incoming, outgoing) => {
+      const work = this.#serve(incoming, outgoing)
+        .catch(() => {
+          outgoing.destroy();
+        })
+        .finally(() => this.#pending.delete(work));
+      this.#pending.add(work);
+    });
+  }
+
+  static async start(choices: Choices): Promise<HostileProxy> {
+    const proxy = new HostileProxy(choices);
+    await new Promise<void>((resolve) => proxy.#server.listen(0, '127.0.0.1', resolve));
+    return proxy;
+  }
+
+  get url(): string {
+    const address = this.#server.address();
+    if (address === null || typeof address === 'string') throw new Error('not listening');
+    return `http://127.0.0.1:${address.port}`;
+  }
+
+  /** Where requests go from now on; undefined: nowhere, the server is away. */
+  async connect(upstream: { url: string; token: string; ca: string } | undefined): Promise<void> {
+    const old = this.#upstream;
+    this.#upstream =
+      upstream === undefined
+        ? undefined
+        : {
+            ...upstream,
+            agent: new Agent({ connect: { ca: upstream.ca }, bodyTimeout: 0, connections: 64 }),
+          };
+    await old?.agent.destroy();
+  }
+
+  async close(): Promise<void> {
+    await this.connect(undefined);
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+    await Promise.all(this.#pending);
+  }
+
+  async #serve(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of incoming) if (Buffer.isBuffer(chunk)) chunks.push(chunk);
+    const body = Buffer.concat(chunks);
+    const fate = this.#fate();
+    // A long wait lets later requests overtake this one, those of a client that is gone, too.
+    if (this.hostile)
+      await sleep(this.#choices.chance(0.1) ? this.#choices.below(60) : this.#choices.below(5));
+    if (fate === 'drop') {
+      outgoing.destroy();
+      return;
+    }
+    if (fate === 'refuse') {
+      this.#refuse(incoming, outgoing);
+      return;
+    }
+    const first = await this.#forward(incoming, body);
+    const second =
+      fate === 'twice' && incoming.method !== 'GET' ? await this.#forward(incoming, body) : undefined;
+    const answer = second !== undefined && this.#choices.chance(0.5) ? second : first;
+    if (answer !== first) await first.body.dump();
+    else await second?.body.dump();
+    if (fate === 'lose-answer') {
+      outgoing.destroy();
+      await answer.body.dump().catch(() => undefined);
+      return;
+    }
+    await this.#answer(incoming, outgoing, answer, fate);
+  }
+
+  #fate(): Fate {
+    if (!this.hostile) return 'pass';
+    const roll = this.#choices.next();
+    if (roll < 0.04) return 'drop';
+    if (roll < 0.08) return 'lose-answer';
+    if (roll < 0.11) return 'cut';
+    if (roll < 0.15) return 'twice';
+    if (roll < 0.21) return 'refuse';
+    return 'pass';
+  }
+
+  #refuse(incoming: IncomingMessage, outgoing: ServerResponse): void {
+    const fitting = incoming.method === 'GET' ? [expired, ...busy] : [conflict, ...busy];
+    const { code, reason } = this.#choices.pick(fitting);
+    const headers = code === 429 || code === 503 ? { 'retry-after': '0' } : {};
+    outgoing.writeHead(code, { 'content-type': 'application/json', ...headers });
+    outgoing.end(
+      JSON.stringify({
+        kind: 'Status',
+        apiVersion: 'v1',
+        metadata: {},
+        status: 'Failure',
+        message: reason,
+        reason,
+        code,
+      }),
+    );
+  }
+
+  async #forward(incoming: IncomingMessage, body: Buffer) {
+    const upstream = this.#upstream;
+    if (upstream === undefined) throw new Error('the server is away');
+    const { 'content-type': contentType, accept, 'user-agent': userAgent } = incoming.headers;
+    const answer = await request(upstream.url + (incoming.url ?? ''), {
+      method: methodOf(incoming.method),
+      dispatcher: upstream.agent,
+      headers: {
+        authorization: `Bearer ${upstream.token}`,
+        ...(contentType === undefined ? {} : { 'content-type': contentType }),
+        ...(accept === undefined ? {} : { accept }),
+        ...(userAgent === undefined ? {} : { 'user-agent': userAgent }),
+      },
+      ...(body.length === 0 ? {} : { body }),
+    });
+    answer.body.on('error', () => undefined);
+    const path = incoming.url ?? '';
+    // Leases and Events are no work of a controller.
+    if (incoming.method !== 'GET' && answer.statusCode < 300 && !/\/(leases|events)\b/.test(path))
+      this.writes++;
+    return answer;
+  }
+
+  async #answer(
+    incoming: IncomingMessage,
+    outgoing: ServerResponse,
+    answer: Awaited<ReturnType<typeof request>>,
+    fate: Fate,
+  ): Promise<void> {
+    outgoing.on('close', () => answer.body.destroy());
+    const type = answer.headers['content-type'];
+    outgoing.writeHead(answer.statusCode, typeof type === 'string' ? { 'content-type': type } : {});
+    const isWatch = incoming.url?.includes('watch=true') === true;
+    if (isWatch) outgoing.flushHeaders();
+    let cutAfter = fate === 'cut' ? 1 + this.#choices.below(4) : Infinity;
+    for await (const chunk of answer.body) {
+      if (!Buffer.isBuffer(chunk)) continue;
+      if (outgoing.destroyed) return;
+      if (isWatch && this.hostile) {
+        await sleep(this.#choices.below(4));
+        if (this.#choices.chance(0.02)) cutAfter = 1;
+        if (this.#choices.chance(0.02) && chunk.at(-1) === 10) {
+          outgoing.write(chunk);
+          const object = {
+            kind: 'Status',
+            code: 410,
+            reason: 'Expired',
+            message: 'too old resource version',
+          };
+          outgoing.end(`${JSON.stringify({ type: 'ERROR', object })}\n`);
+          return;
+        }
+      }
+      if (--cutAfter <= 0 || (fate === 'cut' && !isWatch)) {
+        outgoing.write(chunk.subarray(0, chunk.length >> 1));
+        outgoing.destroy();
+        return;
+      }
+      outgoing.write(chunk);
+    }
+    outgoing.end();
+  }
+}
+
+function methodOf(method: string | undefined): 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' {
+  if (method === 'POST' || method === 'PUT' || method === 'PATCH' || method === 'DELETE') return method;
+  return 'GET';
+}

@@ -1,0 +1,192 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parse } from 'yaml';
+import { startApiServer, type TestServer } from '../../../src/testing/index.ts';
+import { fastClock } from './fast-clock.ts';
+import { findingsIn } from './findings.ts';
+import { beginHistory, History } from './history.ts';
+import { HostileProxy } from './hostile-proxy.ts';
+import { Instance } from './instance.ts';
+import { Choices } from './random.ts';
+
+/** How much faster the controllers' time runs than ours. */
+const haste = 20;
+const steps = 40;
+/** Milliseconds in which a cluster must come to rest, and in which a cluster at rest must stay so. */
+const patience = { settle: 15_000, rest: 60 };
+/** Writes of controllers per change of a user, retries and duplicates included, and for the start of the pool. */
+const bound = { perChange: 12, more: 40 };
+
+const definition: unknown = parse(readFileSync('deploy/crds/servicenet.dev_addresspools.yaml', 'utf8'));
+
+/** How a seed went. */
+export interface Outcome {
+  readonly seed: number;
+  readonly changes: number;
+  readonly writes: number;
+  /** What is wrong; empty: nothing. */
+  readonly findings: readonly string[];
+}
+
+/**
+ * Runs controllers against the embedded server behind a hostile network, with crashes on both sides, while users
+ * change things; then lets the network be good, and looks at the cluster. A seed fixes every choice, but not the
+ * moments at which the network and the processes meet: a failure comes back after a few runs of its seed, not always
+ * in the first.
+ */
+export async function simulate(seed: number): Promise<Outcome> {
+  const choices = new Choices(seed);
+  const world = await World.start(choices);
+  try {
+    const history = new History(choices.fork());
+    for (let i = 0; i < steps; i++) {
+      await history.step(world.client);
+      await sleep(choices.below(8));
+      const roll = choices.next();
+      if (roll < 0.06) await world.replaceOne('crash');
+      else if (roll < 0.1) await world.replaceOne('stop');
+      else if (roll < 0.13) await world.restartServer();
+    }
+    const findings = await world.settle();
+    const { writes } = world.proxy;
+    const most = bound.perChange * history.changes + bound.more;
+    if (writes > most) findings.push(`${writes} writes for ${history.changes} changes`);
+    return { seed, changes: history.changes, writes, findings };
+  } finally {
+    await world.end();
+  }
+}
+
+/** A server, a network, and two instances of the controllers. */
+class World {
+  readonly proxy: HostileProxy;
+  #server: TestServer;
+  readonly #directory: string;
+  readonly #allocation: 'server' | 'controller';
+  readonly #choices: Choices;
+  readonly #clock = fastClock(haste);
+  #instances: Instance[] = [];
+  /** Instances that go: they may still wait for answers. */
+  readonly #leaving: Promise<void>[] = [];
+  readonly #bugs: string[] = [];
+  #started = 0;
+
+  private constructor(
+    server: TestServer,
+    proxy: HostileProxy,
+    directory: string,
+    allocation: 'server' | 'controller',
+    choices: Choices,
+  ) {
+    this.#server = server;
+    this.proxy = proxy;
+    this.#directory = directory;
+    this.#allocation = allocation;
+    this.#choices = choices;
+  }
+
+  static async start(choices: Choices): Promise<World> {
+    const directory = mkdtempSync(join(tmpdir(), 'servicenet-faults-'));
+    const allocation = choices.chance(0.5) ? 'server' : 'controller';
+    const server = await startServer(directory, allocation);
+    const proxy = await HostileProxy.start(choices.fork());
+    await proxy.connect(server);
+    const world = new World(server, proxy, directory, allocation, choices.fork());
+    await server.client.request('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
+      body: definition,
+    });
+    await untilServed(server);
+    await beginHistory(server.client);
+    await world.#begin();
+    await world.#begin();
+    return world;
+  }
+
+  /** How users reach the server: not through the hostile network. */
+  get client(): TestServer['client'] {
+    return this.#server.client;
+  }
+
+  /** Ends an instance and starts another one. */
+  async replaceOne(how: 'crash' | 'stop'): Promise<void> {
+    const [instance] = this.#instances.splice(this.#choices.below(this.#instances.length), 1);
+    if (instance !== undefined) this.#leaving.push(how === 'crash' ? instance.crash() : instance.stop());
+    await this.#begin();
+  }
+
+  /** The server goes, with every connection, and comes back with what it had acknowledged. */
+  async restartServer(): Promise<void> {
+    await this.proxy.connect(undefined);
+    await this.#server.stop();
+    this.#server = await startServer(this.#directory, this.#allocation);
+    await this.proxy.connect(this.#server);
+  }
+
+  /** Waits until the cluster is as it should be and nobody writes any more; answers what is wrong with it. */
+  async settle(): Promise<string[]> {
+    this.proxy.hostile = false;
+    const deadline = Date.now() + patience.settle;
+    let findings: string[];
+    do {
+      await sleep(20);
+      await this.#revive();
+      const before = this.proxy.writes;
+      findings = await findingsIn(this.client, this.#allocation);
+      if (findings.length === 0) {
+        await sleep(patience.rest);
+        if (this.proxy.writes > before)
+          findings = [`${this.proxy.writes - before} writes after all was well`];
+      }
+    } while (findings.length > 0 && Date.now() < deadline);
+    const health = findings.length === 0 ? [] : this.#instances.flatMap((instance) => instance.complaints());
+    return [...findings, ...health, ...this.#bugs];
+  }
+
+  async end(): Promise<void> {
+    await Promise.all([...this.#leaving, ...this.#instances.map((instance) => instance.stop())]);
+    await this.proxy.close();
+    await this.#server.stop();
+    rmSync(this.#directory, { recursive: true, force: true });
+  }
+
+  async #begin(): Promise<void> {
+    const instance = await Instance.start({
+      url: this.proxy.url,
+      allocation: this.#allocation,
+      clock: this.#clock,
+      choices: this.#choices.fork(),
+      identity: `instance-${++this.#started}`,
+    });
+    this.#instances.push(instance);
+    instance.ended.then(
+      () => {
+        this.#instances = this.#instances.filter((other) => other !== instance);
+        this.#leaving.push(instance.stop());
+      },
+      (error: unknown) => this.#bugs.push(`a controller ended: ${String(error)}`),
+    );
+  }
+
+  /** A process that lost its lease ends; the Deployment starts another one. */
+  async #revive(): Promise<void> {
+    while (this.#instances.length < 2) await this.#begin();
+  }
+}
+
+function startServer(dataDirectory: string, allocation: 'server' | 'controller'): Promise<TestServer> {
+  return startApiServer({ dataDirectory, allocation, serviceNodePortRange: '30000-30099' });
+}
+
+async function untilServed(server: TestServer): Promise<void> {
+  for (let i = 0; ; i++) {
+    try {
+      await server.client.request('GET', '/apis/servicenet.dev/v1alpha1/addresspools');
+      return;
+    } catch (error) {
+      if (i === 200) throw error;
+      await sleep(5);
+    }
+  }
+}
