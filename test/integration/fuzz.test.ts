@@ -1,0 +1,230 @@
+import v8 from 'node:v8';
+import vm from 'node:vm';
+import fc from 'fast-check';
+import { Agent } from 'undici';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { isRecord } from '../../src/objects/json.ts';
+import { listAt, textAt } from '../../src/objects/read.ts';
+import { startApiServer, type TestServer } from '../../src/testing/index.ts';
+import { type FuzzRequest, requests, type Route } from '../support/fuzz/requests.ts';
+import { samples } from '../support/fuzz/samples.ts';
+
+/** `FUZZ_SEED=… FUZZ_REQUESTS=… vitest run test/integration/fuzz.test.ts` looks further. */
+const seed = Number(process.env['FUZZ_SEED'] ?? 20260101);
+const total = Number(process.env['FUZZ_REQUESTS'] ?? 20_000);
+const atOnce = 40;
+
+let server: TestServer;
+let agent: Agent;
+
+beforeAll(async () => {
+  server = await startApiServer({
+    serviceClusterIpRange: '10.96.0.0/16,fd00:10:96::/112',
+    logLevel: process.env['FUZZ_LOG'] === undefined ? 'silent' : 'error',
+  });
+  agent = new Agent({ connect: { ca: server.ca }, connections: atOnce });
+  for (const name of ['fuzz', 'fuzz-2']) {
+    await server.client.request('POST', '/api/v1/namespaces', { body: { metadata: { name } } });
+  }
+  const definition = samples.get('apiextensions.k8s.io/customresourcedefinitions');
+  await server.client.request('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
+    body: { metadata: { name: 'widgets.fuzz.example.com' }, ...definition },
+  });
+});
+afterAll(async () => {
+  await agent.destroy();
+  await server.stop();
+});
+
+/** Texts of 500 that kube-apiserver answers to bad input too (test/conformance/transcripts). */
+const recorded500 = [
+  /^resourceVersion should not be set on objects to be created$/,
+  /failed to allocate requested HealthCheck NodePort/,
+  /strconv\.ParseUint: parsing ".*": (invalid syntax|value out of range)/s,
+  /does not contain declared merge key: /,
+  /^failed to create (typed patch object|manager for existing fields|typed live object)/,
+  /^failed to convert new object /,
+  /^expected a (\[\]|map\[string\])interface \{\}, but received a /,
+  /^list element types are not identical: /,
+  /^unknown patch type: .* in map: /s,
+  /^The order in patch list:/,
+];
+
+interface Answer {
+  readonly status: number;
+  readonly contentType: string;
+  readonly text: string;
+}
+
+/** A watch is left as soon as its first bytes, or none for a moment, are there. */
+async function send({ method, path, headers, body }: FuzzRequest): Promise<Answer> {
+  const {
+    statusCode,
+    headers: answered,
+    body: stream,
+  } = await agent.request({
+    origin: server.url,
+    method,
+    path,
+    headers: { ...headers, authorization: `Bearer ${server.token}` },
+    body: body ?? null,
+    headersTimeout: 15_000,
+  });
+  const contentType = String(answered['content-type'] ?? '');
+  const watched = statusCode === 200 && /watch/.test(path) && answered['content-length'] === undefined;
+  if (!watched) return { status: statusCode, contentType, text: await stream.text() };
+  stream.on('error', () => undefined);
+  setTimeout(() => stream.destroy(), 20);
+  await new Promise<void>((resolve) => stream.once('close', () => resolve()).resume());
+  return { status: statusCode, contentType: '', text: '' };
+}
+
+const leaks =
+  /\/work\/|node_modules|node:internal|\bat \S+ \(|\.ts:\d+|TypeError|RangeError|Cannot read prop|is not a function|\[object Object\]/;
+
+/** What is wrong with an answer; "" when nothing is. */
+function fault(request: FuzzRequest, { status, contentType, text }: Answer): string {
+  if (leaks.test(text)) return 'the inside of the server shows';
+  if (request.method === 'HEAD' || text === '' || contentType === '')
+    return status >= 500 ? 'a bare 5xx' : '';
+  if (contentType.startsWith('text/plain')) {
+    return status === 404 || status === 405 || status === 415 || status === 200 ? '' : 'plain text';
+  }
+  let body: unknown;
+  try {
+    body = contentType.includes('yaml') ? parse(text, { maxAliasCount: -1 }) : JSON.parse(text);
+  } catch {
+    return `no ${contentType}`;
+  }
+  if (status < 400) return '';
+  if (!isRecord(body) || body['kind'] !== 'Status' || body['status'] !== 'Failure') return 'no Status';
+  if (body['code'] !== status) return 'a Status with another code';
+  if (status < 500 || status === 504) return '';
+  const message = textAt(body, 'message');
+  return status === 500 && recorded500.some((pattern) => pattern.test(message)) ? '' : `a ${status}`;
+}
+
+async function routes(): Promise<Route[]> {
+  const found: Route[] = [];
+  const groups = (await server.client.request('GET', '/apis')).json();
+  const versions = listAt(groups, 'groups').flatMap((group) =>
+    listAt(group, 'versions').map((version) => textAt(version, 'groupVersion')),
+  );
+  for (const groupVersion of ['v1', ...versions]) {
+    const [group = '', version = ''] = groupVersion === 'v1' ? ['', 'v1'] : groupVersion.split('/');
+    const path = group === '' ? '/api/v1' : `/apis/${groupVersion}`;
+    for (const row of listAt((await server.client.request('GET', path)).json(), 'resources')) {
+      const [plural = '', subresource = ''] = textAt(row, 'name').split('/');
+      const verbs = listAt(row, 'verbs').map(String);
+      const namespaced = isRecord(row) && row['namespaced'] === true;
+      found.push({ group, version, plural, subresource, kind: textAt(row, 'kind'), namespaced, verbs });
+    }
+  }
+  return found;
+}
+
+/** Service networking is what this is about: its routes come up more often. */
+function weighted(all: readonly Route[]): Route[] {
+  const often = new Set([
+    'services',
+    'endpoints',
+    'endpointslices',
+    'ingresses',
+    'ipaddresses',
+    'servicecidrs',
+    'widgets',
+  ]);
+  return [
+    ...all,
+    ...all.filter(({ plural }) => often.has(plural)),
+    ...all.filter(({ plural }) => plural === 'services'),
+  ];
+}
+
+/** Some at a time: drawing takes longer than answering. */
+function* drawn(one: fc.Arbitrary<FuzzRequest>): Generator<FuzzRequest> {
+  for (let n = 0; n < total; n += atOnce) yield* fc.sample(one, { seed: seed + n, numRuns: atOnce });
+}
+
+function heapMiB(): number {
+  v8.setFlagsFromString('--expose-gc');
+  const collect: unknown = vm.runInNewContext('gc');
+  if (typeof collect === 'function') Reflect.apply(collect, undefined, []);
+  return process.memoryUsage().heapUsed / 2 ** 20;
+}
+
+describe('whatever a client sends', () => {
+  test(
+    `${total} requests get an answer that a Kubernetes client understands`,
+    { timeout: 300_000 },
+    async () => {
+      console.log(`fuzz: FUZZ_SEED=${seed} FUZZ_REQUESTS=${total}`);
+      const all = await routes();
+      const before = heapMiB();
+      const counts = new Map<number, number>();
+      const faults = new Map<string, unknown>();
+      const stream = drawn(requests(weighted(all)));
+      const worker = async (): Promise<void> => {
+        for (const request of stream) {
+          const answer = await send(request);
+          counts.set(answer.status, (counts.get(answer.status) ?? 0) + 1);
+          const found = fault(request, answer);
+          if (found === '') continue;
+          const { method, path, headers } = request;
+          const body = request.body?.toString().slice(0, 1500);
+          const text = answer.text.slice(0, 400);
+          faults.set(`${found} ${method} ${text.slice(0, 120)}`, {
+            found,
+            method,
+            path,
+            headers,
+            body,
+            text,
+          });
+        }
+      };
+      await Promise.all(Array.from({ length: atOnce }, worker));
+      expect([...faults.values()].slice(0, 20)).toEqual([]);
+      console.log(`fuzz: answers by status ${JSON.stringify(Object.fromEntries([...counts].sort()))}`);
+      expect(counts.get(200) ?? 0).toBeGreaterThan(total / 20);
+      expect(counts.get(201) ?? 0).toBeGreaterThan(total / 50);
+      expect((await server.client.request('GET', '/readyz')).bytes.toString()).toBe('ok');
+      expect(heapMiB() - before).toBeLessThan(150);
+    },
+  );
+
+  test('leaves only objects that the server takes back as they are', { timeout: 120_000 }, async () => {
+    const refused: unknown[] = [];
+    let objects = 0;
+    for (const route of await routes()) {
+      if (route.subresource !== '' || !route.verbs.includes('update')) continue;
+      const root = route.group === '' ? `/api/${route.version}` : `/apis/${route.group}/${route.version}`;
+      const list = (await server.client.request('GET', `${root}/${route.plural}`)).json();
+      for (const item of listAt(list, 'items')) {
+        const namespace = textAt(item, 'metadata', 'namespace');
+        const scope = namespace === '' ? '' : `/namespaces/${namespace}`;
+        const path = `${root}${scope}/${route.plural}/${textAt(item, 'metadata', 'name')}`;
+        const stored = (await server.client.request('GET', path)).json();
+        objects++;
+        try {
+          const version = textAt(
+            (await server.client.request('PUT', path, { body: stored })).json(),
+            'metadata',
+            'resourceVersion',
+          );
+          // what versions of a definition were stored is its server's business
+          const own = route.plural === 'customresourcedefinitions';
+          if (!own && version !== textAt(stored, 'metadata', 'resourceVersion')) {
+            refused.push({ path, changed: stored });
+          }
+        } catch (error) {
+          refused.push({ path, error: String(error), stored });
+        }
+      }
+    }
+    console.log(`fuzz: ${objects} objects were stored`);
+    expect(objects).toBeGreaterThan(50);
+    expect(refused.slice(0, 5)).toEqual([]);
+  });
+});
