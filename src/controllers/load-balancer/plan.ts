@@ -9,6 +9,9 @@ import { releasedEvent, type Reason } from './reasons.ts';
 /** Kubernetes' own finalizer for load balancers (`k8s.io/cloud-provider/service/helpers`). */
 export const cleanupFinalizer = 'service.kubernetes.io/load-balancer-cleanup';
 
+/** What an API server calls us, by our User-Agent. */
+const fieldManager = 'servicenet';
+
 /** What must be written for one Service; empty when all is as it should be. */
 export interface ServicePlan {
   /** `add` comes before the status is written, `remove` after the addresses are given back. */
@@ -57,10 +60,11 @@ export function planServed(
  * What a Service that we serve no longer (it is going, or is no longer ours) should look like: without our addresses,
  * our condition and our finalizer. Nothing of a Service that we never served is touched.
  *
- * @param ours whether its type and class say that it is ours: then our finalizer may be there without a condition.
+ * @param ours whether its type and class say that it is ours: then our finalizer may be there without a condition. It
+ *   may also be there when they no longer do: a process that ended between finalizer and status leaves it behind.
  */
 export function planReleased(service: Service, own: readonly string[], ours: boolean): ServicePlan {
-  if (!ours && readyCondition(service) === undefined) return { events: [] };
+  if (!ours && readyCondition(service) === undefined && !isFinalizedByUs(service)) return { events: [] };
   const leaving = service.metadata.deletionTimestamp !== undefined;
   const status = statusWith(service, ingressOf(service, [], own), undefined);
   const has = (service.metadata.finalizers ?? []).includes(cleanupFinalizer);
@@ -70,6 +74,18 @@ export function planReleased(service: Service, own: readonly string[], ours: boo
     ...(leaving || jsonEqual(status, service.status) ? {} : { status }),
     events: [],
   };
+}
+
+/**
+ * Whether the finalizer was written by this program, by the managers of its fields: other load balancers use the same
+ * one, and have to clean up before theirs goes.
+ */
+function isFinalizedByUs({ metadata }: Service): boolean {
+  return (metadata.managedFields ?? []).some(
+    ({ manager, fieldsV1 }) =>
+      manager === fieldManager &&
+      fieldsV1?.['f:metadata']?.['f:finalizers']?.[`v:"${cleanupFinalizer}"`] !== undefined,
+  );
 }
 
 /** Our entries in the order of the families, then those of others as they were. */

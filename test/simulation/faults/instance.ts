@@ -43,7 +43,7 @@ export class Instance {
       clock,
       random: choices.next,
       // Long enough, in real time, for a busy machine.
-      leaderElection: { ...lease, identity, leaseDuration: 40_000, renewDeadline: 30_000, retryPeriod: 1000 },
+      leaderElection: { ...lease, identity, leaseDuration: 20_000, renewDeadline: 15_000, retryPeriod: 500 },
     });
     return new Instance(transport, running);
   }

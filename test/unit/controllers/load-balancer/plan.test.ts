@@ -179,6 +179,15 @@ describe('planReleased', () => {
     const halfway = service({ loadBalancer: {} }, { deletionTimestamp: '2026-01-01T00:00:00Z' });
     expect(planReleased(halfway, [], true)).toEqual({ finalizer: 'remove', events: [] });
   });
+
+  // A process ended between the two writes, and the type changed before the next one looked: seed 16 of the faults.
+  test("takes its own finalizer from a Service that it never came to serve, and nobody else's", () => {
+    const finalizers = { 'f:metadata': { 'f:finalizers': { [`v:"${cleanupFinalizer}"`]: {} } } };
+    const of = (manager: string): Service =>
+      service({}, { managedFields: [{ manager, operation: 'Update', fieldsV1: finalizers }] });
+    expect(planReleased(of('servicenet'), [], false)).toMatchObject({ finalizer: 'remove' });
+    expect(planReleased(of('cloud-controller-manager'), [], false)).toEqual({ events: [] });
+  });
 });
 
 describe('presentAddresses', () => {
