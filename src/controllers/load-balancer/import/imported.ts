@@ -53,7 +53,7 @@ export function keepingAssigned(
   }
   const moreNotes = [...classes].map(
     ([name, count]) =>
-      `${count} Services have the loadBalancerClass ${name}: run the controller with --lb-class=${name} to serve them`,
+      `${count === 1 ? '1 Service has' : `${count} Services have`} the loadBalancerClass ${name}: run the controller with --lb-class=${name} to serve them`,
   );
   if (outside.size === 0) return { pools, notes: [...notes, ...moreNotes] };
   const addresses = [...outside.values()].map(

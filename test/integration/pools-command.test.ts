@@ -1,0 +1,256 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { isNotFound } from '../../src/client/errors.ts';
+import { services } from '../../src/client/resources.ts';
+import { runCommandLine } from '../../src/commands/command-line.ts';
+import type { RunningControllers } from '../../src/controllers/run.ts';
+import { isRecord } from '../../src/objects/json.ts';
+import { startApiServer, type TestServer } from '../../src/testing/index.ts';
+import { addressesOf, BalancedServer, startLoadBalancer } from '../support/balanced-server.ts';
+
+/** A definition that takes any object, as another load balancer's would for our purposes. */
+const definition = (group: string, version: string, kind: string, scope: string): object => {
+  const plural = `${kind.toLowerCase()}s`;
+  const schema = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } };
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: `${plural}.${group}` },
+    spec: {
+      group,
+      scope,
+      names: { kind, plural, singular: kind.toLowerCase(), listKind: `${kind}List` },
+      versions: [{ name: version, served: true, storage: true, schema }],
+    },
+  };
+};
+
+describe('servicenet pools and import', () => {
+  let cluster: BalancedServer;
+  let running: RunningControllers;
+  let folder = '';
+  let output = '';
+  let errors = '';
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'servicenet-pools-'));
+    cluster = await BalancedServer.start();
+    await writeFile(join(folder, 'kubeconfig'), cluster.server.kubeconfig);
+    running = startLoadBalancer(cluster.server.client);
+    await cluster.pool('lan', { addresses: ['192.0.2.1-192.0.2.2'] });
+    for (const name of ['a', 'b']) {
+      await cluster.service(name);
+      await cluster.untilReason(name, 'Assigned');
+    }
+    await cluster.service('c');
+    await cluster.untilReason('c', 'PoolExhausted');
+  });
+
+  afterAll(async () => {
+    await running.stop();
+    await cluster.server.stop();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  beforeEach(() => {
+    output = '';
+    errors = '';
+  });
+
+  /** Runs a command in this process. */
+  const servicenet = async (...args: string[]): Promise<number> => {
+    const out = vi
+      .spyOn(process.stdout, 'write')
+      .mockImplementation((text) => (output += text.toString()) !== '');
+    const err = vi
+      .spyOn(process.stderr, 'write')
+      .mockImplementation((text) => (errors += text.toString()) !== '');
+    try {
+      process.exitCode = undefined;
+      return await runCommandLine([
+        'node',
+        'servicenet',
+        ...args,
+        '--kubeconfig',
+        join(folder, 'kubeconfig'),
+      ]);
+    } finally {
+      process.exitCode = undefined;
+      out.mockRestore();
+      err.mockRestore();
+    }
+  };
+
+  const create = async (path: string, body: object): Promise<void> => {
+    for (let i = 0; ; i++) {
+      try {
+        await cluster.server.client.request('POST', path, { body });
+        return;
+      } catch (error) {
+        if (!isNotFound(error) || i === 200) throw error;
+        await sleep(20);
+      }
+    }
+  };
+  const crds = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+
+  /** The specs of the AddressPools that were printed, by name. */
+  const printed = (): Record<string, unknown> =>
+    Object.fromEntries(
+      parseAllDocuments(output).map((document) => {
+        const object: unknown = document.toJS();
+        return [document.getIn(['metadata', 'name']), isRecord(object) ? object['spec'] : undefined];
+      }),
+    );
+
+  test('shows pools, who holds what, and who waits', async () => {
+    expect(await servicenet('pools')).toBe(0);
+    expect(output).toBe(
+      [
+        'POOL   FAMILY   TOTAL   USED   FREE   QUARANTINED   PROBLEMS',
+        'lan    IPv4     2       2      0      0',
+        '',
+        'ADDRESS     POOL   SERVICE     PORTS',
+        '192.0.2.1   lan    default/a   TCP/80',
+        '192.0.2.2   lan    default/b   TCP/80',
+        '',
+        'WAITING     REASON          MESSAGE',
+        'default/c   PoolExhausted   no free IPv4 address in lan (2 addresses)',
+        '',
+      ].join('\n'),
+    );
+  });
+
+  test('the same as JSON', async () => {
+    expect(await servicenet('pools', '-o', 'json')).toBe(0);
+    expect(JSON.parse(output)).toMatchObject({
+      pools: [{ name: 'lan', ipv4: { total: 2, used: 2, free: 0, quarantined: 0 }, problems: [] }],
+      addresses: [
+        { address: '192.0.2.1', pool: 'lan', services: [{ service: 'default/a', ports: ['TCP/80'] }] },
+        { address: '192.0.2.2', pool: 'lan', services: [{ service: 'default/b', ports: ['TCP/80'] }] },
+      ],
+      waiting: [{ service: 'default/c', reason: 'PoolExhausted' }],
+    });
+  });
+
+  test('says what an edit would do, and does nothing', async () => {
+    const file = join(folder, 'pool.yaml');
+    const plan = (spec: object): Promise<void> =>
+      writeFile(
+        file,
+        JSON.stringify({
+          apiVersion: 'servicenet.dev/v1alpha1',
+          kind: 'AddressPool',
+          metadata: { name: 'lan' },
+          spec,
+        }),
+      );
+    await plan({ addresses: ['192.0.2.1-192.0.2.3'] });
+    expect(await servicenet('pools', 'plan', '-f', file)).toBe(0);
+    expect(output).toBe(
+      'SERVICE     FAMILY   EFFECT   FROM   TO\ndefault/c   IPv4     gains           192.0.2.3\n',
+    );
+
+    output = '';
+    await plan({ addresses: ['192.0.2.1/32', '192.0.2.8/32'], shrinkPolicy: 'Reassign' });
+    expect(await servicenet('pools', 'plan', '-f', file, '-o', 'json')).toBe(1);
+    expect(JSON.parse(output)).toEqual({
+      effects: [
+        { service: 'default/b', family: 'IPv4', effect: 'moves', from: '192.0.2.2', to: '192.0.2.8' },
+      ],
+      problems: [],
+    });
+
+    output = '';
+    expect(await servicenet('pools', 'plan', '--delete', 'lan')).toBe(0);
+    expect(output.match(/stays/g)).toHaveLength(2);
+    expect(addressesOf(await cluster.read('b'))).toEqual(['192.0.2.2']);
+  });
+
+  test('refuses what is no pool, and a pool that is not there', async () => {
+    const file = join(folder, 'service.yaml');
+    await writeFile(file, 'apiVersion: v1\nkind: Service\nmetadata: {name: x}\n');
+    expect(await servicenet('pools', 'plan', '-f', file)).toBe(1);
+    expect(errors).toContain('Service x is no AddressPool');
+    expect(await servicenet('pools', 'plan', '--delete', 'gone')).toBe(1);
+    expect(errors).toContain('there is no AddressPool gone to delete');
+  });
+
+  test('imports MetalLB: its pools, and what Services have beside them', async () => {
+    expect(await servicenet('import', 'metallb')).toBe(1);
+    expect(errors).toContain('the cluster has no ipaddresspools.metallb.io');
+    await create(crds, definition('metallb.io', 'v1beta1', 'IPAddressPool', 'Namespaced'));
+    await create('/apis/metallb.io/v1beta1/namespaces/default/ipaddresspools', {
+      apiVersion: 'metallb.io/v1beta1',
+      kind: 'IPAddressPool',
+      metadata: { name: 'dmz' },
+      spec: { addresses: ['203.0.113.0/28'], autoAssign: false },
+    });
+    await cluster.service('theirs', { loadBalancerClass: 'metallb' });
+    await cluster.clients
+      .for(services)
+      .mergePatch(
+        'default',
+        'theirs',
+        { status: { loadBalancer: { ingress: [{ ip: '203.0.113.3' }, { ip: '198.51.100.77' }] } } },
+        { subresource: 'status' },
+      );
+    output = '';
+    expect(await servicenet('import', 'metallb')).toBe(0);
+    expect(printed()).toEqual({
+      dmz: { addresses: ['203.0.113.0/28'], autoAssign: false },
+      'imported-addresses': { addresses: ['198.51.100.77/32'], autoAssign: false },
+    });
+    expect(output).toContain(
+      '# 1 Service has the loadBalancerClass metallb: run the controller with --lb-class=metallb',
+    );
+  });
+
+  test('imports Cilium', async () => {
+    await create(crds, definition('cilium.io', 'v2alpha1', 'CiliumLoadBalancerIPPool', 'Cluster'));
+    await create('/apis/cilium.io/v2alpha1/ciliumloadbalancerippools', {
+      apiVersion: 'cilium.io/v2alpha1',
+      kind: 'CiliumLoadBalancerIPPool',
+      metadata: { name: 'blue' },
+      spec: { blocks: [{ cidr: '203.0.113.64/28' }], allowFirstLastIPs: 'No' },
+    });
+    expect(await servicenet('import', 'cilium')).toBe(0);
+    expect(printed()['blue']).toEqual({ addresses: ['203.0.113.64/28'], avoidFirstLast: true });
+  });
+
+  test('imports kube-vip', async () => {
+    await create('/api/v1/namespaces/kube-system/configmaps', {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'kubevip' },
+      data: { 'range-global': '203.0.113.100-203.0.113.110' },
+    });
+    expect(await servicenet('import', 'kube-vip')).toBe(0);
+    expect(printed()['kube-vip-global']).toEqual({ addresses: ['203.0.113.100-203.0.113.110'] });
+  });
+});
+
+test('the load balancer waits for the definition of AddressPools, says so, and goes on once it is there', async () => {
+  const server: TestServer = await startApiServer();
+  const running = startLoadBalancer(server.client);
+  try {
+    const problem = (): string | undefined =>
+      running
+        .healthChecks()
+        .find(({ name }) => name === 'informer-sync')
+        ?.check();
+    await expect
+      .poll(problem, { timeout: 8000 })
+      .toBe('not synced yet: addresspools.servicenet.dev (the server does not serve it: apply deploy/crds)');
+    const { offerAddresses } = await import('../../src/commands/default-pool.ts');
+    await offerAddresses(server.client, ['192.0.2.0/24']);
+    await expect.poll(problem, { timeout: 8000 }).toBeUndefined();
+  } finally {
+    await running.stop();
+    await server.stop();
+  }
+}, 30_000);
