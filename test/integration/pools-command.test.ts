@@ -103,7 +103,8 @@ describe('servicenet pools and import', () => {
     Object.fromEntries(
       parseAllDocuments(output).map((document) => {
         const object: unknown = document.toJS();
-        return [document.getIn(['metadata', 'name']), isRecord(object) ? object['spec'] : undefined];
+        const spec = isRecord(object) ? object['spec'] : undefined;
+        return [String(document.getIn(['metadata', 'name'])), spec];
       }),
     );
 
