@@ -162,7 +162,7 @@ test('[sig-network] Networking should provide unchanging, static URL paths for k
   }
 });
 
-describe('[sig-network] [Feature:IPv6DualStack]', () => {
+describe('two families', () => {
   let dual: TestServer;
   beforeAll(async () => {
     dual = await startApiServer({ serviceClusterIpRange: '10.96.0.0/16,fd00:10:96::/112' });

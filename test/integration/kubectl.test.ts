@@ -73,6 +73,19 @@ describe('kubectl apply', () => {
     );
   });
 
+  test('[sig-cli] Kubectl client Kubectl apply should reuse port when apply to an existing SVC', async () => {
+    const { ok } = await inNamespace();
+    const file = service('primary', '[{port: 6379, targetPort: 6379}]').replace(
+      'spec:',
+      'spec:\n  type: NodePort',
+    );
+    await ok('apply -f -', file);
+    const first = await ok('get service primary -o jsonpath={.spec.ports[0].nodePort}');
+    expect(Number(first)).toBeGreaterThanOrEqual(30000);
+    await ok('apply -f -', file.replace('app: web', 'app: other'));
+    expect(await ok('get service primary -o jsonpath={.spec.ports[0].nodePort}')).toBe(first);
+  });
+
   test('--dry-run=server answers what would be and stores nothing', async () => {
     const { ok, fails } = await inNamespace();
     const text = await ok('apply --dry-run=server -o yaml -f -', service('web', '[{port: 80}]'));

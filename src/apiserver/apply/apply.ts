@@ -24,6 +24,7 @@ import {
 import { mergeValues, removeFields, withNamedParents } from './merge.ts';
 import { filterForEndpoint, stripUnowned } from './ownership.ts';
 import { emptyObject, recordUpdate, untracked } from './track-update.ts';
+import { PathElementError } from './path-element.ts';
 import { joinErrors, validateConfig } from './validate-config.ts';
 
 export interface ApplyRequest {
@@ -64,8 +65,7 @@ export function applyObject(request: ApplyRequest): Applied {
   const { config, duplicates } = parseConfig(request.bytes);
   checkConfigKind(config, request.expected);
   const live = request.live?.metadata.uid === undefined ? undefined : request.live;
-  const run = new ApplyRun(request, config, live);
-  const object = run.apply();
+  const object = new ApplyRun(request, config, live).apply();
   if (duplicates !== undefined) {
     const text = `error converting YAML to JSON: ${duplicates}`;
     if (request.fieldValidation === 'Strict') throw badRequest(`error strict decoding YAML: ${text}`);
@@ -91,6 +91,19 @@ class ApplyRun {
   }
 
   apply(): KubeObject {
+    try {
+      return this.#apply();
+    } catch (error) {
+      if (!(error instanceof PathElementError)) throw error;
+      // Validation lets some kinds store list items without their key: no apply can tell those apart.
+      const faults = validateConfig(this.#schema, this.#base).filter(
+        (text) => !text.includes(': duplicate entries'),
+      );
+      throw plainError(`failed to create typed live object (${this.#subject()}): ${joinErrors(faults)}`);
+    }
+  }
+
+  #apply(): KubeObject {
     const errors = validateConfig(this.#schema, this.#config);
     if (errors.length > 0) {
       throw plainError(`failed to create typed patch object (${this.#subject()}): ${joinErrors(errors)}`);

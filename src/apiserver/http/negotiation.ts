@@ -15,9 +15,9 @@ export interface Negotiated {
 
 /**
  * The kinds of endpoint that differ in what they accept. `custom` are those of custom resources, which go-restful
- * does not guard.
+ * does not guard; `review` are those of objects that are never stored, which have no tables and no metadata.
  */
-export type Endpoint = 'object' | 'collection' | 'watch' | 'custom' | 'custom-watch';
+export type Endpoint = 'object' | 'collection' | 'watch' | 'review' | 'custom' | 'custom-watch';
 
 const json: Negotiated = { mediaType: 'application/json', as: '' };
 const streamedMediaTypes = 'application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch';
@@ -37,8 +37,8 @@ const producible: ReadonlySet<string> = new Set([
 export function negotiate(accept: string | undefined, endpoint: Endpoint): Negotiated {
   if (accept === undefined || accept === '' || accept === '*/*' || accept === 'application/json') return json;
   const streams = endpoint === 'watch' || endpoint === 'custom-watch';
-  const guarded = endpoint === 'object' || endpoint === 'collection' || endpoint === 'watch';
-  if (guarded) requireProducible(accept, endpoint !== 'object');
+  const guarded = !endpoint.startsWith('custom');
+  if (guarded) requireProducible(accept, endpoint === 'collection' || endpoint === 'watch');
 
   for (const clause of parseAccept(accept)) {
     for (const mediaType of ['application/json', 'application/yaml'] as const) {
@@ -47,7 +47,8 @@ export function negotiate(accept: string | undefined, endpoint: Endpoint): Negot
       if (stream !== '' && (stream !== 'watch' || !streams)) continue;
       if (streams && mediaType === 'application/yaml') continue;
       const as = conversion(clause.parameters);
-      if (as !== undefined) return { mediaType, as };
+      if (as === undefined || (as !== '' && endpoint === 'review')) continue;
+      return { mediaType, as };
     }
   }
   const types = streams ? streamedMediaTypes : servedMediaTypes;

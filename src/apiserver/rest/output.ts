@@ -21,7 +21,7 @@ export interface Output {
 export function outputOf(
   request: ApiRequest,
   resource: ServedResource,
-  endpoint: 'object' | 'collection' | 'watch',
+  endpoint: 'object' | 'collection' | 'watch' | 'review',
 ): Output {
   const custom: Endpoint = endpoint === 'watch' ? 'custom-watch' : 'custom';
   const negotiated = negotiate(request.headers.accept, resource.custom ? custom : endpoint);

@@ -11,7 +11,7 @@ import { type Review, type ReviewSources, specOf } from './reviews.ts';
 export function reviewHandler(review: Review, sources: ReviewSources): ResourceHandler {
   return async (core, resource, request, reply) => {
     if (request.method !== 'POST') throw methodNotAllowed(['POST']);
-    const output = outputOf(request, resource, 'object');
+    const output = outputOf(request, resource, 'review');
     const mediaType = bodyMediaType(request.headers['content-type']);
     const bytes = await request.body();
     const { fieldValidation } = writeOptions(request, 'CreateOptions');

@@ -1,0 +1,260 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
+import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
+import { startApiServer, type TestServer } from '../../src/testing/index.ts';
+import { makeNamespace } from '../support/api-operations.ts';
+import { type Answer, call } from '../support/test-server.ts';
+
+/** The calls of e2e tests of discovery, field validation, server-side apply and timeouts; titles are theirs. */
+let server: TestServer;
+let deployments = '';
+let pods = '';
+let made = 0;
+beforeAll(async () => {
+  server = await startApiServer();
+});
+beforeEach(async () => {
+  const namespace = await makeNamespace(server, `e2e-machinery-${++made}`);
+  deployments = `/apis/apps/v1/namespaces/${namespace}/deployments`;
+  pods = `/api/v1/namespaces/${namespace}/pods`;
+});
+afterAll(async () => server.stop());
+
+const deployment = (spec: JsonRecord = {}): JsonRecord => ({
+  ...{ apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'd', labels: { app: 'nginx' } } },
+  spec: {
+    ...{ replicas: 1, selector: { matchLabels: { app: 'nginx' } } },
+    template: {
+      metadata: { labels: { app: 'nginx' } },
+      spec: { containers: [{ name: 'nginx', image: 'nginx:latest' }] },
+    },
+    ...spec,
+  },
+});
+
+const apply = async (
+  path: string,
+  body: JsonRecord,
+  query: Readonly<Record<string, string>>,
+): Promise<Answer> =>
+  call(server.client, 'PATCH', path, { body, query, contentType: 'application/apply-patch+yaml' });
+
+describe('FieldValidation', () => {
+  test('[sig-api-machinery] FieldValidation should detect unknown and duplicate fields of a typed object', async () => {
+    const unknown = deployment({ unknownSpec: 'x' });
+    const strict = { fieldValidation: 'Strict', fieldManager: 'field_validation_mgr' };
+    const posted = await call(server.client, 'POST', deployments, { body: unknown, query: strict });
+    expect([posted.status, posted.body['message']]).toEqual([
+      400,
+      'Deployment in version "v1" cannot be handled as a Deployment: strict decoding error: unknown field "spec.unknownSpec"',
+    ]);
+    const applied = await apply(`${deployments}/d`, unknown, strict);
+    expect(applied.status).toBe(500);
+    expect(applied.body['message']).toContain('.spec.unknownSpec: field not declared in schema');
+    const text = JSON.stringify(deployment()).replace('"replicas":1', '"replicas":1,"replicas":2');
+    const response = await fetchText(`${deployments}?fieldValidation=Strict`, text);
+    expect(response).toContain('strict decoding error: duplicate field \\"spec.replicas\\"');
+    const warned = await call(server.client, 'POST', deployments, { body: unknown });
+    expect([warned.status, warned.warnings]).toEqual([201, ['unknown field "spec.unknownSpec"']]);
+  });
+
+  test('[sig-api-machinery] FieldValidation should detect unknown metadata fields of a typed object', async () => {
+    const body = { ...deployment(), metadata: { name: 'd', unknownMeta: 'x' } };
+    const posted = await call(server.client, 'POST', deployments, {
+      body,
+      query: { fieldValidation: 'Strict' },
+    });
+    expect(posted.body['message']).toContain('strict decoding error: unknown field "metadata.unknownMeta"');
+  });
+});
+
+/** A body that no JSON encoder would write. */
+async function fetchText(path: string, body: string): Promise<string> {
+  const { Agent } = await import('undici');
+  const agent = new Agent({ connect: { ca: server.ca } });
+  const headers = { authorization: `Bearer ${server.token}`, 'content-type': 'application/json' };
+  try {
+    const answer = await agent.request({ origin: server.url, path, method: 'POST', headers, body });
+    return await answer.body.text();
+  } finally {
+    await agent.close();
+  }
+}
+
+describe('discovery', () => {
+  test('[sig-api-machinery] Discovery should validate PreferredVersion for each APIGroup', async () => {
+    const { body } = await call(server.client, 'GET', '/apis');
+    for (const group of listAt(body, 'groups')) {
+      const one = await call(server.client, 'GET', `/apis/${textAt(group, 'name')}`);
+      const preferred = textAt(one.body, 'preferredVersion', 'groupVersion');
+      expect(listAt(group, 'versions').map((each) => textAt(each, 'groupVersion'))).toContain(preferred);
+    }
+  });
+
+  test('[sig-api-machinery] Discovery should locate the groupVersion and a resource within each APIGroup', async () => {
+    for (const [path, name] of [
+      ['/api/v1', 'namespaces'],
+      ['/apis/admissionregistration.k8s.io/v1', 'validatingwebhookconfigurations'],
+      ['/apis/apiextensions.k8s.io/v1', 'customresourcedefinitions'],
+      ['/apis/apps/v1', 'deployments'],
+      ['/apis/authentication.k8s.io/v1', 'tokenreviews'],
+      ['/apis/authorization.k8s.io/v1', 'selfsubjectaccessreviews'],
+      ['/apis/batch/v1', 'jobs'],
+      ['/apis/coordination.k8s.io/v1', 'leases'],
+      ['/apis/discovery.k8s.io/v1', 'endpointslices'],
+      ['/apis/events.k8s.io/v1', 'events'],
+      ['/apis/networking.k8s.io/v1', 'ingresses'],
+      ['/apis/policy/v1', 'poddisruptionbudgets'],
+      ['/apis/rbac.authorization.k8s.io/v1', 'clusterroles'],
+    ] as const) {
+      const { body } = await call(server.client, 'GET', path);
+      expect(body['groupVersion']).toBe(path.replace(/^\/apis?\//, ''));
+      expect(listAt(body, 'resources').map((row) => textAt(row, 'name'))).toContain(name);
+    }
+  });
+
+  test('[sig-api-machinery] Discovery should accurately determine present and missing resources', async () => {
+    const rows = listAt((await call(server.client, 'GET', '/api/v1')).body, 'resources');
+    expect(rows.map((row) => textAt(row, 'name'))).toContain('services');
+    expect((await call(server.client, 'GET', '/apis/nope.example.com/v1')).status).toBe(404);
+    expect((await call(server.client, 'GET', '/api/v1/nopes')).status).toBe(404);
+  });
+
+  const aggregated = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
+
+  test('[sig-api-machinery] AggregatedDiscovery should support raw aggregated discovery endpoint Accept headers', async () => {
+    for (const path of ['/api', '/apis']) {
+      const { body } = await call(server.client, 'GET', path, {
+        headers: { accept: `${aggregated},application/json` },
+      });
+      expect([body['kind'], body['apiVersion']]).toEqual(['APIGroupDiscoveryList', 'apidiscovery.k8s.io/v2']);
+    }
+    const plain = await call(server.client, 'GET', '/apis', { headers: { accept: 'application/json' } });
+    expect(plain.body['kind']).toBe('APIGroupList');
+  });
+
+  test('[sig-api-machinery] AggregatedDiscovery should support aggregated discovery interface', async () => {
+    const { body } = await call(server.client, 'GET', '/apis', { headers: { accept: aggregated } });
+    const names = listAt(body, 'items').map((item) => textAt(item, 'metadata', 'name'));
+    expect(names).toEqual(expect.arrayContaining(['apps', 'batch', 'discovery.k8s.io', 'networking.k8s.io']));
+    const core = await call(server.client, 'GET', '/api', { headers: { accept: aggregated } });
+    const [version] = listAt(listAt(core.body, 'items')[0], 'versions');
+    const service = listAt(version, 'resources').find((row) => textAt(row, 'resource') === 'services');
+    expect(service).toMatchObject({
+      responseKind: { kind: 'Service' },
+      scope: 'Namespaced',
+      shortNames: ['svc'],
+    });
+    expect(listAt(service, 'subresources').map((row) => textAt(row, 'subresource'))).toEqual(
+      expect.arrayContaining(['proxy', 'status']),
+    );
+  });
+
+  test('[sig-api-machinery] server version should find the server version', async () => {
+    const { body } = await call(server.client, 'GET', '/version');
+    expect(textAt(body, 'major')).toMatch(/^\d+$/);
+    expect(textAt(body, 'minor')).toMatch(/^\d+\+?$/);
+  });
+
+  test('[sig-api-machinery] OpenAPIV3 should round trip OpenAPI V3 for all built-in group versions', async () => {
+    const { body } = await call(server.client, 'GET', '/openapi/v3');
+    const paths = recordAt(body['paths']);
+    expect(Object.keys(paths)).toEqual(
+      expect.arrayContaining(['api/v1', 'apis/apps/v1', 'apis/discovery.k8s.io/v1']),
+    );
+    for (const [path, entry] of Object.entries(paths)) {
+      const url = textAt(entry, 'serverRelativeURL');
+      const document = (await server.client.request('GET', url)).json();
+      expect([path, textAt(document, 'openapi')]).toEqual([path, '3.0.0']);
+      expect(isRecord(document) && isRecord(document['paths'])).toBe(true);
+    }
+  });
+});
+
+describe('ServerSideApply', () => {
+  const managers = (body: JsonRecord): string[] =>
+    listAt(body, 'metadata', 'managedFields').map((entry) => textAt(entry, 'manager'));
+  const pod = {
+    ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' } },
+    spec: { containers: [{ name: 'c', image: 'nginx' }] },
+  };
+
+  test('[sig-api-machinery] ServerSideApply should create an applied object if it does not already exist', async () => {
+    const created = await apply(`${pods}/p`, pod, { fieldManager: 'apply_test' });
+    expect([created.status, textAt(created.body, 'metadata', 'name')]).toEqual([201, 'p']);
+    expect((await apply(`${pods}/p`, pod, { fieldManager: 'apply_test' })).status).toBe(200);
+    expect((await apply(`${deployments}/d`, deployment(), { fieldManager: 'apply_test' })).status).toBe(201);
+  });
+
+  test('[sig-api-machinery] ServerSideApply should work for subresources', async () => {
+    await apply(`${pods}/p`, pod, { fieldManager: 'apply_test' });
+    const condition = { type: 'MyStatus', status: 'True' };
+    const status = { apiVersion: 'v1', kind: 'Pod', status: { conditions: [condition] } };
+    const answer = await apply(`${pods}/p/status`, status, { fieldManager: 'apply_test' });
+    expect(listAt(answer.body, 'status', 'conditions')).toMatchObject([condition]);
+    expect(managers(answer.body)).toEqual(['apply_test', 'apply_test']);
+    const subresources = listAt(answer.body, 'metadata', 'managedFields').map((entry) =>
+      textAt(entry, 'subresource'),
+    );
+    expect(subresources).toEqual(['', 'status']);
+  });
+
+  test('[sig-api-machinery] ServerSideApply should remove a field if it is owned but removed in the apply request', async () => {
+    const two = deployment({ minReadySeconds: 5 });
+    await apply(`${deployments}/d`, two, { fieldManager: 'm' });
+    const answer = await apply(`${deployments}/d`, deployment(), { fieldManager: 'm' });
+    expect(recordAt(answer.body['spec'])['minReadySeconds']).toBeUndefined();
+  });
+
+  test('[sig-api-machinery] ServerSideApply should not remove a field if an owner unsets the field but other managers still have ownership of the field', async () => {
+    const two = deployment({ minReadySeconds: 5 });
+    await apply(`${deployments}/d`, two, { fieldManager: 'one' });
+    await apply(`${deployments}/d`, two, { fieldManager: 'two' });
+    const answer = await apply(`${deployments}/d`, deployment(), { fieldManager: 'one' });
+    expect(recordAt(answer.body['spec'])['minReadySeconds']).toBe(5);
+  });
+
+  test('[sig-api-machinery] ServerSideApply should ignore conflict errors if force apply is used', async () => {
+    await apply(`${deployments}/d`, deployment(), { fieldManager: 'one' });
+    const other = deployment({ replicas: 3 });
+    const refused = await apply(`${deployments}/d`, other, { fieldManager: 'two' });
+    expect([refused.status, refused.body['reason']]).toEqual([409, 'Conflict']);
+    expect(listAt(refused.body, 'details', 'causes')).toMatchObject([
+      { reason: 'FieldManagerConflict', field: '.spec.replicas' },
+    ]);
+    expect((await apply(`${deployments}/d`, other, { fieldManager: 'two', force: 'true' })).status).toBe(200);
+  });
+
+  test('[sig-api-machinery] ServerSideApply should give up ownership of a field if forced applied by a controller', async () => {
+    await apply(`${deployments}/d`, deployment({ replicas: 1 }), { fieldManager: 'user' });
+    const scaled = {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name: 'd' },
+      spec: { replicas: 5 },
+    };
+    await apply(`${deployments}/d`, scaled, { fieldManager: 'controller', force: 'true' });
+    const { replicas: _replicas, ...rest } = recordAt(deployment()['spec']);
+    const answer = await apply(`${deployments}/d`, { ...deployment(), spec: rest }, { fieldManager: 'user' });
+    expect([answer.status, recordAt(answer.body['spec'])['replicas']]).toEqual([200, 5]);
+  });
+});
+
+describe('Server request timeout', () => {
+  const get = async (timeout: string): Promise<Answer> =>
+    call(server.client, 'GET', '/api/v1/namespaces', { query: { timeout } });
+
+  test('[sig-api-machinery] Server request timeout should return HTTP status code 400 if the user specifies an invalid timeout in the request URL', async () => {
+    const answer = await get('invalid');
+    expect([answer.status, answer.body['reason']]).toEqual([400, 'BadRequest']);
+    expect(answer.body['message']).toContain('invalid timeout specified in the request URL');
+  });
+
+  test('[sig-api-machinery] Server request timeout the request should be served with a default timeout if the specified timeout in the request URL exceeds maximum allowed', async () => {
+    expect((await get('3m')).status).toBe(200);
+  });
+
+  test('[sig-api-machinery] Server request timeout default timeout should be used if the specified timeout in the request URL is 0s', async () => {
+    expect((await get('0s')).status).toBe(200);
+  });
+});
