@@ -131,6 +131,8 @@ export class HttpTransport implements Transport {
         },
         body,
         signal,
+        // Without this undici closes the connection after each DELETE that has a body.
+        reset: false,
         // The deadline above is the only clock: undici's own ones would cut watches and long lists.
         headersTimeout: 0,
         bodyTimeout: 0,
