@@ -12,8 +12,11 @@ export interface Store {
   readonly resources: ResourceTable;
 }
 
-/** Revisions that watches can resume from, and for how long, as etcd's compaction of five minutes. */
-const retain = { revisions: 100_000, milliseconds: 5 * 60_000 };
+/**
+ * Revisions that watches can resume from, and for how long, as etcd's compaction of five minutes; fewer when many
+ * large objects change at once, so that the past does not outgrow the present.
+ */
+const retain = { revisions: 100_000, milliseconds: 5 * 60_000, bytes: 48 * 2 ** 20 };
 
 /**
  * Opens the store of a server.

@@ -10,7 +10,14 @@ import type { StructSchema } from './schema/schema.ts';
  */
 export function encodeStored(resources: ResourceTable, object: KubeObject): Buffer {
   const schema = schemaOf(resources, object);
-  return Buffer.from(schema === undefined ? encodePlain(object) : encodeObject(schema, object));
+  return ownBytes(schema === undefined ? encodePlain(object) : encodeObject(schema, object));
+}
+
+/** Bytes that live long get memory of their own: a slice of Buffer's pool would keep 64 KiB of neighbours alive. */
+function ownBytes(text: string): Buffer {
+  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
+  bytes.write(text);
+  return bytes;
 }
 
 function schemaOf(resources: ResourceTable, object: KubeObject): StructSchema | undefined {

@@ -178,6 +178,7 @@ export class MultiVersionStore {
     commit.events.forEach((event, i) => this.window.push(event, commit.roots[i] ?? root, time));
     this.window.compact();
     this.watchers.deliver(commit.events);
+    for (const { previous } of commit.events) previous?.supersede();
   }
 
   /** Takes back every staged commit that is not published. Their revisions are given out again. */

@@ -9,6 +9,8 @@ export type Encode = (object: KubeObject) => Buffer;
 export interface Version extends StoredObject {
   /** Bytes, roughly: to bound what old versions hold. */
   readonly weight: number;
+  /** Another version took its place and was told of: the bytes are let go, and made again if somebody asks. */
+  supersede(): void;
 }
 
 /** A version made by a write: the object is there, its bytes are made when somebody asks. */
@@ -28,6 +30,9 @@ class WrittenVersion implements Version {
   }
   bytes(): Buffer {
     return (this.encoded ??= this.encode(this.object));
+  }
+  supersede(): void {
+    this.encoded = undefined;
   }
 }
 
@@ -62,6 +67,9 @@ class LoadedVersion implements Version {
   }
   bytes(): Buffer {
     return this.encoded;
+  }
+  supersede(): void {
+    // Its bytes are all that it has.
   }
 }
 
@@ -102,6 +110,9 @@ class DeletedVersion implements Version {
   }
   bytes(): Buffer {
     return (this.encoded ??= this.encode(this.object));
+  }
+  supersede(): void {
+    this.encoded = undefined;
   }
   /** All but the object and its metadata is shared with the frozen version before. */
   private copy(): KubeObject {
