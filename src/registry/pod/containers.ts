@@ -10,8 +10,11 @@ import {
 import { isQualifiedName, isValidPortName } from '../names.ts';
 import { isValidPortNumber } from '../network.ts';
 import { isExtended, validateResourceQuantity } from '../quantities.ts';
+import { validateEnv, validateEnvFrom } from './env.ts';
 import { pushChoiceErrors, pushLabelErrors } from './field-checks.ts';
-import type { Container, ContainerPort, EnvVar, Probe, Resources, Volume, VolumeMount } from './types.ts';
+import { validateHandlers } from './handlers.ts';
+import type { Container, ContainerPort, Resources, Volume, VolumeMount } from './types.ts';
+import { validateDescendingPath } from './volume-sources.ts';
 
 const protocols = ['SCTP', 'TCP', 'UDP'];
 const pullPolicies = ['Always', 'IfNotPresent', 'Never'];
@@ -23,6 +26,7 @@ export function validateContainers(
   containers: readonly Container[],
   volumes: readonly Volume[],
   path: string,
+  gracePeriod: number | undefined,
 ): FieldError[] {
   if (containers.length === 0) return [required(path)];
   const errors: FieldError[] = [];
@@ -32,7 +36,7 @@ export function validateContainers(
     errors.push(...validateContainer(container, volumes, at));
     if (names.has(container.name)) errors.push(duplicate(`${at}.name`, container.name));
     names.add(container.name);
-    errors.push(...validateProbes(container, at));
+    errors.push(...validateHandlers(container, at, gracePeriod));
     if (container.restartPolicy !== undefined) {
       errors.push(forbiddenField(`${at}.restartPolicy`, 'may not be set for non-init containers'));
     }
@@ -47,6 +51,7 @@ export function validateInitContainers(
   others: readonly Container[],
   volumes: readonly Volume[],
   path: string,
+  gracePeriod: number | undefined,
 ): FieldError[] {
   const errors: FieldError[] = [];
   const names = new Set(others.map(({ name }) => name));
@@ -61,7 +66,7 @@ export function validateInitContainers(
     else if (container.name !== '') names.add(container.name);
     errors.push(...validateHostPorts([container], path));
     if (restartPolicy === 'Always') {
-      errors.push(...validateProbes(container, at));
+      errors.push(...validateHandlers(container, at, gracePeriod));
       return;
     }
     for (const member of ['lifecycle', 'livenessProbe', 'readinessProbe', 'startupProbe'] as const) {
@@ -88,6 +93,7 @@ export function validateContainer(
   pushChoiceErrors(errors, policyPath, container.terminationMessagePolicy, messagePolicies);
   errors.push(...validatePorts(container.ports ?? [], `${path}.ports`));
   errors.push(...validateEnv(container.env ?? [], `${path}.env`));
+  errors.push(...validateEnvFrom(container.envFrom ?? [], `${path}.envFrom`));
   errors.push(...validateMounts(container.volumeMounts ?? [], volumes, `${path}.volumeMounts`));
   pushChoiceErrors(errors, `${path}.imagePullPolicy`, container.imagePullPolicy, pullPolicies);
   errors.push(...validateResources(resources, `${path}.resources`));
@@ -132,18 +138,6 @@ function validateHostPorts(containers: readonly Container[], path: string): Fiel
   return errors;
 }
 
-/** Names are printable ASCII without "=" (`RelaxedEnvironmentVariableValidation`). */
-function validateEnv(env: readonly EnvVar[], path: string): FieldError[] {
-  return env.flatMap(({ name = '' }, i) => {
-    const at = `${path}[${i}].name`;
-    if (name === '') return [required(at)];
-    if (/^[ -<>-~]+$/.test(name)) return [];
-    const detail =
-      "a valid environment variable name must consist only of printable ASCII characters other than '=' (e.g. 'my.env-name', regex used for validation is '[ -<>-~]+')";
-    return [invalid(at, name, detail)];
-  });
-}
-
 function validateMounts(
   mounts: readonly VolumeMount[],
   volumes: readonly Volume[],
@@ -152,7 +146,7 @@ function validateMounts(
   const errors: FieldError[] = [];
   const names = new Set(volumes.map(({ name }) => name));
   const places = new Set<string>();
-  mounts.forEach(({ name = '', mountPath = '' }, i) => {
+  mounts.forEach(({ name = '', mountPath = '', subPath = '', subPathExpr = '' }, i) => {
     const at = `${path}[${i}]`;
     if (name === '') errors.push(required(`${at}.name`));
     if (!names.has(name)) {
@@ -162,6 +156,14 @@ function validateMounts(
     if (mountPath === '') errors.push(required(`${at}.mountPath`));
     if (places.has(mountPath)) errors.push(invalid(`${at}.mountPath`, mountPath, 'must be unique'));
     places.add(mountPath);
+    // Of a path inside of the volume the list is told, not which mount it is.
+    if (subPath !== '') errors.push(...validateDescendingPath(subPath, `${path}.subPath`));
+    if (subPathExpr === '') return;
+    if (subPath !== '') {
+      const detail = 'subPathExpr and subPath are mutually exclusive';
+      errors.push(invalid(`${at}.subPathExpr`, subPathExpr, detail));
+    }
+    errors.push(...validateDescendingPath(subPathExpr, `${path}.subPathExpr`));
   });
   return errors;
 }
@@ -210,40 +212,4 @@ function isContainerResource(resource: string): boolean {
 
 function isHugePage(resource: string): boolean {
   return resource.startsWith('hugepages-');
-}
-
-function validateProbes(container: Container, path: string): FieldError[] {
-  return [
-    ...validateProbe(container.livenessProbe, `${path}.livenessProbe`, true),
-    ...validateProbe(container.readinessProbe, `${path}.readinessProbe`, false),
-    ...validateProbe(container.startupProbe, `${path}.startupProbe`, true),
-  ];
-}
-
-/** One handler, and numbers that are not negative (`validateProbe`). */
-function validateProbe(probe: Probe | undefined, path: string, successOnce: boolean): FieldError[] {
-  if (probe === undefined) return [];
-  const errors: FieldError[] = [];
-  const handlers = (['exec', 'httpGet', 'tcpSocket', 'grpc'] as const).filter(
-    (member) => probe[member] !== undefined,
-  );
-  for (const member of handlers.slice(1)) {
-    errors.push(forbiddenField(`${path}.${member}`, 'may not specify more than 1 handler type'));
-  }
-  if (handlers.length === 0) errors.push(required(path, 'must specify a handler type'));
-  const numbers = [
-    'initialDelaySeconds',
-    'timeoutSeconds',
-    'periodSeconds',
-    'successThreshold',
-    'failureThreshold',
-  ] as const;
-  for (const member of numbers) {
-    const value = probe[member] ?? 0;
-    if (value < 0) errors.push(invalid(`${path}.${member}`, value, 'must be greater than or equal to 0'));
-  }
-  if (successOnce && probe.successThreshold !== 1) {
-    errors.push(invalid(`${path}.successThreshold`, probe.successThreshold ?? 0, 'must be 1'));
-  }
-  return errors;
 }

@@ -80,12 +80,25 @@ function validateMetadataAndSpec({
   metadata: ObjectMeta;
   spec: Pod['spec'];
 }): FieldError[] {
-  return [...validateObjectMeta(metadata, metaRules), ...validatePodSpec(spec, 'spec', true)];
+  return [
+    ...validateObjectMeta(metadata, metaRules),
+    ...validatePodSpec(spec, 'spec', true),
+    ...validatePodOnly(spec),
+  ];
 }
 
-/** What holds for a new Pod only. */
-function validateOnCreate(spec: Pod['spec']): FieldError[] {
+/** What holds for Pods but not for templates, which have always been taken so (`validatePodMetadataAndSpec`). */
+function validatePodOnly(spec: Pod['spec']): FieldError[] {
   const errors: FieldError[] = [];
+  if ((spec.serviceAccountName ?? '') === '') {
+    (spec.volumes ?? []).forEach(({ projected }, i) =>
+      (projected?.sources ?? []).forEach(({ serviceAccountToken }, j) => {
+        if (serviceAccountToken === undefined) return;
+        const at = `spec.volumes[${i}].projected.sources[${j}].serviceAccountToken`;
+        errors.push(forbiddenField(at, 'must not be specified when serviceAccountName is not set'));
+      }),
+    );
+  }
   for (const list of ['containers', 'initContainers'] as const) {
     (spec[list] ?? []).forEach(({ image = '' }, i) => {
       if (image.trim() === image) return;
@@ -93,6 +106,12 @@ function validateOnCreate(spec: Pod['spec']): FieldError[] {
       errors.push(invalid(`spec.${list}[${i}].image`, image, detail));
     });
   }
+  return errors;
+}
+
+/** What holds for a new Pod only. */
+function validateOnCreate(spec: Pod['spec']): FieldError[] {
+  const errors: FieldError[] = [];
   if ((spec.ephemeralContainers ?? []).length > 0) {
     errors.push(forbiddenField('spec.ephemeralContainers', 'cannot be set on create'));
   }

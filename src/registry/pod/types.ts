@@ -47,6 +47,7 @@ export interface Container {
   image?: string;
   ports?: ContainerPort[];
   env?: EnvVar[];
+  envFrom?: EnvFromSource[];
   resources?: Resources;
   volumeMounts?: VolumeMount[];
   livenessProbe?: Probe;
@@ -70,7 +71,29 @@ export interface ContainerPort {
 export interface EnvVar {
   name?: string;
   value?: string;
-  valueFrom?: { fieldRef?: FieldSelector };
+  valueFrom?: {
+    fieldRef?: FieldSelector;
+    resourceFieldRef?: ResourceSelector;
+    configMapKeyRef?: KeySelector;
+    secretKeyRef?: KeySelector;
+    fileKeyRef?: object;
+  };
+}
+
+export interface EnvFromSource {
+  prefix?: string;
+  configMapRef?: { name?: string };
+  secretRef?: { name?: string };
+}
+
+export interface KeySelector {
+  name?: string;
+  key?: string;
+}
+
+export interface ResourceSelector {
+  containerName?: string;
+  resource?: string;
 }
 
 export interface FieldSelector {
@@ -82,6 +105,7 @@ export interface VolumeMount {
   name?: string;
   mountPath?: string;
   subPath?: string;
+  subPathExpr?: string;
 }
 
 export interface Resources {
@@ -90,11 +114,11 @@ export interface Resources {
 }
 
 export interface Handler {
-  exec?: unknown;
-  httpGet?: { path?: string; scheme?: string; port?: number | string };
-  tcpSocket?: unknown;
+  exec?: { command?: string[] };
+  httpGet?: { path?: string; scheme?: string; port?: number | string; httpHeaders?: { name?: string }[] };
+  tcpSocket?: { port?: number | string };
   grpc?: { port?: number; service?: string };
-  sleep?: unknown;
+  sleep?: { seconds?: number };
 }
 
 export interface Probe extends Handler {
@@ -103,6 +127,7 @@ export interface Probe extends Handler {
   periodSeconds?: number;
   successThreshold?: number;
   failureThreshold?: number;
+  terminationGracePeriodSeconds?: number;
 }
 
 export interface DnsConfig {
@@ -123,19 +148,36 @@ export interface Toleration {
 export interface Volume {
   name?: string;
   emptyDir?: object;
-  hostPath?: { type?: string };
-  secret?: { defaultMode?: number };
-  configMap?: { defaultMode?: number };
-  downwardAPI?: { defaultMode?: number; items?: { fieldRef?: FieldSelector }[] };
+  hostPath?: { path?: string; type?: string };
+  secret?: { secretName?: string; defaultMode?: number; items?: KeyToPath[] };
+  configMap?: { name?: string; defaultMode?: number; items?: KeyToPath[] };
+  persistentVolumeClaim?: { claimName?: string };
+  nfs?: { server?: string; path?: string };
+  downwardAPI?: { defaultMode?: number; items?: DownwardFile[] };
   projected?: { defaultMode?: number; sources?: ProjectedSource[] };
   iscsi?: { iscsiInterface?: string };
   image?: { reference?: string; pullPolicy?: string };
   ephemeral?: { volumeClaimTemplate?: { spec?: { volumeMode?: string } } };
 }
 
-interface ProjectedSource {
-  serviceAccountToken?: { expirationSeconds?: number };
-  downwardAPI?: { items?: { fieldRef?: FieldSelector }[] };
+export interface ProjectedSource {
+  secret?: { name?: string; items?: KeyToPath[] };
+  configMap?: { name?: string; items?: KeyToPath[] };
+  serviceAccountToken?: { expirationSeconds?: number; path?: string };
+  downwardAPI?: { items?: DownwardFile[] };
+}
+
+export interface KeyToPath {
+  key?: string;
+  path?: string;
+  mode?: number;
+}
+
+export interface DownwardFile {
+  path?: string;
+  fieldRef?: FieldSelector;
+  resourceFieldRef?: ResourceSelector;
+  mode?: number;
 }
 
 export interface PodStatus extends NetworkPodStatus {

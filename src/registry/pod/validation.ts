@@ -1,4 +1,4 @@
-import { type FieldError, forbiddenField, invalid, required } from '../field-errors.ts';
+import { duplicate, type FieldError, forbiddenField, invalid, required } from '../field-errors.ts';
 import { validateAnnotations, validateLabels } from '../metadata.ts';
 import { isQualifiedName } from '../names.ts';
 import { isCanonicalAddress } from '../network.ts';
@@ -17,16 +17,19 @@ const maxSearchCharacters = 2048;
 const maxInt32 = 2 ** 31 - 1;
 
 /**
- * The rules of a PodSpec, in kube-apiserver's order (`ValidatePodSpec`). Affinity, security contexts and the
- * sources of volumes, which say nothing about networking, are stored unchecked.
+ * The rules of a PodSpec, in kube-apiserver's order (`ValidatePodSpec`). Affinity and security contexts,
+ * which say nothing about networking, are stored unchecked.
  *
  * @param isPod true for a Pod itself, false for the template of a workload.
  */
 export function validatePodSpec(spec: PodSpec, path: string, isPod: boolean): FieldError[] {
   const { volumes = [], containers = [], initContainers = [] } = spec;
   const errors = validateVolumes(volumes, `${path}.volumes`);
-  errors.push(...validateContainers(containers, volumes, `${path}.containers`));
-  errors.push(...validateInitContainers(initContainers, containers, volumes, `${path}.initContainers`));
+  const grace = spec.terminationGracePeriodSeconds;
+  errors.push(...validateContainers(containers, volumes, `${path}.containers`, grace));
+  errors.push(
+    ...validateInitContainers(initContainers, containers, volumes, `${path}.initContainers`, grace),
+  );
   if (spec.resources !== undefined) errors.push(...validateResources(spec.resources, `${path}.resources`));
   if (spec.hostNetwork === true) errors.push(...validateHostNetwork(spec, path, isPod));
   pushChoiceErrors(errors, `${path}.restartPolicy`, spec.restartPolicy, restartPolicies);
@@ -37,10 +40,12 @@ export function validatePodSpec(spec: PodSpec, path: string, isPod: boolean): Fi
     const at = `${path}.readinessGates[${i}].conditionType`;
     for (const message of isQualifiedName(conditionType)) errors.push(invalid(at, conditionType, message));
   });
+  const gates = new Set<string>();
   (spec.schedulingGates ?? []).forEach(({ name = '' }, i) => {
-    for (const message of isQualifiedName(name)) {
-      errors.push(invalid(`${path}.schedulingGates[${i}]`, name, message));
-    }
+    const at = `${path}.schedulingGates[${i}]`;
+    for (const message of isQualifiedName(name)) errors.push(invalid(at, name, message));
+    if (gates.has(name)) errors.push(duplicate(at, name));
+    gates.add(name);
   });
   pushNames(errors, spec, path);
   return errors;

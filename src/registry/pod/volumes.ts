@@ -2,6 +2,7 @@ import { duplicate, type FieldError, required } from '../field-errors.ts';
 import { pushLabelErrors } from './field-checks.ts';
 import { defaultPullPolicy } from './image.ts';
 import type { FieldSelector, Volume } from './types.ts';
+import { validateVolumeSource } from './volume-sources.ts';
 
 const fileMode = 0o644;
 
@@ -34,19 +35,14 @@ export function setFieldDefaults(field: FieldSelector | undefined): void {
   if (field !== undefined && (field.apiVersion ?? '') === '') field.apiVersion = 'v1';
 }
 
-/** Names are unique labels, and a volume has one source (`ValidateVolumes`). Sources are not looked into. */
+/** Names are unique labels, and each volume has one source (`ValidateVolumes`). */
 export function validateVolumes(volumes: readonly Volume[], path: string): FieldError[] {
   const errors: FieldError[] = [];
   const names = new Set<string>();
   volumes.forEach((volume, i) => {
-    const { name = '', ...sources } = volume;
+    const { name = '' } = volume;
     const at = `${path}[${i}]`;
-    const given = Object.keys(sources);
-    if (given.length === 0) errors.push(required(at, 'must specify a volume type'));
-    for (const member of given.slice(1)) {
-      const body = 'Forbidden: may not specify more than 1 volume type';
-      errors.push({ field: `${at}.${member}`, reason: 'FieldValueForbidden', body });
-    }
+    errors.push(...validateVolumeSource(volume, at));
     if (name === '') errors.push(required(`${at}.name`));
     else pushLabelErrors(errors, `${at}.name`, name);
     if (name !== '' && names.has(name)) errors.push(duplicate(`${at}.name`, name));

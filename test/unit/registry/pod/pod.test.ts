@@ -106,6 +106,99 @@ describe('a new Pod', () => {
       ['spec.containers[0].volumeMounts[0].name: Not found: "x"'],
     ],
     [
+      {
+        containers: [
+          {
+            ...container,
+            env: [
+              { name: 'A', value: 'v', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },
+              { name: 'B', valueFrom: { fieldRef: { fieldPath: 'status.phase' } } },
+              { name: 'C', valueFrom: { fieldRef: { fieldPath: "metadata.labels['a b']" } } },
+              { name: 'D', valueFrom: { fieldRef: { fieldPath: 'spec.nope' } } },
+              { name: 'E', valueFrom: { configMapKeyRef: { name: 'x' } } },
+              { name: 'F', valueFrom: { resourceFieldRef: { resource: 'limits.pods' } } },
+            ],
+          },
+        ],
+      },
+      [
+        'spec.containers[0].env[0].valueFrom: Invalid value: "": may not be specified when `value` is not empty',
+        'spec.containers[0].env[1].valueFrom.fieldRef.fieldPath: Unsupported value: "status.phase": supported values: "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName", "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"',
+        "spec.containers[0].env[2].valueFrom.fieldRef: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+        'spec.containers[0].env[3].valueFrom.fieldRef.fieldPath: Invalid value: "spec.nope": error converting fieldPath: field label not supported: spec.nope',
+        'spec.containers[0].env[4].valueFrom.configMapKeyRef.key: Required value',
+        'spec.containers[0].env[5].valueFrom.resourceFieldRef.resource: Unsupported value: "limits.pods": supported values: "limits.cpu", "limits.ephemeral-storage", "limits.memory", "requests.cpu", "requests.ephemeral-storage", "requests.memory"',
+      ],
+    ],
+    [
+      { containers: [{ ...container, envFrom: [{}, { configMapRef: {} }] }] },
+      [
+        'spec.containers[0].envFrom: Invalid value: "": must specify one of: `configMapRef` or `secretRef`',
+        'spec.containers[0].envFrom[1].configMapRef.name: Required value',
+      ],
+    ],
+    [
+      {
+        containers: [
+          {
+            ...container,
+            livenessProbe: { exec: {}, tcpSocket: { port: 1 }, terminationGracePeriodSeconds: 0 },
+            readinessProbe: {
+              httpGet: { port: 0, scheme: 'FTP', httpHeaders: [{ name: 'a b' }] },
+              terminationGracePeriodSeconds: 3,
+            },
+            lifecycle: { postStart: {}, preStop: { sleep: { seconds: 31 } } },
+          },
+        ],
+      },
+      [
+        'spec.containers[0].lifecycle.postStart: Required value: must specify a handler type',
+        'spec.containers[0].lifecycle.preStop.sleep: Invalid value: 31: must be non-negative and less than terminationGracePeriodSeconds (30)',
+        'spec.containers[0].livenessProbe.exec.command: Required value',
+        'spec.containers[0].livenessProbe.tcpSocket: Forbidden: may not specify more than 1 handler type',
+        'spec.containers[0].livenessProbe.terminationGracePeriodSeconds: Invalid value: 0: must be greater than 0',
+        'spec.containers[0].readinessProbe.httpGet.port: Invalid value: 0: must be between 1 and 65535, inclusive',
+        'spec.containers[0].readinessProbe.httpGet.scheme: Unsupported value: "FTP": supported values: "HTTP", "HTTPS"',
+        "spec.containers[0].readinessProbe.httpGet.httpHeaders: Invalid value: \"a b\": a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')",
+        'spec.containers[0].readinessProbe.terminationGracePeriodSeconds: Invalid value: 3: must not be set for readinessProbes',
+      ],
+    ],
+    [
+      {
+        ...spec,
+        volumes: [
+          { name: 'a', hostPath: { path: '/../x', type: 'Pipe' } },
+          { name: 'b', configMap: { items: [{ key: 'k', path: '..x', mode: 512 }] } },
+          { name: 'c', secret: { secretName: 's', defaultMode: -1 } },
+          { name: 'd', persistentVolumeClaim: {} },
+          { name: 'e', downwardAPI: { items: [{ path: '/x' }] } },
+          {
+            name: 'f',
+            projected: { sources: [{ serviceAccountToken: { expirationSeconds: 1, path: 't' } }] },
+          },
+          { name: 'g', emptyDir: {}, nfs: {} },
+        ],
+      },
+      [
+        'spec.volumes[0].hostPath.path: Invalid value: "/../x": must not contain \'..\'',
+        'spec.volumes[0].hostPath.type: Unsupported value: "Pipe": supported values: "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"',
+        'spec.volumes[1].configMap.name: Required value',
+        'spec.volumes[1].configMap.items[0].path: Invalid value: "..x": must not start with \'..\'',
+        'spec.volumes[1].configMap.items[0].mode: Invalid value: 512: must be a number between 0 and 0777 (octal), both inclusive',
+        'spec.volumes[2].secret.defaultMode: Invalid value: -1: must be a number between 0 and 0777 (octal), both inclusive',
+        'spec.volumes[3].persistentVolumeClaim.claimName: Required value',
+        'spec.volumes[4].downwardAPI.path: Invalid value: "/x": must be a relative path',
+        'spec.volumes[4].downwardAPI: Required value: one of fieldRef and resourceFieldRef is required',
+        'spec.volumes[5].projected.sources[0].serviceAccountToken.expirationSeconds: Invalid value: 1: may not specify a duration less than 10 minutes',
+        'spec.volumes[6].nfs: Forbidden: may not specify more than 1 volume type',
+        'spec.volumes[5].projected.sources[0].serviceAccountToken: Forbidden: must not be specified when serviceAccountName is not set',
+      ],
+    ],
+    [
+      { ...spec, schedulingGates: [{ name: 'x' }, { name: 'x' }] },
+      ['spec.schedulingGates[1]: Duplicate value: "x"'],
+    ],
+    [
       { ...spec, ephemeralContainers: [{ name: 'd', image: 'x' }] },
       ['spec.ephemeralContainers: Forbidden: cannot be set on create'],
     ],
