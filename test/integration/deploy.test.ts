@@ -12,6 +12,7 @@ import {
   runControllers,
   type RunningControllers,
 } from '../../src/controllers/index.ts';
+import { cleanupFinalizer } from '../../src/controllers/load-balancer/plan.ts';
 import type { KubeObject } from '../../src/objects/meta.ts';
 import { isRecord } from '../../src/objects/json.ts';
 import { at, listAt, textAt } from '../../src/objects/read.ts';
@@ -199,21 +200,25 @@ describe('the rights of the base', () => {
     const log = pino(
       { level: 'error' },
       {
-        write: (line: string) => refused.push(/not allowed to ([^:]+):/.exec(line)?.[1] ?? line),
+        write: (line: string) => refused.push(/not allowed to (\S+ [^: ]+)/.exec(line)?.[1] ?? line),
       },
     );
     const inner = await createTransport({ kind: 'endpoint', url: server.url, ca: server.ca, token });
     const transport = new PermissionRecorder(inner, { watchList });
     const running = start(transport, log);
     const service = '/api/v1/namespaces/default/services';
-    await call(server.client, 'POST', service, {
-      body: {
-        apiVersion: 'v1',
-        kind: 'Service',
-        metadata: { name: 'web' },
-        spec: { type: 'LoadBalancer', ports: [{ port: 80 }] },
-      },
-    });
+    const make = (name: string, type: string, finalizers: readonly string[]): Promise<unknown> =>
+      call(server.client, 'POST', service, {
+        body: {
+          apiVersion: 'v1',
+          kind: 'Service',
+          metadata: { name, finalizers },
+          spec: { type, ports: [{ port: 80 }] },
+        },
+      });
+    await make('web', 'LoadBalancer', []);
+    // What a process leaves behind that ends after it wrote a finalizer.
+    await make('left', 'ClusterIP', [cleanupFinalizer]);
     try {
       const deadline = Date.now() + 15_000;
       for (let i = 0; !done(transport, refused); i++) {
@@ -229,11 +234,13 @@ describe('the rights of the base', () => {
     } finally {
       await running.stop();
       await transport.close();
-      await call(server.client, 'DELETE', `${service}/web`);
-      await call(server.client, 'PATCH', `${service}/web`, {
-        contentType: 'application/merge-patch+json',
-        body: { metadata: { finalizers: null } },
-      });
+      for (const name of ['web', 'left']) {
+        await call(server.client, 'DELETE', `${service}/${name}`);
+        await call(server.client, 'PATCH', `${service}/${name}`, {
+          contentType: 'application/merge-patch+json',
+          body: { metadata: { finalizers: null } },
+        });
+      }
       await call(
         server.client,
         'DELETE',

@@ -12,7 +12,7 @@ import { Controller, Priority, type ReconcileResult } from '../runtime/controlle
 import { Expectations } from '../runtime/expectations.ts';
 import { LoadBalancerAllocator } from './allocator.ts';
 import { LoadBalancerMetrics } from './metrics.ts';
-import { planReleased, planServed, type ServicePlan } from './plan.ts';
+import { hasUnexplainedFinalizer, planReleased, planServed, type ServicePlan } from './plan.ts';
 import { PoolKeeper } from './pool-keeper.ts';
 import { isForeign, presentAddresses, unservedPorts } from './present.ts';
 import { isServed, readRequest, type AddressRequest, type RequestSettings } from './request.ts';
@@ -95,7 +95,8 @@ class LoadBalancerWiring {
   async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     await this.#warmUp(signal);
     if (!this.#expectations.settled(key)) return { requeueAfter: lookAgain };
-    const service = this.#services.cache.get(key);
+    const cached = this.#services.cache.get(key);
+    const service = cached === undefined ? undefined : await this.#withManagers(cached, signal);
     if (service === undefined) {
       this.#release(key);
       return undefined;
@@ -104,6 +105,18 @@ class LoadBalancerWiring {
     this.#spread();
     if (plan !== undefined) await this.#carryOut(key, service, plan, signal);
     return undefined;
+  }
+
+  /** The Service itself where its managedFields matter; undefined when it is gone. */
+  async #withManagers(service: Service, signal: AbortSignal): Promise<Service | undefined> {
+    if (!hasUnexplainedFinalizer(service)) return service;
+    const { namespace = '', name = '' } = service.metadata;
+    try {
+      return await this.#context.clients.for(services).get(namespace, name, { signal });
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
   }
 
   #plan(key: ObjectKey, service: Service): ServicePlan | undefined {

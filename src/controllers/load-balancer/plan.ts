@@ -88,6 +88,18 @@ function isFinalizedByUs({ metadata }: Service): boolean {
   );
 }
 
+/**
+ * Whether a Service is released only if its finalizer is ours, which its condition does not say. Then
+ * {@link planReleased} needs it with its managedFields, which caches leave out.
+ */
+export function hasUnexplainedFinalizer(service: Service): boolean {
+  return (
+    service.spec.type !== 'LoadBalancer' &&
+    service.metadata.finalizers?.includes(cleanupFinalizer) === true &&
+    readyCondition(service) === undefined
+  );
+}
+
 /** Our entries in the order of the families, then those of others as they were. */
 function ingressOf(
   service: Service,
