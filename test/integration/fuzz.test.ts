@@ -157,7 +157,7 @@ function heapMiB(): number {
 describe('whatever a client sends', () => {
   test(
     `${total} requests get an answer that a Kubernetes client understands`,
-    { timeout: 300_000 },
+    { timeout: 600_000 },
     async () => {
       console.log(`fuzz: FUZZ_SEED=${seed} FUZZ_REQUESTS=${total}`);
       const all = await routes();
