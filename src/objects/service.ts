@@ -7,9 +7,6 @@ export interface Service extends KubeObject {
 }
 
 export type IPFamily = 'IPv4' | 'IPv6';
-export type ServiceType = 'ClusterIP' | 'NodePort' | 'LoadBalancer' | 'ExternalName';
-export type IPFamilyPolicy = 'SingleStack' | 'PreferDualStack' | 'RequireDualStack';
-export type Protocol = 'TCP' | 'UDP' | 'SCTP';
 
 /** Enumerated fields are typed `string`: a client may send anything until validation has spoken. */
 export interface ServiceSpec {

@@ -48,7 +48,11 @@ type Differences = Partial<ResourceDefinition>;
 const verbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'] as const;
 const inAll = { categories: ['all'] };
 const cluster = { namespaced: false };
-const persistentVolume = genericStrategy({ namespaced: false, nameRule: nameIsDNSSubdomain, hasStatus: true });
+const persistentVolume = genericStrategy({
+  namespaced: false,
+  nameRule: nameIsDNSSubdomain,
+  hasStatus: true,
+});
 const extension = { ...cluster, categories: ['api-extensions'] };
 
 /** Every built-in resource with objects of its own; custom resources and reviews are elsewhere. */

@@ -40,7 +40,9 @@ function deployment(name: string): object {
       selector: { matchLabels: { app: name } },
       template: {
         metadata: { labels: { app: name } },
-        spec: { containers: [{ name: 'web', image: 'nginx', ports: [{ name: 'http', containerPort: 8080 }] }] },
+        spec: {
+          containers: [{ name: 'web', image: 'nginx', ports: [{ name: 'http', containerPort: 8080 }] }],
+        },
       },
     },
   };
@@ -63,7 +65,8 @@ async function revision(client: Transport): Promise<number> {
 async function leaseRenewals(client: Transport, since: number): Promise<number> {
   const leases = await items(client, '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases');
   const newer = leases.filter(
-    (lease) => isRecord(lease) && isRecord(lease['metadata']) && Number(lease['metadata']['resourceVersion']) > since,
+    (lease) =>
+      isRecord(lease) && isRecord(lease['metadata']) && Number(lease['metadata']['resourceVersion']) > since,
   );
   return newer.length;
 }
@@ -108,7 +111,12 @@ try {
 
   await report('workloads', [
     { name: `${nodes} nodes ready`, value: nodesReady / 1000, unit: 's' },
-    { name: `${deployments * perDeployment} Pods settled`, value: settled / 1000, unit: 's', budget: '≤ 20 s' },
+    {
+      name: `${deployments * perDeployment} Pods settled`,
+      value: settled / 1000,
+      unit: 's',
+      budget: '≤ 20 s',
+    },
     { name: 'resident memory, client and server', value: memory / 2 ** 20, unit: 'MiB', budget: '≤ 400 MiB' },
     { name: `revisions in ${idle / 1000} idle seconds`, value: after - before, unit: 'writes' },
     { name: 'of them heartbeats (leases renewed, at least)', value: renewals, unit: 'writes' },
