@@ -32,6 +32,7 @@ export interface PoolKeeperOwner {
 /** Keys of the queue that are no names of pools: a pool's name has no star. */
 const layOutKey = '*layout';
 const restKey = '*rest';
+const countKey = '*count';
 
 /** Milliseconds in which changes of pools, nodes and counts are gathered. */
 const gather = { layout: 50, count: 500 };
@@ -116,9 +117,7 @@ export class PoolKeeper {
 
   /** Looks, a little later, at what the pools' status should say, and at when the next rest ends. */
   count(): void {
-    for (const name of this.#allocator.book.pools.keys()) {
-      this.controller.enqueue(name, { after: gather.count });
-    }
+    this.controller.enqueue(countKey, { after: gather.count });
     const next = this.#allocator.book.nextRest;
     if (next !== undefined) {
       this.controller.enqueue(restKey, { after: Math.max(0, next - this.#context.clock.now()) });
@@ -130,6 +129,8 @@ export class PoolKeeper {
     if (key === layOutKey) {
       this.load();
       this.#owner.changed();
+    } else if (key === countKey) {
+      for (const name of this.#allocator.book.pools.keys()) this.controller.enqueue(name);
     } else if (key === restKey) {
       this.#allocator.tick(this.#context.clock.now());
       this.#owner.changed();
