@@ -27,7 +27,7 @@ export interface IngressPath {
 
 export interface IngressBackend {
   service?: { name?: string; port?: { name?: string; number?: number } };
-  resource?: { apiGroup?: string; kind?: string; name?: string };
+  resource?: { apiGroup?: string | null; kind?: string; name?: string };
 }
 
 /** Names the class in the way of before `spec.ingressClassName`. */

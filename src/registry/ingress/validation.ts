@@ -130,12 +130,13 @@ function validateResource(
   path: string,
 ): FieldError[] {
   const errors: FieldError[] = [];
-  if (apiGroup !== undefined) {
+  // Always shown, and null when it is not given.
+  if (typeof apiGroup === 'string') {
     for (const message of isDNS1123Subdomain(apiGroup))
       errors.push(invalid(`${path}.apiGroup`, apiGroup, message));
   }
   for (const [member, value] of Object.entries({ kind, name })) {
-    if (value === '') errors.push(required(`${path}.${member}`));
+    if (value === '') errors.push(required(`${path}.${member}`, `${member} is required`));
     for (const message of nameIsPathSegment(value, false))
       errors.push(invalid(`${path}.${member}`, value, message));
   }

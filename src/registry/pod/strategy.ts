@@ -44,7 +44,11 @@ export const podStrategy = genericStrategy<Pod>({
       },
     ];
   },
-  validateCreate: ({ spec }) => [...validatePodSpec(spec, 'spec', true), ...validateOnCreate(spec)],
+  validateCreate: ({ spec }) => [
+    ...validatePodSpec(spec, 'spec', true),
+    ...validatePodOnly(spec),
+    ...validateOnCreate(spec),
+  ],
   validateUpdate: ({ metadata, spec }, old) => [
     ...validateMetadataAndSpec({ metadata, spec }),
     ...validatePodChange(spec, old.spec),

@@ -73,6 +73,13 @@ describe('an Ingress', () => {
       { defaultBackend: {} },
       ['spec.defaultBackend: Invalid value: "": resource or service backend is required'],
     ],
+    [
+      { defaultBackend: { resource: {} } },
+      [
+        'spec.defaultBackend.resource.kind: Required value: kind is required',
+        'spec.defaultBackend.resource.name: Required value: name is required',
+      ],
+    ],
   ])('%j is refused', (given, errors) => {
     expect(create(ingresses, { spec: given }).errors).toEqual(errors);
   });
