@@ -7,11 +7,17 @@ import { parseStrictAddress } from '../../../../src/objects/address.ts';
 import type { IPFamily } from '../../../../src/objects/service.ts';
 
 /** What can happen to a cluster of eight Services and two pools. */
-type Happening =
+type Change =
   | { do: 'apply'; service: number; wish: Wish }
   | { do: 'delete'; service: number }
-  | { do: 'pools'; pools: PoolChoice[] }
+  | { do: 'pools'; pools: PoolChoice[] };
+type Happening =
+  | Change
   | { do: 'restart' }
+  /** The process ends in the middle of its answer to a change: only its first few writes arrive. */
+  | { do: 'crash'; during: Change; written: number }
+  /** Another process leads already while the first few writes of the former leader arrive. */
+  | { do: 'handover'; during: Change; written: number }
   | { do: 'later'; seconds: number };
 
 interface Wish {
@@ -47,7 +53,7 @@ const poolChoice: fc.Arbitrary<PoolChoice> = fc.record({
 });
 
 const service = fc.integer({ min: 0, max: 7 });
-const happening: fc.Arbitrary<Happening> = fc.oneof(
+const change: fc.Arbitrary<Change> = fc.oneof(
   { weight: 6, arbitrary: fc.record({ do: fc.constant('apply' as const), service, wish }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('delete' as const), service }) },
   {
@@ -57,7 +63,13 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
       pools: fc.array(poolChoice, { maxLength: 2 }),
     }),
   },
+);
+const written = fc.integer({ min: 0, max: 3 });
+const happening: fc.Arbitrary<Happening> = fc.oneof(
+  { weight: 11, arbitrary: change },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('crash' as const), during: change, written }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('handover' as const), during: change, written }) },
   {
     weight: 2,
     arbitrary: fc.record({ do: fc.constant('later' as const), seconds: fc.integer({ min: 1, max: 90 }) }),
@@ -119,45 +131,33 @@ class Cluster {
     return (pool?.shrinkPolicy ?? this.lastPolicy.get(address)) === 'Reassign';
   }
 
+  /** Writes of the present leader that arrive yet. */
+  #writes = Number.POSITIVE_INFINITY;
+
   apply(happening: Happening): void {
     this.touched.clear();
     switch (happening.do) {
-      case 'apply': {
-        const name = `n/s${happening.service}`;
-        const present = this.services.get(name);
-        const createdAt = present?.request.createdAt ?? ++this.#created;
-        const request = requestOf(happening.service, happening.wish, createdAt);
-        this.services.set(name, {
-          request,
-          status: present?.status ?? [],
-          unserved: present?.unserved ?? new Set(),
-        });
-        this.touched.add(name);
-        this.#reconcile(name);
-        break;
-      }
-      case 'delete':
-        this.services.delete(`n/s${happening.service}`);
-        this.allocator.release(`n/s${happening.service}`, this.now);
-        break;
-      case 'pools':
-        this.pools = happening.pools.map(poolOf);
-        this.allocator.setPools(this.pools, [], this.now);
-        break;
       case 'restart':
         this.#restart();
+        break;
+      case 'crash':
+        this.#writes = happening.written;
+        this.#change(happening.during);
+        this.#settle();
+        this.#writes = Number.POSITIVE_INFINITY;
+        this.#restart();
+        break;
+      case 'handover':
+        this.#handOver(happening.during, happening.written);
         break;
       case 'later':
         this.now += happening.seconds * 1000;
         this.allocator.tick(this.now);
         break;
+      default:
+        this.#change(happening);
     }
-    for (let i = 0; i < 100; i++) {
-      const changed = this.allocator.takeChanged();
-      if (changed.length === 0) break;
-      expect(i, 'changes come to an end').toBeLessThan(99);
-      for (const name of changed) this.#reconcile(name);
-    }
+    this.#settle();
     for (const { address, pool, shrinkPolicy } of this.allocator.book.holdings()) {
       if (pool === undefined) continue;
       this.lastPool.set(address, pool);
@@ -165,12 +165,66 @@ class Cluster {
     }
   }
 
+  #change(change: Change): void {
+    if (change.do === 'pools') {
+      this.pools = change.pools.map(poolOf);
+      this.allocator.setPools(this.pools, [], this.now);
+      return;
+    }
+    const name = `n/s${change.service}`;
+    if (change.do === 'delete') {
+      this.services.delete(name);
+      this.allocator.release(name, this.now);
+      return;
+    }
+    const present = this.services.get(name);
+    const createdAt = present?.request.createdAt ?? ++this.#created;
+    const request = requestOf(change.service, change.wish, createdAt);
+    const { status = [], unserved = new Set<string>() } = present ?? {};
+    this.services.set(name, { request, status, unserved });
+    this.touched.add(name);
+    this.#reconcile(name);
+  }
+
+  #settle(): void {
+    for (let i = 0; i < 100; i++) {
+      const changed = this.allocator.takeChanged();
+      if (changed.length === 0) break;
+      expect(i, 'changes come to an end').toBeLessThan(99);
+      for (const name of changed) this.#reconcile(name);
+    }
+  }
+
   #reconcile(name: string): void {
     const service = this.services.get(name);
     if (service === undefined) return;
     const { addresses } = this.allocator.assign(service.request, service.status, this.now);
-    service.status = addresses.map(({ address }) => address);
-    service.unserved = new Set(addresses.flatMap(({ portsInUse }) => [...portsInUse.keys()]));
+    const status = addresses.map(({ address }) => address);
+    const unserved = new Set(addresses.flatMap(({ portsInUse }) => [...portsInUse.keys()]));
+    const same =
+      status.join() === service.status.join() && [...unserved].join() === [...service.unserved].join();
+    if (same || this.#writes <= 0) return;
+    this.#writes--;
+    service.status = status;
+    service.unserved = unserved;
+  }
+
+  /** The new leader has read everything when a few writes of the former one arrive; what those are about may move. */
+  #handOver(during: Change, written: number): void {
+    const former = this.allocator;
+    this.#restart();
+    const next = this.allocator;
+    const before = new Map([...this.services].map(([name, { status }]) => [name, status]));
+    this.allocator = former;
+    this.#writes = written;
+    this.#change(during);
+    this.#settle();
+    this.#writes = Number.POSITIVE_INFINITY;
+    for (const [name, { status }] of this.services) if (status !== before.get(name)) this.touched.add(name);
+    this.allocator = next;
+    next.setPools(this.pools, [], this.now);
+    for (const name of before.keys()) if (!this.services.has(name)) next.release(name, this.now);
+    for (const name of this.services.keys()) this.#reconcile(name);
   }
 
   /** A new process knows what the API server knows, and nothing else. */
