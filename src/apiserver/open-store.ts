@@ -16,7 +16,7 @@ export interface Store {
  * Revisions that watches can resume from, and for how long, as etcd's compaction of five minutes; fewer when many
  * large objects change at once, so that the past does not outgrow the present.
  */
-const retain = { revisions: 100_000, milliseconds: 5 * 60_000, bytes: 48 * 2 ** 20 };
+const retain = { revisions: 100_000, milliseconds: 5 * 60_000, bytes: 16 * 2 ** 20 };
 
 /**
  * Opens the store of a server.

@@ -92,7 +92,10 @@ class KubeletWiring {
   }
 
   #observe(pod: Pod): void {
+    const node = this.#nodes.cache.get(pod.spec.nodeName ?? '');
     if (isFinished(pod)) this.#addresses.release(pod);
+    // An address that somebody else wrote into the status is taken, too.
+    else if (node !== undefined) this.#addresses.observe(pod, node);
     if ((pod.spec.nodeName ?? '') !== '') this.controller.enqueue(keyOf(pod));
   }
 

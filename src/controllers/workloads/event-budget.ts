@@ -1,9 +1,9 @@
 import type { Clock } from '../../client/clock.ts';
 import type { EventRecorder } from '../../client/events.ts';
 
-/** Events at once, and per second after that (kubelet's `--event-burst` is 100, its `--event-qps` 50). */
-const burst = 100;
-const perSecond = 25;
+/** Events at once, and per second after that (a kubelet may send 50 a second, which is for one node). */
+const burst = 50;
+const perSecond = 5;
 
 /**
  * Leaves Normal Events out when there are too many: a cluster has a budget for each of its nodes, here one process

@@ -67,10 +67,9 @@ export class PodControl {
       events.event(owner, 'Normal', 'SuccessfulCreate', `Created pod: ${pod.metadata.name ?? ''}`);
     } catch (error) {
       // The namespace is being emptied: creating Pods fails until it is gone, and says nothing new.
-      if (!isNamespaceTerminating(error)) {
-        const why = error instanceof Error ? error.message : String(error);
-        events.event(owner, 'Warning', 'FailedCreate', `Error creating: ${why}`);
-      }
+      if (isNamespaceTerminating(error)) return;
+      const why = error instanceof Error ? error.message : String(error);
+      events.event(owner, 'Warning', 'FailedCreate', `Error creating: ${why}`);
       throw error;
     }
   }

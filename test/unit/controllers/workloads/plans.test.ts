@@ -141,11 +141,11 @@ describe('budgetEvents', () => {
     const sent: string[] = [];
     const recorder = budgetEvents({ event: (_about, type) => void sent.push(type) }, clock);
     for (let i = 0; i < 500; i++) recorder.event(pod('p'), 'Normal', 'Started', 'x');
-    expect(sent).toHaveLength(100);
+    expect(sent).toHaveLength(50);
     recorder.event(pod('p'), 'Warning', 'Failed', 'x');
-    expect(sent).toHaveLength(101);
+    expect(sent).toHaveLength(51);
     await clock.advance(2000);
     for (let i = 0; i < 500; i++) recorder.event(pod('p'), 'Normal', 'Started', 'x');
-    expect(sent).toHaveLength(151);
+    expect(sent).toHaveLength(61);
   });
 });
