@@ -18,6 +18,33 @@ const patterns: ReadonlyMap<string, RegExp> = new Map([
   ['duration', /^-?(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h|d|w))+$/],
 ]);
 
+/** Formats without a pattern here: what they mean is decided below, or any string has them. */
+const others = [
+  'bsonobjectid',
+  'uri',
+  'ipv4',
+  'ipv6',
+  'cidr',
+  'isbn',
+  'isbn10',
+  'isbn13',
+  'creditcard',
+  'ssn',
+  'rgbcolor',
+  'password',
+];
+const recognized = new Set([...others, ...patterns.keys()].map(normalized));
+
+/** Dashes do not count. */
+function normalized(format: string): string {
+  return format.replaceAll('-', '');
+}
+
+/** True for a format that is checked (apiextensions `apiserver/validation/formats.go`); `int32` and the like are not. */
+export function isRecognizedFormat(format: string): boolean {
+  return recognized.has(normalized(format));
+}
+
 /** True when a string has the given format, or the format is not one that is checked (`kube-openapi` strfmt). */
 export function hasFormat(format: string, text: string): boolean {
   switch (format) {
@@ -29,9 +56,9 @@ export function hasFormat(format: string, text: string): boolean {
     case 'cidr':
       return parseCidr(text) !== undefined;
     case 'uri':
-      return URL.canParse(text);
+      return URL.canParse(text) || (text.startsWith('/') && !/[\s\x7f]/.test(text));
     default: {
-      const pattern = patterns.get(format);
+      const pattern = patterns.get(format === 'datetime' ? 'date-time' : format);
       return pattern === undefined || (text.length <= 4096 && pattern.test(text));
     }
   }

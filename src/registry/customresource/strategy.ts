@@ -7,6 +7,8 @@ import { validateCustomObjectMeta, validateCustomObjectMetaUpdate } from '../met
 import { nameIsDNSSubdomain } from '../names.ts';
 import type { Strategy, SubresourceStrategy } from '../strategy.ts';
 import { applyDefaults } from './defaulting.ts';
+import { validateEmbedded } from './embedded.ts';
+import { validateListTypes } from './list-types.ts';
 import { fieldAt, simplePath } from './simple-path.ts';
 import { validateValue } from './validate-value.ts';
 
@@ -29,8 +31,16 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
   const schema = version.schema?.openAPIV3Schema;
   const hasStatus = version.subresources?.status !== undefined;
   const rules = { namespaced, nameRule: nameIsDNSSubdomain };
-  const valueErrors = (object: CustomObject): FieldError[] =>
-    schema === undefined ? [] : validateValue(schema, object, '');
+  const valueErrors = (object: CustomObject, old?: CustomObject): FieldError[] => {
+    if (schema === undefined) return [];
+    // A list that was wrong before may stay so.
+    const wrongBefore = old !== undefined && validateListTypes(schema, old).length > 0;
+    return [
+      ...validateValue(schema, object, '', old === undefined ? undefined : { value: old }),
+      ...validateEmbedded(schema, object),
+      ...(wrongBefore ? [] : validateListTypes(schema, object)),
+    ];
+  };
   const kindErrors = (object: CustomObject): FieldError[] =>
     object.kind === kind ? [] : [invalid('kind', object.kind, `must be ${kind}`)];
   const base = genericStrategy<CustomObject>({ ...rules, allowUnconditionalUpdate: false, hasStatus });
@@ -40,7 +50,7 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
     },
     validateUpdate: (object, old) => [
       ...validateCustomObjectMetaUpdate(object.metadata, old.metadata),
-      ...valueErrors(object),
+      ...valueErrors(object, old),
     ],
   };
   const { status: _unused, ...main } = base;
@@ -66,7 +76,7 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
     validateUpdate: (object, old) => [
       ...kindErrors(object),
       ...validateCustomObjectMetaUpdate(object.metadata, old.metadata),
-      ...valueErrors(object),
+      ...valueErrors(object, old),
     ],
     fields: selectable(version),
     ...(hasStatus ? { status } : {}),

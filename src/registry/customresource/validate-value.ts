@@ -1,49 +1,95 @@
 /**
  * Values against structural schemas, in the words of kube-openapi's validator as apiextensions-apiserver passes them
- * on (`apiserver/validation/validation.go`).
+ * on (`apiserver/validation/validation.go`, kube-openapi `validation/validate`).
  */
 import { isRecord, jsonEqual } from '../../objects/json.ts';
 import { itemsOf, type JsonSchema, valuesOf } from '../customresourcedefinition/json-schema.ts';
-import {
-  duplicate,
-  type FieldError,
-  invalid,
-  notSupported,
-  required,
-  tooLong,
-  tooMany,
-} from '../field-errors.ts';
-import { hasFormat } from './formats.ts';
+import { type FieldError, invalid, notSupported, required, tooLong, tooMany } from '../field-errors.ts';
+import { hasFormat, isRecognizedFormat } from './formats.ts';
+import { keyOf } from './list-types.ts';
 import { matchesPattern } from './pattern.ts';
 
 /** Values deeper than this are refused. */
 const maxDepth = 500;
 
-/** All rules that a value breaks; `path` is "" for the whole object. */
-export function validateValue(schema: JsonSchema, value: unknown, path: string, depth = 0): FieldError[] {
-  if (depth > maxDepth) return [invalid(path, '', `${path} in body is nested too deeply`)];
-  if (value === null) {
-    return schema.nullable === true || acceptsAnything(schema) ? [] : [wrongType(path, schema, 'null')];
-  }
-  const type = jsonType(value);
-  if (!hasType(schema, type)) return [wrongType(path, schema, type)];
-  const errors: FieldError[] = [];
-  if (typeof value === 'string') validateString(schema, value, path, errors);
-  else if (typeof value === 'number') validateNumber(schema, value, path, errors);
-  else if (Array.isArray(value)) validateList(schema, value, path, errors, depth);
-  if (schema.enum !== undefined && !schema.enum.some((allowed) => jsonEqual(allowed, value))) {
-    const words = schema.enum.map((allowed) =>
-      typeof allowed === 'string' ? allowed : JSON.stringify(allowed),
-    );
-    errors.push(notSupported(path, value, words));
-  }
-  if (isRecord(value)) validateObject(schema, value, path, errors, depth);
-  validateJunctors(schema, value, path, errors, depth);
-  return errors;
+/** What is known of a value: its faults, and how many checks it passed, which tells the best of several failures. */
+interface Verdict {
+  errors: FieldError[];
+  matches: number;
 }
 
-function acceptsAnything(schema: JsonSchema): boolean {
-  return (schema.type ?? '') === '' && schema['x-kubernetes-int-or-string'] !== true;
+/** A value with its place. */
+interface Placed {
+  /** As error messages show it: "" for the whole object. */
+  readonly path: string;
+  readonly depth: number;
+  /** The stored value in the same place, where an update has one. */
+  readonly old: { readonly value: unknown } | undefined;
+}
+
+/**
+ * All rules that a value breaks.
+ *
+ * @param path "" for the whole object.
+ * @param old the stored value of an update: parts that do not change may stay as they are (CRDValidationRatcheting).
+ */
+export function validateValue(
+  schema: JsonSchema,
+  value: unknown,
+  path: string,
+  old?: { readonly value: unknown },
+): FieldError[] {
+  return judge(schema, value, { path, depth: 0, old }).errors;
+}
+
+function judge(schema: JsonSchema, value: unknown, place: Placed): Verdict {
+  const { path, depth, old } = place;
+  const verdict: Verdict = { errors: [], matches: 0 };
+  if (depth > maxDepth) {
+    verdict.errors.push(invalid(fieldOf(path), '', `${path} in body is nested too deeply`));
+    return verdict;
+  }
+  judgeType(schema, value, path, verdict);
+  if (value === null) {
+    judgeEnum(schema, value, path, verdict);
+  } else {
+    judgeJunctors(schema, value, place, verdict);
+    if (typeof value === 'string') judgeString(schema, value, path, verdict);
+    else if (typeof value === 'number') judgeNumber(schema, value, path, verdict);
+    else if (Array.isArray(value)) judgeList(schema, value, place, verdict);
+    judgeEnum(schema, value, path, verdict);
+    verdict.matches++;
+    if (isRecord(value)) judgeObject(schema, value, place, verdict);
+    verdict.matches++;
+  }
+  if (verdict.errors.length > 0 && old !== undefined && jsonEqual(old.value, value)) verdict.errors = [];
+  return verdict;
+}
+
+/** Where an error is, as the API says it: parts of unnamed values have no leading dot. */
+function fieldOf(path: string): string {
+  if (path === '') return '<nil>';
+  return path.startsWith('.') ? path.slice(1) : path;
+}
+
+/** The same fault is told once, wherever it was found. */
+function push(verdict: Verdict, ...errors: FieldError[]): void {
+  for (const error of errors) {
+    if (!verdict.errors.some(({ field, body }) => field === error.field && body === error.body)) {
+      verdict.errors.push(error);
+    }
+  }
+}
+
+function merge(verdict: Verdict, part: Verdict): void {
+  push(verdict, ...part.errors);
+  verdict.matches += part.matches;
+}
+
+function typesOf(schema: JsonSchema): readonly string[] {
+  if (schema['x-kubernetes-int-or-string'] === true) return ['integer', 'string'];
+  const { type = '' } = schema;
+  return type === '' ? [] : [type];
 }
 
 function jsonType(value: unknown): string {
@@ -52,155 +98,189 @@ function jsonType(value: unknown): string {
   return typeof value === 'object' ? 'object' : typeof value;
 }
 
-function hasType(schema: JsonSchema, type: string): boolean {
-  if (schema['x-kubernetes-int-or-string'] === true) return type === 'integer' || type === 'string';
-  const wanted = schema.type ?? '';
-  return wanted === '' || wanted === type || (wanted === 'number' && type === 'integer');
+/** A wrong type ends nothing: the other rules are asked as well. */
+function judgeType(schema: JsonSchema, value: unknown, path: string, verdict: Verdict): void {
+  const types = typesOf(schema);
+  const format = schema.format !== undefined && isRecognizedFormat(schema.format) ? schema.format : '';
+  if (value === null) {
+    if (types.length > 0 && schema.nullable !== true) push(verdict, wrongType(path, types.join(','), 'null'));
+    else verdict.matches++;
+    return;
+  }
+  if (types.length === 0 && format === '') return;
+  verdict.matches++;
+  const type = jsonType(value);
+  const hasType = types.includes(type) || (type === 'integer' && types.includes('number'));
+  const scalar = type !== 'string' && type !== 'array';
+  if (format !== '' && scalar && !hasType) {
+    const given = { integer: 'int64', number: 'float64' }[type] ?? '';
+    push(verdict, wrongType(path, format, given));
+    return;
+  }
+  const numeric = types.includes('number') || types.includes('integer');
+  if (!hasType && (format === '' || scalar || numeric)) {
+    push(verdict, wrongType(path, types.join(','), type));
+    return;
+  }
+  verdict.matches++;
 }
 
-function inBody(path: string): string {
-  return `${path} in body`;
-}
-
-function wrongType(path: string, schema: JsonSchema, type: string): FieldError {
-  const wanted = schema['x-kubernetes-int-or-string'] === true ? 'integer,string' : (schema.type ?? '');
-  const detail = `${inBody(path)} must be of type ${wanted}: ${JSON.stringify(type)}`;
+function wrongType(path: string, wanted: string, given: string): FieldError {
+  const detail = `${path} in body must be of type ${wanted}: ${JSON.stringify(given)}`;
   return {
-    field: path === '' ? '<nil>' : path,
+    field: fieldOf(path),
     reason: 'FieldValueTypeInvalid',
-    body: `Invalid value: ${JSON.stringify(type)}: ${detail}`,
+    body: `Invalid value: ${JSON.stringify(given)}: ${detail}`,
   };
 }
 
-function validateString(schema: JsonSchema, value: string, path: string, errors: FieldError[]): void {
-  const { minLength, maxLength, pattern, format } = schema;
-  const length = Array.from(value).length;
-  if (maxLength !== undefined && length > maxLength) errors.push(tooLong(path, maxLength));
-  if (minLength !== undefined && length < minLength) {
-    errors.push(invalid(path, value, `${inBody(path)} should be at least ${minLength} chars long`));
-  }
-  if (pattern !== undefined && pattern !== '' && !matchesPattern(pattern, value)) {
-    errors.push(invalid(path, value, `${inBody(path)} should match '${pattern}'`));
-  }
-  if (format !== undefined && !hasFormat(format, value)) {
-    errors.push(invalid(path, value, `${inBody(path)} must be of type ${format}: ${JSON.stringify(value)}`));
-  }
+function judgeEnum(schema: JsonSchema, value: unknown, path: string, verdict: Verdict): void {
+  const { enum: allowed = [] } = schema;
+  if (allowed.length === 0) return;
+  if (value !== null && allowed.some((one) => jsonEqual(one, value))) return;
+  const words = allowed.map((one) => (typeof one === 'string' ? one : JSON.stringify(one)));
+  // Go shows what is no value at all as a quoted word.
+  push(verdict, notSupported(fieldOf(path), value ?? 'null', words));
 }
 
-function validateNumber(schema: JsonSchema, value: number, path: string, errors: FieldError[]): void {
-  const { minimum, maximum, multipleOf } = schema;
-  const fail = (words: string) => errors.push(invalid(path, value, `${inBody(path)} ${words}`));
+/** The first broken rule of length and pattern is told, then the format. */
+function judgeString(schema: JsonSchema, value: string, path: string, verdict: Verdict): void {
+  const { minLength, maxLength, pattern = '', format = '' } = schema;
+  const length = Array.from(value).length;
+  const field = fieldOf(path);
+  verdict.matches++;
+  if (maxLength !== undefined && length > maxLength) push(verdict, tooLong(field, maxLength));
+  else if (minLength !== undefined && length < minLength) {
+    push(verdict, invalid(field, value, `${path} in body should be at least ${minLength} chars long`));
+  } else if (pattern !== '' && !matchesPattern(pattern, value)) {
+    push(verdict, invalid(field, value, `${path} in body should match '${pattern}'`));
+  }
+  if (!isRecognizedFormat(format)) return;
+  verdict.matches++;
+  if (!hasFormat(format, value)) push(verdict, wrongType(path, format, value));
+}
+
+function judgeNumber(schema: JsonSchema, value: number, path: string, verdict: Verdict): void {
+  const { multipleOf, minimum, maximum } = schema;
+  const fail = (words: string) => push(verdict, invalid(fieldOf(path), value, `${path} in body ${words}`));
+  verdict.matches += 2;
   if (multipleOf !== undefined && multipleOf > 0 && !Number.isInteger(value / multipleOf))
     fail(`should be a multiple of ${multipleOf}`);
-  if (maximum !== undefined) {
-    if (schema.exclusiveMaximum === true && value >= maximum) fail(`should be less than ${maximum}`);
-    else if (schema.exclusiveMaximum !== true && value > maximum)
-      fail(`should be less than or equal to ${maximum}`);
-  }
   if (minimum !== undefined) {
     if (schema.exclusiveMinimum === true && value <= minimum) fail(`should be greater than ${minimum}`);
     else if (schema.exclusiveMinimum !== true && value < minimum)
       fail(`should be greater than or equal to ${minimum}`);
   }
-  const limit = schema.format === 'int32' ? 2147483647 : Infinity;
-  if (value > limit || value < -limit - 1) fail(`must be of type int32: ${JSON.stringify(String(value))}`);
+  if (maximum !== undefined) {
+    if (schema.exclusiveMaximum === true && value >= maximum) fail(`should be less than ${maximum}`);
+    else if (schema.exclusiveMaximum !== true && value > maximum)
+      fail(`should be less than or equal to ${maximum}`);
+  }
 }
 
-function validateList(
-  schema: JsonSchema,
-  list: readonly unknown[],
-  path: string,
-  errors: FieldError[],
-  depth: number,
-): void {
+function judgeList(schema: JsonSchema, list: readonly unknown[], place: Placed, verdict: Verdict): void {
   const { minItems, maxItems } = schema;
+  const { path, depth, old } = place;
   const items = itemsOf(schema);
-  if (items !== undefined) {
-    list.forEach((item, i) => errors.push(...validateValue(items, item, `${path}[${i}]`, depth + 1)));
-  }
+  const before = Array.isArray(old?.value) ? storedItems(schema, old.value) : undefined;
+  list.forEach((item, i) => {
+    if (items === undefined) return;
+    const stored = before?.get(JSON.stringify(keyOf(item, schema['x-kubernetes-list-map-keys'] ?? [])));
+    merge(verdict, judge(items, item, { path: `${path}[${i}]`, depth: depth + 1, old: stored }));
+  });
   if (minItems !== undefined && list.length < minItems) {
-    errors.push(invalid(path, list.length, `${inBody(path)} should have at least ${minItems} items`));
+    const detail = `${path} in body should have at least ${minItems} items`;
+    push(verdict, invalid(fieldOf(path), list.length, detail));
   }
-  if (maxItems !== undefined && list.length > maxItems) errors.push(tooMany(path, list.length, maxItems));
-  validateListType(schema, list, path, errors);
+  if (maxItems !== undefined && list.length > maxItems) {
+    push(verdict, tooMany(fieldOf(path), list.length, maxItems));
+  }
+  verdict.matches += 2;
 }
 
-/** Sets hold no value twice, maps no key (`schema/listtype/validation.go`). */
-function validateListType(
+/** The stored items by their keys; undefined where items of before and after are not known to be the same. */
+function storedItems(
   schema: JsonSchema,
   list: readonly unknown[],
-  path: string,
-  errors: FieldError[],
-): void {
-  const listType = schema['x-kubernetes-list-type'];
-  if (listType !== 'set' && listType !== 'map') return;
+): ReadonlyMap<string, { readonly value: unknown }> | undefined {
+  if (schema['x-kubernetes-list-type'] !== 'map') return undefined;
   const keys = schema['x-kubernetes-list-map-keys'] ?? [];
-  const seen = new Set<string>();
-  list.forEach((item, i) => {
-    const identity = listType === 'set' ? item : keyOf(item, keys);
-    const text = JSON.stringify(identity);
-    if (seen.has(text)) errors.push(duplicate(`${path}[${i}]`, identity));
-    seen.add(text);
-  });
+  return new Map(list.map((value) => [JSON.stringify(keyOf(value, keys)), { value }]));
 }
 
-function keyOf(item: unknown, keys: readonly string[]): Record<string, unknown> {
-  if (!isRecord(item)) return {};
-  return Object.fromEntries(keys.map((key) => [key, Object.hasOwn(item, key) ? item[key] : null]));
-}
-
-function validateObject(
+function judgeObject(
   schema: JsonSchema,
   value: Readonly<Record<string, unknown>>,
-  path: string,
-  errors: FieldError[],
-  depth: number,
+  { path, depth, old }: Placed,
+  verdict: Verdict,
 ): void {
-  const names = Object.keys(value);
+  const names = Object.keys(value).sort();
   const { minProperties, maxProperties, properties = {} } = schema;
+  verdict.matches++;
   if (minProperties !== undefined && names.length < minProperties) {
-    errors.push(
-      invalid(path, names.length, `${inBody(path)} should have at least ${minProperties} properties`),
-    );
+    const detail = `${path} in body should have at least ${minProperties} properties`;
+    push(verdict, invalid(fieldOf(path), names.length, detail));
+    return;
   }
-  if (maxProperties !== undefined && names.length > maxProperties)
-    errors.push(tooMany(path, names.length, maxProperties));
-  for (const name of schema.required ?? []) {
-    if (!Object.hasOwn(value, name)) errors.push(required(child(path, name)));
+  if (maxProperties !== undefined && names.length > maxProperties) {
+    push(verdict, tooMany(fieldOf(path), names.length, maxProperties));
+    return;
   }
+  const before = isRecord(old?.value) ? old.value : {};
+  const member = (part: JsonSchema, name: string, at: string) => {
+    const stored = Object.hasOwn(before, name) ? { value: before[name] } : undefined;
+    merge(verdict, judge(part, value[name], { path: at, depth: depth + 1, old: stored }));
+  };
   const values = valuesOf(schema);
-  for (const name of names.sort()) {
-    const member = Object.hasOwn(properties, name) ? properties[name] : values;
-    if (member !== undefined)
-      errors.push(...validateValue(member, value[name], child(path, name), depth + 1));
+  for (const name of names) {
+    if (values !== undefined && !Object.hasOwn(properties, name)) member(values, name, `${path}.${name}`);
+  }
+  for (const name of names) {
+    const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
+    if (property !== undefined) member(property, name, path === '' ? name : `${path}.${name}`);
+  }
+  for (const name of schema.required ?? []) {
+    if (!Object.hasOwn(value, name)) push(verdict, required(fieldOf(`${path}.${name}`)));
   }
 }
 
-function child(path: string, name: string): string {
-  return path === '' ? name : `${path}.${name}`;
-}
-
-function validateJunctors(
-  schema: JsonSchema,
-  value: unknown,
-  path: string,
-  errors: FieldError[],
-  depth: number,
-): void {
-  const holds = (part: JsonSchema): boolean => validateValue(part, value, path, depth + 1).length === 0;
-  const fail = (words: string) => errors.push(invalid(path, value, `${JSON.stringify(path)} ${words}`));
-  const { anyOf = [], oneOf = [], allOf = [], not } = schema;
-  if (anyOf.length > 0 && schema['x-kubernetes-int-or-string'] !== true && !anyOf.some(holds)) {
-    fail('must validate at least one schema (anyOf)');
+/** Says that a junctor fails, then what is wrong with the alternative that fits best. */
+function judgeJunctors(schema: JsonSchema, value: unknown, place: Placed, verdict: Verdict): void {
+  const nested: Placed = { ...place, depth: place.depth + 1 };
+  const judged = (parts: readonly JsonSchema[] = []) => parts.map((part) => judge(part, value, nested));
+  // Such a fault has no place: it is about the alternatives, not about a field.
+  const fail = (words: string) =>
+    push(verdict, invalid('<nil>', '', `${JSON.stringify(place.path)} ${words}`));
+  const anyOf = judged(schema.anyOf);
+  if (anyOf.length > 0) {
+    const first = anyOf.find(({ errors }) => errors.length === 0);
+    if (first === undefined) fail('must validate at least one schema (anyOf)');
+    merge(verdict, first ?? closest(anyOf));
   }
+  const oneOf = judged(schema.oneOf);
   if (oneOf.length > 0) {
-    const valid = oneOf.filter(holds).length;
-    if (valid !== 1) {
-      fail(
-        `must validate one and only one schema (oneOf). ${valid === 0 ? 'Found none valid' : `Found ${valid} valid alternatives`}`,
-      );
+    const valid = oneOf.filter(({ errors }) => errors.length === 0);
+    const [first] = valid;
+    if (valid.length !== 1) {
+      const found = first === undefined ? 'Found none valid' : `Found ${valid.length} valid alternatives`;
+      fail(`must validate one and only one schema (oneOf). ${found}`);
+      if (first === undefined) merge(verdict, closest(oneOf));
+    } else if (first !== undefined) {
+      merge(verdict, first);
     }
   }
-  if (allOf.length > 0 && !allOf.every(holds)) fail('must validate all the schemas (allOf)');
-  if (not !== undefined && holds(not)) fail('must not validate the schema (not)');
+  const allOf = judged(schema.allOf);
+  for (const part of allOf) merge(verdict, part);
+  const failed = allOf.filter(({ errors }) => errors.length > 0).length;
+  if (failed > 0)
+    fail(`must validate all the schemas (allOf)${failed === allOf.length ? '. None validated' : ''}`);
+  if (schema.not !== undefined && judge(schema.not, value, nested).errors.length === 0) {
+    fail('must not validate the schema (not)');
+  }
+  verdict.matches += 2;
+}
+
+/** The failure with most checks passed, the first among equals. */
+function closest(failures: readonly Verdict[]): Verdict {
+  return failures.reduce((best, next) => (next.matches > best.matches ? next : best));
 }

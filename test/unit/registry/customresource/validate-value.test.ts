@@ -52,31 +52,78 @@ describe('a value is refused', () => {
     [{ type: 'string', enum: ['a', 'b'] }, 'c', ['spec: Unsupported value: "c": supported values: "a", "b"']],
     [{ type: 'object', required: ['a'] }, {}, ['spec.a: Required value']],
     [
-      { type: 'array', items: { type: 'string' }, 'x-kubernetes-list-type': 'set' },
-      ['a', 'a'],
-      ['spec[1]: Duplicate value: "a"'],
+      { type: 'string', enum: ['a', 'b'] },
+      1,
+      [
+        'spec: Invalid value: "integer": spec in body must be of type string: "integer"',
+        'spec: Unsupported value: 1: supported values: "a", "b"',
+      ],
+    ],
+    [
+      { type: 'string', maxLength: 1, pattern: '^a+$' },
+      'bb',
+      ['spec: Too long: may not be more than 1 bytes'],
+    ],
+    [
+      { type: 'string', format: 'ipv4' },
+      'x',
+      ['spec: Invalid value: "x": spec in body must be of type ipv4: "x"'],
+    ],
+    [
+      { type: 'object', required: ['a', 'c'], properties: { a: { type: 'string' }, b: { type: 'string' } } },
+      { b: 1 },
+      [
+        'spec.b: Invalid value: "integer": spec.b in body must be of type string: "integer"',
+        'spec.a: Required value',
+        'spec.c: Required value',
+      ],
+    ],
+    [
+      { type: 'object', anyOf: [{ required: ['a'] }, { required: ['b'] }] },
+      {},
+      [
+        '<nil>: Invalid value: "": "spec" must validate at least one schema (anyOf)',
+        'spec.a: Required value',
+      ],
     ],
     [
       {
-        type: 'array',
-        items: { type: 'object' },
-        'x-kubernetes-list-type': 'map',
-        'x-kubernetes-list-map-keys': ['k'],
+        type: 'object',
+        oneOf: [{ required: ['a'] }, { required: ['b'], properties: { c: { minimum: 1 } } }],
       },
-      [{ k: 1 }, { k: 2 }, { k: 1 }],
-      ['spec[2]: Duplicate value: {"k":1}'],
+      { c: 2 },
+      [
+        '<nil>: Invalid value: "": "spec" must validate one and only one schema (oneOf). Found none valid',
+        'spec.b: Required value',
+      ],
+    ],
+    [
+      { type: 'integer', allOf: [{ minimum: 5 }, { minimum: 1 }] },
+      3,
+      [
+        'spec: Invalid value: 3: spec in body should be greater than or equal to 5',
+        '<nil>: Invalid value: "": "spec" must validate all the schemas (allOf)',
+      ],
+    ],
+    [
+      { type: 'integer', allOf: [{ minimum: 5 }] },
+      3,
+      [
+        'spec: Invalid value: 3: spec in body should be greater than or equal to 5',
+        '<nil>: Invalid value: "": "spec" must validate all the schemas (allOf). None validated',
+      ],
     ],
     [
       { type: 'integer', oneOf: [{ minimum: 1 }, { minimum: 2 }] },
       3,
       [
-        'spec: Invalid value: 3: "spec" must validate one and only one schema (oneOf). Found 2 valid alternatives',
+        '<nil>: Invalid value: "": "spec" must validate one and only one schema (oneOf). Found 2 valid alternatives',
       ],
     ],
     [
       { type: 'integer', not: { minimum: 1 } },
       3,
-      ['spec: Invalid value: 3: "spec" must not validate the schema (not)'],
+      ['<nil>: Invalid value: "": "spec" must not validate the schema (not)'],
     ],
   ])('by %j: %j', (schema, value, expected) => {
     expect(faults(schema, value)).toEqual(expected);
@@ -91,8 +138,49 @@ describe('a value holds', () => {
     [{ 'x-kubernetes-preserve-unknown-fields': true }, [{ any: 'thing' }]],
     [{ type: 'object', additionalProperties: { type: 'string' } }, { a: 'b' }],
     [{ type: 'string', format: 'nobody-knows' }, 'x'],
+    [{ type: 'integer', format: 'int32' }, 2 ** 40],
+    [{ type: 'string', format: 'uri' }, '/a/b'],
   ])('%j: %j', (schema, value) => {
     expect(faults(schema, value)).toEqual([]);
+  });
+});
+
+describe('what an update does not change', () => {
+  const strict: JsonSchema = {
+    type: 'object',
+    properties: {
+      a: { type: 'string', maxLength: 1 },
+      list: {
+        type: 'array',
+        items: { type: 'object', properties: { k: { type: 'string' }, v: { type: 'integer', maximum: 1 } } },
+        'x-kubernetes-list-type': 'map',
+        'x-kubernetes-list-map-keys': ['k'],
+      },
+    },
+  };
+
+  test.each<[string, object, object, string[]]>([
+    ['may stay', { a: 'long' }, { a: 'long', b: 1 }, []],
+    ['may not change to another fault', { a: 'long' }, { a: 'longer' }, ['spec.a']],
+    [
+      'is known by the keys of its list',
+      { list: [{ k: 'x', v: 5 }] },
+      {
+        list: [
+          { k: 'y', v: 1 },
+          { k: 'x', v: 5 },
+        ],
+      },
+      [],
+    ],
+    [
+      'is told from what is new in its list',
+      { list: [{ k: 'x', v: 5 }] },
+      { list: [{ k: 'y', v: 5 }] },
+      ['spec.list[0].v'],
+    ],
+  ])('%s', (_name, old, value, expected) => {
+    expect(validateValue(strict, value, 'spec', { value: old }).map(({ field }) => field)).toEqual(expected);
   });
 });
 
