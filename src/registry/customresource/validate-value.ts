@@ -139,8 +139,7 @@ function judgeEnum(schema: JsonSchema, value: unknown, path: string, verdict: Ve
   if (allowed.length === 0) return;
   if (value !== null && allowed.some((one) => jsonEqual(one, value))) return;
   const words = allowed.map((one) => (typeof one === 'string' ? one : JSON.stringify(one)));
-  // Go shows what is no value at all as a quoted word.
-  push(verdict, notSupported(fieldOf(path), value ?? 'null', words));
+  push(verdict, notSupported(fieldOf(path), value, words));
 }
 
 /** The first broken rule of length and pattern is told, then the format. */

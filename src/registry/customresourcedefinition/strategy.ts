@@ -3,7 +3,12 @@ import { genericStrategy } from '../generic.ts';
 import { nameIsDNSSubdomain } from '../names.ts';
 import type { Strategy } from '../strategy.ts';
 import { type CustomResourceDefinition, hasCondition, withCondition } from './definition.ts';
-import { validateDefinition, validateDefinitionName, validateImmutableNames } from './validation.ts';
+import {
+  validateDefinition,
+  validateDefinitionName,
+  validateImmutableNames,
+  validatePolicy,
+} from './validation.ts';
 
 /** Keeps a deleted definition until its objects are gone (apiextensions `finalizer` controller). */
 export const cleanupFinalizer = 'customresourcecleanup.apiextensions.k8s.io';
@@ -28,7 +33,11 @@ const rules = genericStrategy<CustomResourceDefinition>({
     const stored = (definition.spec.versions ?? [])
       .filter((version) => version.storage)
       .map(({ name }) => name);
-    definition.status = { conditions: null, acceptedNames: { plural: '', kind: '' }, storedVersions: stored };
+    definition.status = {
+      conditions: null,
+      acceptedNames: { plural: '', kind: '' },
+      storedVersions: stored.length === 0 ? null : stored,
+    };
   },
   prepareForUpdate(definition) {
     const storage = (definition.spec.versions ?? []).find((version) => version.storage)?.name;
@@ -37,11 +46,18 @@ const rules = genericStrategy<CustomResourceDefinition>({
       definition.status = { ...definition.status, storedVersions: [...known, storage] };
     }
   },
-  validateCreate: (definition) => [...validateDefinitionName(definition), ...validateDefinition(definition)],
-  validateUpdate: (definition, old) => [
+  validateCreate: (definition) => [
+    ...validateDefinitionName(definition),
     ...validateDefinition(definition),
-    ...(hasCondition(old, 'Established') ? validateImmutableNames(definition, old) : []),
+    ...validatePolicy(definition),
   ],
+  validateUpdate(definition, old) {
+    const established = hasCondition(old, 'Established');
+    const immutable = validateImmutableNames(definition, old, established);
+    // What was wrong before may stay so.
+    const policy = validatePolicy(old).length > 0 ? [] : validatePolicy(definition);
+    return [...validateDefinition(definition, immutable), ...policy];
+  },
 });
 
 /**

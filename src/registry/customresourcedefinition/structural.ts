@@ -1,182 +1,122 @@
 /** Structural schemas (apiextensions `apiserver/schema/{validation,complete}.go`, KEP 20190425): what a schema must be. */
-import { type FieldError, forbiddenField, invalid, notSupported, required } from '../field-errors.ts';
 import { isPattern } from '../customresource/pattern.ts';
-import { validateValue } from '../customresource/validate-value.ts';
+import { type FieldError, forbiddenField, invalid, required } from '../field-errors.ts';
 import { itemsOf, type JsonSchema, valuesOf } from './json-schema.ts';
+import { validateSchemaDefaults } from './schema-defaults.ts';
+import { validateJunctorsCovered, validateNestedValues } from './schema-junctors.ts';
+import { validateOpenApi } from './schema-openapi.ts';
 
-const types = ['array', 'boolean', 'integer', 'number', 'object', 'string'];
 /** Deeper schemas are refused: nobody writes them, and they cost time at every write. */
-const maxDepth = 100;
+export const maxSchemaDepth = 100;
 
-/** All rules that a version's schema breaks. */
-export function validateStructural(schema: JsonSchema, path: string): FieldError[] {
+/** All rules that a version's schema breaks: its structure or else its defaults, then what OpenAPI says. */
+export function validateSchema(schema: JsonSchema, path: string): FieldError[] {
   const errors: FieldError[] = [];
-  validateNode(schema, path, 'root', errors, 0);
-  if (schema.type !== undefined && schema.type !== 'object' && types.includes(schema.type)) {
-    errors.push(invalid(`${path}.type`, schema.type, 'must be object at the root'));
+  if (schema.nullable === true) {
+    errors.push(forbiddenField(`${path}.nullable`, 'nullable cannot be true at the root'));
   }
+  const structural = validateStructural(schema, path);
+  errors.push(...(structural.length > 0 ? structural : validateSchemaDefaults(schema, path)));
+  errors.push(...validateOpenApi(schema, path));
   return errors;
 }
 
-type Place = 'root' | 'object fields' | 'array items';
+/** What kube-apiserver finds in no fixed order it sorts by text. */
+function validateStructural(schema: JsonSchema, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  visit(schema, path, 'at the root', errors, 0);
+  const text = ({ field, body }: FieldError) => `${field}: ${body}`;
+  return errors.sort((a, b) => (text(a) < text(b) ? -1 : Number(text(a) > text(b))));
+}
 
-function validateNode(
-  schema: JsonSchema,
-  path: string,
-  place: Place,
-  errors: FieldError[],
-  depth: number,
-): void {
-  if (depth > maxDepth) {
-    errors.push(forbiddenField(path, `schemas may be nested ${maxDepth} levels deep`));
+type Place = 'at the root' | 'for specified object fields' | 'for specified array items';
+
+function visit(schema: JsonSchema, path: string, place: Place, errors: FieldError[], depth: number): void {
+  if (depth > maxSchemaDepth) {
+    errors.push(forbiddenField(path, `schemas may be nested ${maxSchemaDepth} levels deep`));
     return;
   }
-  validateType(schema, path, place, errors);
-  validateForbidden(schema, path, errors);
-  validateExtensions(schema, path, errors);
-  const { properties = {}, default: value } = schema;
-  if (value !== undefined && errors.length === 0) {
-    errors.push(
-      ...validateValue(schema, value, '').map((error) => ({
-        ...error,
-        field: `${path}.default${suffix(error.field)}`,
-      })),
-    );
-  }
+  const { type = '', properties = {}, additionalProperties } = schema;
   const items = itemsOf(schema);
-  if (schema.type === 'array' && items === undefined)
-    errors.push(required(`${path}.items`, 'must be specified'));
-  if (items !== undefined) validateNode(items, `${path}.items`, 'array items', errors, depth + 1);
-  for (const name of Object.keys(properties).sort()) {
-    const property = properties[name];
-    if (property === undefined || (place === 'root' && implied.has(name))) continue;
-    validateNode(property, `${path}.properties[${name}]`, 'object fields', errors, depth + 1);
+  if (type === 'array' && items === undefined) errors.push(required(`${path}.items`, 'must be specified'));
+  if (items !== undefined) visit(items, `${path}.items`, 'for specified array items', errors, depth + 1);
+  for (const [name, property] of Object.entries(properties)) {
+    visit(property, `${path}.properties[${name}]`, 'for specified object fields', errors, depth + 1);
+  }
+  const root = place === 'at the root';
+  if (root && additionalProperties !== undefined) {
+    errors.push(forbiddenField(`${path}.additionalProperties`, 'must not be used at the root'));
   }
   const values = valuesOf(schema);
   if (values !== undefined) {
-    if (Object.keys(properties).length > 0) {
-      errors.push(
-        forbiddenField(
-          `${path}.additionalProperties`,
-          'additionalProperties and properties are mutual exclusive',
-        ),
-      );
-    }
-    validateNode(values, `${path}.additionalProperties`, 'object fields', errors, depth + 1);
-  } else if (schema.additionalProperties === false) {
-    errors.push(
-      forbiddenField(`${path}.additionalProperties`, 'additionalProperties cannot be set to false'),
-    );
+    visit(values, `${path}.additionalProperties`, 'for specified object fields', errors, depth + 1);
   }
-  const nested = ['allOf', 'anyOf', 'oneOf'] as const;
-  for (const word of nested) {
-    schema[word]?.forEach((part, i) => validateJunctor(part, `${path}.${word}[${i}]`, errors, depth + 1));
-  }
-  if (schema.not !== undefined) validateJunctor(schema.not, `${path}.not`, errors, depth + 1);
-}
-
-/** `apiVersion`, `kind` and `metadata` of the root are known without being declared. */
-const implied = new Set(['apiVersion', 'kind', 'metadata']);
-
-/** Where in a default an error is. The default itself has no name. */
-function suffix(field: string): string {
-  if (field === '' || field === '<nil>') return '';
-  return field.startsWith('[') ? field : `.${field}`;
-}
-
-function validateType(schema: JsonSchema, path: string, place: Place, errors: FieldError[]): void {
-  const { type } = schema;
-  const typeless =
-    schema['x-kubernetes-int-or-string'] === true || schema['x-kubernetes-preserve-unknown-fields'] === true;
-  if (type === undefined || type === '') {
-    if (typeless && place !== 'root') return;
-    const where =
-      place === 'root' ? 'must not be empty at the root' : `must not be empty for specified ${place}`;
-    errors.push(required(`${path}.type`, where));
-  } else if (!types.includes(type)) {
-    errors.push(notSupported(`${path}.type`, type, types));
-  }
-}
-
-function validateForbidden(schema: JsonSchema, path: string, errors: FieldError[]): void {
-  const refused = [
-    ['$ref', '$ref is not supported'],
-    ['id', 'id is not supported'],
-    ['patternProperties', 'patternProperties is not supported'],
-    ['definitions', 'definitions is not supported'],
-    ['dependencies', 'dependencies is not supported'],
-    ['additionalItems', 'additionalItems is not supported'],
-  ] as const;
-  for (const [word, why] of refused)
-    if (schema[word] !== undefined) errors.push(forbiddenField(`${path}.${word}`, why));
-  if (schema.uniqueItems === true) {
-    errors.push(
-      forbiddenField(
-        `${path}.uniqueItems`,
-        'uniqueItems cannot be set to true since the runtime complexity becomes quadratic',
-      ),
-    );
-  }
+  pushExtensionErrors(schema, path, errors);
+  errors.push(...validateNestedValues(schema, path));
+  errors.push(...validateJunctorsCovered(schema, path));
   if (schema.pattern !== undefined && !isPattern(schema.pattern)) {
     errors.push(invalid(`${path}.pattern`, schema.pattern, "must be a valid regular expression, but isn't"));
   }
-}
-
-function validateExtensions(schema: JsonSchema, path: string, errors: FieldError[]): void {
-  if ((schema['x-kubernetes-validations'] ?? []).length > 0) {
-    errors.push(
-      forbiddenField(
-        `${path}.x-kubernetes-validations`,
-        'this server does not evaluate CEL rules; remove them, or use a cluster, rather than have them ignored',
-      ),
-    );
-  }
-  const listType = schema['x-kubernetes-list-type'];
-  if (listType !== undefined) {
-    if (schema.type !== 'array')
-      errors.push(
-        invalid(`${path}.type`, schema.type ?? '', 'must be array if x-kubernetes-list-type is specified'),
-      );
-    if (!['atomic', 'set', 'map'].includes(listType)) {
-      errors.push(notSupported(`${path}.x-kubernetes-list-type`, listType, ['atomic', 'set', 'map']));
-    }
-  }
-  const keys = schema['x-kubernetes-list-map-keys'] ?? [];
-  if (listType === 'map' && keys.length === 0) {
-    errors.push(
-      required(`${path}.x-kubernetes-list-map-keys`, 'must not be empty if x-kubernetes-list-type is map'),
-    );
-  }
-  if (schema['x-kubernetes-embedded-resource'] === true && schema.type !== 'object') {
-    errors.push(
-      invalid(`${path}.type`, schema.type ?? '', 'must be object if x-kubernetes-embedded-resource is true'),
-    );
+  pushTypeErrors(schema, path, place, errors);
+  if (root || schema['x-kubernetes-embedded-resource'] === true) {
+    pushTypeMetaErrors(properties, path, root, errors);
   }
 }
 
-/** Inside of allOf, anyOf, oneOf and not only validations are allowed, nothing that tells a type. */
-function validateJunctor(schema: JsonSchema, path: string, errors: FieldError[], depth: number): void {
-  if (depth > maxDepth) return;
-  const words = [
-    'type',
-    'default',
-    'nullable',
-    'x-kubernetes-preserve-unknown-fields',
-    'x-kubernetes-embedded-resource',
-  ] as const;
-  for (const word of words) {
-    const inIntOrString = word === 'type' && (schema.type === 'integer' || schema.type === 'string');
-    if (schema[word] !== undefined && !inIntOrString) {
-      errors.push(forbiddenField(`${path}.${word}`, 'must be undefined to be structural'));
+function pushExtensionErrors(schema: JsonSchema, path: string, errors: FieldError[]): void {
+  if (schema['x-kubernetes-int-or-string'] !== true) return;
+  for (const word of ['x-kubernetes-preserve-unknown-fields', 'x-kubernetes-embedded-resource'] as const) {
+    if (schema[word] !== true) continue;
+    errors.push(invalid(`${path}.${word}`, true, 'must be false if x-kubernetes-int-or-string is true'));
+  }
+}
+
+function pushTypeErrors(schema: JsonSchema, path: string, place: Place, errors: FieldError[]): void {
+  const { type = '', properties = {} } = schema;
+  const unknown = schema['x-kubernetes-preserve-unknown-fields'] === true;
+  const at = `${path}.type`;
+  if (schema['x-kubernetes-embedded-resource'] === true) {
+    const what = 'x-kubernetes-embedded-resource is true';
+    if (type === '') errors.push(required(at, `must be object if ${what}`));
+    else if (type !== 'object') errors.push(invalid(at, type, `must be object if ${what}`));
+    if (schema.additionalProperties !== undefined) {
+      const detail = 'must not be used if x-kubernetes-embedded-resource is set';
+      errors.push(forbiddenField(`${path}.additionalProperties`, detail));
     }
+    if (!unknown && Object.keys(properties).length === 0) {
+      const detail = `must not be empty if ${what} without x-kubernetes-preserve-unknown-fields`;
+      errors.push(required(`${path}.properties`, detail));
+    }
+  } else if (type === '' && !unknown && schema['x-kubernetes-int-or-string'] !== true) {
+    errors.push(required(at, `must not be empty ${place}`));
   }
-  for (const [name, property] of Object.entries(schema.properties ?? {})) {
-    validateJunctor(property, `${path}.properties[${name}]`, errors, depth + 1);
+  if (place === 'at the root' && type !== '' && type !== 'object') {
+    errors.push(invalid(at, type, 'must be object at the root'));
   }
-  const items = itemsOf(schema);
-  if (items !== undefined) validateJunctor(items, `${path}.items`, errors, depth + 1);
-  for (const word of ['allOf', 'anyOf', 'oneOf'] as const) {
-    schema[word]?.forEach((part, i) => validateJunctor(part, `${path}.${word}[${i}]`, errors, depth + 1));
+}
+
+/** `apiVersion`, `kind` and `metadata` are known without being declared. */
+function pushTypeMetaErrors(
+  properties: Readonly<Record<string, JsonSchema>>,
+  path: string,
+  root: boolean,
+  errors: FieldError[],
+): void {
+  for (const [name, type] of [
+    ['kind', 'string'],
+    ['apiVersion', 'string'],
+    ['metadata', 'object'],
+  ] as const) {
+    const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
+    if (property === undefined || property.type === type) continue;
+    errors.push(invalid(`${path}.properties[${name}].type`, property.type ?? '', `must be ${type}`));
   }
-  if (schema.not !== undefined) validateJunctor(schema.not, `${path}.not`, errors, depth + 1);
+  const metadata = Object.hasOwn(properties, 'metadata') ? properties['metadata'] : undefined;
+  if (!root || metadata === undefined) return;
+  const { type: _type, default: _default, properties: members = {}, ...others } = metadata;
+  const restricted = Object.keys(members).every((name) => name === 'name' || name === 'generateName');
+  if (restricted && Object.keys(others).length === 0) return;
+  const detail =
+    'must not specify anything other than name and generateName, but metadata is implicitly specified';
+  errors.push(forbiddenField(`${path}.properties[metadata]`, detail));
 }

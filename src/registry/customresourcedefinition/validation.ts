@@ -1,36 +1,57 @@
 import { jsonEqual } from '../../objects/json.ts';
-import {
-  duplicate,
-  type FieldError,
-  forbiddenField,
-  invalid,
-  notSupported,
-  required,
-} from '../field-errors.ts';
+import { type FieldError, forbiddenField, invalid, notSupported, required } from '../field-errors.ts';
 import { isDNS1035Label, isDNS1123Subdomain } from '../names.ts';
 import type { CustomResourceDefinition, CustomResourceNames, CustomResourceVersion } from './definition.ts';
-import { validateStructural } from './structural.ts';
+import { validateSchema } from './structural.ts';
+import { validateColumns, validateSelectableFields, validateWarning } from './version-members.ts';
+
+const approval = 'api-approved.kubernetes.io';
 
 /** The name says what is defined. */
 export function validateDefinitionName({ spec, metadata }: CustomResourceDefinition): FieldError[] {
   const { name = '' } = metadata;
-  if (name === '' || isDNS1123Subdomain(name).length > 0) return [];
-  if (name === `${spec.names.plural}.${spec.group}`) return [];
+  if (name === '' || name === `${spec.names.plural}.${spec.group}`) return [];
   return [invalid('metadata.name', name, 'must be spec.names.plural+"."+spec.group')];
 }
 
-/** The rules of `spec` (apiextensions `validation/validation.go`). */
-export function validateDefinition({ spec }: CustomResourceDefinition): FieldError[] {
-  const errors: FieldError[] = [];
+/**
+ * The rules of `spec` and of the stored versions (apiextensions `validation/validation.go`).
+ *
+ * @param immutable what an update must not change, which is told between the two.
+ */
+export function validateDefinition(
+  definition: CustomResourceDefinition,
+  immutable: readonly FieldError[] = [],
+): FieldError[] {
+  const { spec, status } = definition;
   const { group, names, scope } = spec;
   const versions = spec.versions ?? [];
-  errors.push(...validateGroup(group));
-  errors.push(...validateScope(scope));
-  errors.push(...validateVersions(versions));
-  errors.push(...validateNames(names, 'spec.names'));
-  errors.push(...validateConversion(spec.conversion));
+  return [
+    ...validateGroup(group),
+    ...validateScope(scope),
+    ...validateVersions(spec.versions),
+    ...validateNames(names, 'spec.names'),
+    ...validateShared(versions),
+    ...validateConversion(spec.conversion),
+    ...immutable,
+    ...validateStoredVersions(status.storedVersions, versions),
+  ];
+}
+
+/** What a definition must say that is neither of its shape nor of its versions. */
+export function validatePolicy({ metadata, spec }: CustomResourceDefinition): FieldError[] {
+  const errors: FieldError[] = [];
+  const isProtected = /(^|\.)(k8s|kubernetes)\.io$/.test(spec.group);
+  const { annotations = {} } = metadata;
+  if (isProtected && (!Object.hasOwn(annotations, approval) || annotations[approval] === '')) {
+    const see = 'see https://github.com/kubernetes/enhancements/pull/1111';
+    const detail = `protected groups must have approval annotation "${approval}", ${see}`;
+    errors.push(required(`metadata.annotations[${approval}]`, detail));
+  }
   if (spec.preserveUnknownFields === true) {
-    errors.push(invalid('spec.preserveUnknownFields', true, 'must be false'));
+    const detail =
+      'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead';
+    errors.push(invalid('spec.preserveUnknownFields', true, detail));
   }
   return errors;
 }
@@ -51,42 +72,99 @@ function validateScope(scope: string): FieldError[] {
     : [notSupported('spec.scope', scope, ['Cluster', 'Namespaced'])];
 }
 
-function validateVersions(versions: readonly CustomResourceVersion[]): FieldError[] {
+/** The version that objects are stored in, and those before, must be known (`ValidateCustomResourceDefinitionStoredVersions`). */
+function validateStoredVersions(
+  stored: readonly string[] | null,
+  versions: readonly CustomResourceVersion[],
+): FieldError[] {
+  const path = 'status.storedVersions';
+  if (stored === null || stored.length === 0) {
+    return [invalid(path, stored, 'must have at least one stored version')];
+  }
+  return stored.flatMap((name, i) => {
+    if (versions.some((version) => version.name === name)) return [];
+    const why = `${name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in ${name} and removes ${name} from status.storedVersions`;
+    return [invalid(`${path}[${i}]`, name, `missing from spec.versions; ${why}`)];
+  });
+}
+
+/** What versions have each for itself: the internal form of a definition has what is equal in all of them once. */
+type SharedMember = 'schema' | 'subresources' | 'additionalPrinterColumns' | 'selectableFields';
+
+function isShared(versions: readonly CustomResourceVersion[], member: SharedMember): boolean {
+  const [first] = versions;
+  return versions.every((version) => jsonEqual(version[member], first?.[member]));
+}
+
+function validateVersions(list: readonly CustomResourceVersion[] | null): FieldError[] {
   const errors: FieldError[] = [];
-  if (versions.length === 0) return [required('spec.versions', 'must have at least one version')];
-  const seen = new Set<string>();
+  const versions = list ?? [];
+  const [first] = versions;
+  versions.forEach(({ schema }, i) => {
+    if (schema?.openAPIV3Schema !== undefined) return;
+    errors.push(required(`spec.versions[${i}].schema.openAPIV3Schema`, 'schemas are required'));
+  });
   versions.forEach((version, i) => {
     const path = `spec.versions[${i}]`;
     const broken = isDNS1035Label(version.name);
     if (broken.length > 0) errors.push(invalid(`${path}.name`, version.name, broken.join(',')));
-    if (seen.has(version.name)) errors.push(duplicate(`${path}.name`, version.name));
-    seen.add(version.name);
-    errors.push(...validateVersionSchema(version, schemaPath(versions, i), path));
-    errors.push(...validateSubresources(version, subresourcesPath(versions, i)));
+    const own = (member: SharedMember) => !isShared(versions, member);
+    errors.push(
+      ...validateWarning(version, `${path}.deprecationWarning`),
+      ...(own('schema') ? validateVersionSchema(version, `${path}.schema.openAPIV3Schema`) : []),
+      ...(own('subresources') ? validateSubresources(version, `${path}.subresources`) : []),
+      ...(own('additionalPrinterColumns')
+        ? validateColumns(version, `${path}.additionalPrinterColumns`)
+        : []),
+      ...(own('selectableFields') ? validateSelectableFields(version, `${path}.selectableFields`) : []),
+    );
   });
-  const storage = versions.filter((version) => version.storage).length;
-  if (storage !== 1) {
-    const names = versions.map(({ name, served, storage: stored }) => ({
-      Name: name,
-      Served: served,
-      Storage: stored,
-    }));
-    errors.push(invalid('spec.versions', names, 'must have exactly one version marked as storage version'));
+  const wrong = (detail: string) => errors.push(invalid('spec.versions', shown(list), detail));
+  if (new Set(versions.map(({ name }) => name)).size < versions.length) {
+    wrong('must contain unique version names');
   }
+  if (versions.filter((version) => version.storage).length !== 1) {
+    wrong('must have exactly one version marked as storage version');
+  }
+  // The internal form names the first version once more.
+  const broken = first === undefined || first.name === '' ? [] : isDNS1035Label(first.name);
+  if (broken.length > 0) errors.push(invalid('spec.version', first?.name, broken.join(',')));
   return errors;
 }
 
-/** Where a version's schema is said to be: equal schemas count as one for the whole definition. */
-function schemaPath(versions: readonly CustomResourceVersion[], i: number): string {
-  const [first] = versions;
-  const same = versions.every((version) => jsonEqual(version.schema, first?.schema));
-  return same ? 'spec.validation.openAPIV3Schema' : `spec.versions[${i}].schema.openAPIV3Schema`;
+/** As Go prints the internal type. */
+function shown(list: readonly CustomResourceVersion[] | null): unknown {
+  if (list === null) return null;
+  const own = (version: CustomResourceVersion, member: SharedMember) =>
+    isShared(list, member) ? null : (version[member] ?? null);
+  return list.map((version) => ({
+    Name: version.name,
+    Served: version.served,
+    Storage: version.storage,
+    Deprecated: version.deprecated ?? false,
+    DeprecationWarning: version.deprecationWarning ?? null,
+    Schema: own(version, 'schema'),
+    Subresources: own(version, 'subresources'),
+    AdditionalPrinterColumns: own(version, 'additionalPrinterColumns'),
+    SelectableFields: own(version, 'selectableFields'),
+  }));
 }
 
-function subresourcesPath(versions: readonly CustomResourceVersion[], i: number): string {
+/** What all versions have alike is told of once, behind the names. */
+function validateShared(versions: readonly CustomResourceVersion[]): FieldError[] {
   const [first] = versions;
-  const same = versions.every((version) => jsonEqual(version.subresources, first?.subresources));
-  return same ? 'spec.subresources' : `spec.versions[${i}].subresources`;
+  if (first === undefined) return [];
+  const shared = (member: SharedMember) => isShared(versions, member);
+  return [
+    ...(shared('schema') ? validateVersionSchema(first, 'spec.validation.openAPIV3Schema') : []),
+    ...(shared('subresources') ? validateSubresources(first, 'spec.subresources') : []),
+    ...(shared('additionalPrinterColumns') ? validateColumns(first, 'spec.additionalPrinterColumns') : []),
+    ...(shared('selectableFields') ? validateSelectableFields(first, 'spec.selectableFields') : []),
+  ];
+}
+
+function validateVersionSchema({ schema }: CustomResourceVersion, path: string): FieldError[] {
+  return schema?.openAPIV3Schema === undefined ? [] : validateSchema(schema.openAPIV3Schema, path);
 }
 
 /** The paths of `/scale` are simple ones, below `.spec` and `.status` (`ValidateCustomResourceDefinitionSubresources`). */
@@ -107,19 +185,8 @@ function validateSubresources({ subresources }: CustomResourceVersion, path: str
     ...check(statusReplicasPath, 'statusReplicasPath', ['.status.'], '.status'),
     ...(labelSelectorPath === ''
       ? []
-      : check(labelSelectorPath, 'labelSelectorPath', ['.spec.', '.status.'], 'either .status or .spec')),
+      : check(labelSelectorPath, 'labelSelectorPath', ['.spec.', '.status.'], 'either .spec or .status')),
   ];
-}
-
-function validateVersionSchema(
-  version: CustomResourceVersion,
-  path: string,
-  versionPath: string,
-): FieldError[] {
-  const schema = version.schema?.openAPIV3Schema;
-  if (schema === undefined)
-    return [required(`${versionPath}.schema.openAPIV3Schema`, 'schemas are required')];
-  return validateStructural(schema, path);
 }
 
 function validateNames(names: CustomResourceNames, path: string): FieldError[] {
@@ -137,13 +204,15 @@ function validateNames(names: CustomResourceNames, path: string): FieldError[] {
       );
     }
   };
-  if (plural === '') errors.push(required(`${path}.plural`));
-  label(plural, `${path}.plural`);
+  const wanted = { plural, singular, kind, listKind };
+  for (const [member, text] of Object.entries(wanted)) {
+    if (text === '') errors.push(required(`${path}.${member}`));
+  }
+  if (plural !== '') label(plural, `${path}.plural`);
   if (singular !== '') label(singular, `${path}.singular`);
-  if (kind === '') errors.push(required(`${path}.kind`));
-  mixed(kind, `${path}.kind`);
-  shortNames.forEach((name, i) => label(name, `${path}.shortNames[${i}]`));
+  if (kind !== '') mixed(kind, `${path}.kind`);
   if (listKind !== '') mixed(listKind, `${path}.listKind`);
+  shortNames.forEach((name, i) => label(name, `${path}.shortNames[${i}]`));
   if (kind !== '' && kind === listKind) {
     errors.push(invalid(`${path}.listKind`, listKind, 'kind and listKind may not be the same'));
   }
@@ -162,20 +231,21 @@ function validateConversion(conversion: CustomResourceDefinition['spec']['conver
   return [notSupported('spec.conversion.strategy', strategy, ['None', 'Webhook'])];
 }
 
-/** What may not change once a definition is established. */
+/** What may not change: the name of a definition tells its group and plural; storage knows scope and kind. */
 export function validateImmutableNames(
-  definition: CustomResourceDefinition,
-  old: CustomResourceDefinition,
+  { spec }: CustomResourceDefinition,
+  { spec: before }: CustomResourceDefinition,
+  established: boolean,
 ): FieldError[] {
-  const { spec } = definition;
-  const before = old.spec;
-  const fields = [
-    ['spec.group', spec.group, before.group],
+  const stored = [
     ['spec.scope', spec.scope, before.scope],
     ['spec.names.kind', spec.names.kind, before.names.kind],
+  ] as const;
+  const always = [
+    ['spec.group', spec.group, before.group],
     ['spec.names.plural', spec.names.plural, before.names.plural],
   ] as const;
-  return fields.flatMap(([field, value, was]) =>
+  return [...(established ? stored : []), ...always].flatMap(([field, value, was]) =>
     value === was ? [] : [invalid(field, value, 'field is immutable')],
   );
 }

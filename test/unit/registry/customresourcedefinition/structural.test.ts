@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonSchema } from '../../../../src/registry/customresourcedefinition/json-schema.ts';
-import { validateStructural } from '../../../../src/registry/customresourcedefinition/structural.ts';
+import { validateSchema } from '../../../../src/registry/customresourcedefinition/structural.ts';
 
 /** What is wrong with a schema of which `spec` is the given one, the path of `spec` cut off. */
 function faults(spec: JsonSchema): string[] {
-  const errors = validateStructural({ type: 'object', properties: { spec } }, 's');
+  const errors = validateSchema({ type: 'object', properties: { spec } }, 's');
   return errors.map(({ field, body }) => `${field.replace('s.properties[spec]', '')}: ${body}`);
 }
 
@@ -68,9 +68,63 @@ describe('a schema is not structural', () => {
       ['.additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive'],
     ],
     [
-      'that allows no further members',
-      { type: 'object', additionalProperties: false },
-      ['.additionalProperties: Forbidden: additionalProperties cannot be set to false'],
+      'with named members and no others',
+      { type: 'object', properties: { a: { type: 'string' } }, additionalProperties: false },
+      ['.additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive'],
+    ],
+    [
+      'with values that are not declared',
+      { type: 'object', anyOf: [{ properties: { a: { minimum: 1 } } }] },
+      ['.properties[a]: Required value: because it is defined in s.properties[spec].anyOf[0].properties[a]'],
+    ],
+    [
+      'with a map without keys',
+      { type: 'array', items: { type: 'object' }, 'x-kubernetes-list-type': 'map' },
+      ['.x-kubernetes-list-map-keys: Required value: must not be empty if x-kubernetes-list-type is map'],
+    ],
+    [
+      'with a map by keys that items may lack',
+      {
+        type: 'array',
+        items: { type: 'object', properties: { k: { type: 'string' } } },
+        'x-kubernetes-list-type': 'map',
+        'x-kubernetes-list-map-keys': ['k', 'l'],
+      },
+      [
+        '.x-kubernetes-list-map-keys: Invalid value: ["k","l"]: entries must all be names of item properties',
+        '.items.properties[k].default: Required value: this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property',
+      ],
+    ],
+    [
+      'with a list type that is none',
+      { type: 'array', items: { type: 'string' }, 'x-kubernetes-list-type': 'bag' },
+      ['.x-kubernetes-list-type: Unsupported value: "bag": supported values: "atomic", "set", "map"'],
+    ],
+    [
+      'with a set of objects',
+      {
+        type: 'array',
+        items: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+        'x-kubernetes-list-type': 'set',
+      },
+      [
+        '.items.x-kubernetes-map-type: Invalid value: null: must be atomic as item of a list with x-kubernetes-list-type=set',
+      ],
+    ],
+    [
+      'with an embedded object of nothing',
+      { type: 'object', 'x-kubernetes-embedded-resource': true },
+      [
+        '.properties: Required value: must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields',
+      ],
+    ],
+    [
+      'of null',
+      { type: 'null' },
+      [
+        '.type: Unsupported value: "null": supported values: "array", "boolean", "integer", "number", "object", "string"',
+        '.type: Forbidden: type cannot be set to null, use nullable as an alternative',
+      ],
     ],
     [
       'that refers to another one',
@@ -87,12 +141,15 @@ describe('a schema is not structural', () => {
     [
       'with types in junctors',
       { type: 'object', allOf: [{ type: 'object' }] },
-      [`.allOf[0].type: ${junctor}`],
+      ['.allOf[0].type: Forbidden: must be empty to be structural'],
     ],
     [
       'with defaults in junctors',
       { type: 'object', not: { properties: { a: { default: 1 } } } },
-      [`.not.properties[a].default: ${junctor}`],
+      [
+        `.not.properties[a].default: ${junctor}`,
+        '.properties[a]: Required value: because it is defined in s.properties[spec].not.properties[a]',
+      ],
     ],
     [
       'with CEL',
@@ -121,7 +178,12 @@ describe('a default', () => {
     [
       'with an item of another type',
       { type: 'array', items: { type: 'string' }, default: [1] },
-      ['.default[0]: Invalid value: "integer": [0] in body must be of type string: "integer"'],
+      ['.default.[0]: Invalid value: "integer": [0] in body must be of type string: "integer"'],
+    ],
+    [
+      'with a member that nobody declared',
+      { type: 'object', properties: { a: { type: 'string' } }, default: { b: 1 } },
+      ['.default: Invalid value: {"b":1}: must not have unknown fields'],
     ],
     [
       'that is too small',
@@ -136,15 +198,34 @@ describe('a default', () => {
 describe('the root', () => {
   test('is an object', () => {
     expect(
-      validateStructural({ type: 'array', items: { type: 'string' } }, 's').map(
+      validateSchema({ type: 'array', items: { type: 'string' } }, 's').map(
         ({ field, body }) => `${field}: ${body}`,
       ),
     ).toContain('s.type: Invalid value: "array": must be object at the root');
-    expect(
-      validateStructural({ 'x-kubernetes-preserve-unknown-fields': true }, 's').map(
-        ({ field, body }) => `${field}: ${body}`,
-      ),
-    ).toEqual(['s.type: Required value: must not be empty at the root']);
+    expect(validateSchema({ properties: {} }, 's').map(({ field, body }) => `${field}: ${body}`)).toEqual([
+      's.type: Required value: must not be empty at the root',
+    ]);
+  });
+});
+
+describe('what all objects have', () => {
+  test.each<[string, Record<string, JsonSchema>, string[]]>([
+    ['may be declared', { kind: { type: 'string' }, metadata: { type: 'object' } }, []],
+    [
+      'may be restricted by name only',
+      { metadata: { type: 'object', properties: { labels: { type: 'object' } } } },
+      [
+        's.properties[metadata]: Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified',
+      ],
+    ],
+    [
+      'has its type',
+      { kind: { type: 'integer' } },
+      ['s.properties[kind].type: Invalid value: "integer": must be string'],
+    ],
+  ])('%s', (_name, properties, expected) => {
+    const errors = validateSchema({ type: 'object', properties }, 's');
+    expect(errors.map(({ field, body }) => `${field}: ${body}`)).toEqual(expected);
   });
 });
 

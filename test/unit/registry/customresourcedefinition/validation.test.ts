@@ -1,0 +1,154 @@
+import { describe, expect, test } from 'vitest';
+import type {
+  CustomResourceDefinition,
+  CustomResourceVersion,
+} from '../../../../src/registry/customresourcedefinition/definition.ts';
+import {
+  validateDefinition,
+  validateDefinitionName,
+  validatePolicy,
+} from '../../../../src/registry/customresourcedefinition/validation.ts';
+
+const schema = {
+  openAPIV3Schema: {
+    type: 'object',
+    properties: { spec: { type: 'object', properties: { color: { type: 'string' } } } },
+  },
+};
+const v1: CustomResourceVersion = { name: 'v1', served: true, storage: true, schema };
+
+function definition(
+  spec: Partial<CustomResourceDefinition['spec']>,
+  storedVersions: string[] | null = ['v1'],
+): CustomResourceDefinition {
+  return {
+    metadata: { name: 'widgets.example.com' },
+    spec: {
+      group: 'example.com',
+      scope: 'Namespaced',
+      names: { plural: 'widgets', singular: 'widget', kind: 'Widget', listKind: 'WidgetList' },
+      versions: [v1],
+      ...spec,
+    },
+    status: { conditions: null, acceptedNames: { plural: '', kind: '' }, storedVersions },
+  };
+}
+
+const texts = (errors: readonly { field: string; body: string }[]) =>
+  errors.map(({ field, body }) => `${field}: ${body}`);
+const label =
+  "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+function shown(name: string, storage: boolean): string {
+  return `{"Name":"${name}","Served":true,"Storage":${String(storage)},"Deprecated":false,"DeprecationWarning":null,"Schema":null,"Subresources":null,"AdditionalPrinterColumns":null,"SelectableFields":null}`;
+}
+
+describe('a definition is refused', () => {
+  test.each<[string, Partial<CustomResourceDefinition['spec']>, string[]]>([
+    [
+      'with two versions of one name',
+      { versions: [v1, { ...v1, storage: false }] },
+      [
+        `spec.versions: Invalid value: [${shown('v1', true)},${shown('v1', false)}]: must contain unique version names`,
+      ],
+    ],
+    [
+      'with two versions that are stored',
+      { versions: [v1, { ...v1, name: 'v2' }] },
+      [
+        `spec.versions: Invalid value: [${shown('v1', true)},${shown('v2', true)}]: must have exactly one version marked as storage version`,
+      ],
+    ],
+    [
+      'with a version name that is none',
+      { versions: [{ ...v1, name: 'V1' }] },
+      [
+        `spec.versions[0].name: Invalid value: "V1": ${label}`,
+        `spec.version: Invalid value: "V1": ${label}`,
+        'status.storedVersions[0]: Invalid value: "v1": missing from spec.versions; v1 was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in v1 and removes v1 from status.storedVersions',
+      ],
+    ],
+    [
+      'without a schema',
+      { versions: [{ name: 'v1', served: true, storage: true }] },
+      ['spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required'],
+    ],
+    [
+      'with the schema told of behind the names',
+      {
+        names: { plural: 'widgets', singular: 'widget', kind: 'Widget', listKind: 'Widget' },
+        versions: [{ ...v1, schema: { openAPIV3Schema: { type: 'array' } } }],
+      },
+      [
+        'spec.names.listKind: Invalid value: "Widget": kind and listKind may not be the same',
+        'spec.validation.openAPIV3Schema.items: Required value: must be specified',
+        'spec.validation.openAPIV3Schema.type: Invalid value: "array": must be object at the root',
+      ],
+    ],
+    [
+      'with columns of no sort',
+      {
+        versions: [
+          { ...v1, additionalPrinterColumns: [{ name: 'A', type: 'map', format: 'long', jsonPath: 'x' }] },
+        ],
+      },
+      [
+        'spec.additionalPrinterColumns[0].type: Invalid value: "map": must be one of boolean,date,integer,number,string',
+        'spec.additionalPrinterColumns[0].format: Invalid value: "long": must be one of byte,date,date-time,double,float,int32,int64,password',
+        'spec.additionalPrinterColumns[0].JSONPath: Invalid value: "x": must be a simple json path starting with .',
+      ],
+    ],
+    [
+      'with selectable fields that are no fields',
+      {
+        versions: [
+          {
+            ...v1,
+            selectableFields: [
+              { jsonPath: '.spec.size' },
+              { jsonPath: '.spec' },
+              { jsonPath: '.spec.color' },
+              { jsonPath: '.spec.color' },
+            ],
+          },
+        ],
+      },
+      [
+        'spec.selectableFields[0].jsonPath: Invalid value: ".spec.size": is an invalid path: does not refer to a valid field',
+        'spec.selectableFields[1].jsonPath: Invalid value: ".spec": must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.',
+        'spec.selectableFields[3].jsonPath: Duplicate value: ".spec.color"',
+      ],
+    ],
+    [
+      'with a warning of what is not deprecated',
+      { versions: [{ ...v1, deprecationWarning: 'soon' }] },
+      ['spec.versions[0].deprecationWarning: Invalid value: "soon": can only be set for deprecated versions'],
+    ],
+  ])('%s', (_name, spec, expected) => {
+    expect(texts(validateDefinition(definition(spec)))).toEqual(expected);
+  });
+
+  test('without any version', () => {
+    expect(texts(validateDefinition(definition({ versions: [] }, null)))).toEqual([
+      'spec.versions: Invalid value: []: must have exactly one version marked as storage version',
+      'status.storedVersions: Invalid value: null: must have at least one stored version',
+    ]);
+  });
+
+  test('by another name than its plural and group', () => {
+    expect(texts(validateDefinitionName(definition({ group: 'example.org' })))).toEqual([
+      'metadata.name: Invalid value: "widgets.example.com": must be spec.names.plural+"."+spec.group',
+    ]);
+  });
+
+  test('in a group of Kubernetes without approval, and with fields that nobody knows', () => {
+    expect(texts(validatePolicy(definition({ group: 'apps.k8s.io', preserveUnknownFields: true })))).toEqual([
+      'metadata.annotations[api-approved.kubernetes.io]: Required value: protected groups must have approval annotation "api-approved.kubernetes.io", see https://github.com/kubernetes/enhancements/pull/1111',
+      'spec.preserveUnknownFields: Invalid value: true: cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead',
+    ]);
+  });
+});
+
+test('a sound definition passes', () => {
+  expect(validateDefinition(definition({}))).toEqual([]);
+  expect(validatePolicy(definition({}))).toEqual([]);
+});
