@@ -7,6 +7,9 @@ const defaults = {
   serviceSelector: '',
   allocation: 'server',
   serviceNodePortRange: '30000-32767',
+  lbClass: 'servicenet.dev/load-balancer',
+  defaultClass: true,
+  compat: true,
   metricsBindAddress: ':8080',
   leaderElect: true,
   leaderElectLeaseDuration: '15s',
@@ -26,6 +29,7 @@ describe('controllerConfig', () => {
       allocation: 'server',
       serviceCidrs: undefined,
       nodePorts: { first: 30_000, last: 32_767 },
+      loadBalancer: { loadBalancerClass: 'servicenet.dev/load-balancer', isDefaultClass: true, compat: true },
       metrics: { host: '', port: 8080 },
       leaderElection: {
         leaseDuration: 15_000,
