@@ -1,6 +1,7 @@
 import { isConflict, isNotFound } from '../../client/errors.ts';
 import { byNamespace, indexByNamespace } from '../../client/indexes.ts';
 import type { Informer } from '../../client/informer.ts';
+import { TimeSlices } from '../../client/slices.ts';
 import { namespaces, services } from '../../client/resources.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
@@ -167,13 +168,18 @@ class LoadBalancerWiring {
     this.#pools.load();
     const all = new Map([...this.#services.cache.values()].map((service) => [keyOf(service), service]));
     for (const [key, service] of unseen) if (isOlder(all.get(key), service)) all.set(key, service);
-    const requests = [...all.values()]
-      .filter((service) => this.#serves(service) && service.metadata.deletionTimestamp === undefined)
-      .map((service) => ({ service, request: this.#requestOf(service) }));
+    const requests: { service: Service; request: AddressRequest }[] = [];
+    const slices = new TimeSlices();
+    for (const service of all.values()) {
+      if (slices.due) await slices.pause();
+      if (!this.#serves(service) || service.metadata.deletionTimestamp !== undefined) continue;
+      requests.push({ service, request: this.#requestOf(service) });
+    }
     requests.sort(
       (a, b) => a.request.createdAt - b.request.createdAt || (keyOf(a.service) < keyOf(b.service) ? -1 : 1),
     );
     for (const { service, request } of requests) {
+      if (slices.due) await slices.pause();
       this.#allocator.adopt(request, this.#presentOf(service), unservedPorts(service));
     }
   }

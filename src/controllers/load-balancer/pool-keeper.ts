@@ -48,6 +48,8 @@ export class PoolKeeper {
   readonly #nodes: Informer<Node>;
   readonly #cidrs: Informer<ServiceCIDR>;
   #layouts: ReadonlyMap<string, PoolLayout> = new Map();
+  /** What was read last, as text: books of many addresses are not built anew for the same. */
+  #loaded = '';
   #problems = new Map<string, readonly string[]>(); // pool -> what is wrong with its spec
 
   constructor(
@@ -103,16 +105,23 @@ export class PoolKeeper {
     return [this.#pools, this.#nodes, this.#cidrs];
   }
 
-  /** Reads all pools into the allocator. */
+  /** Reads all pools into the allocator, unless it has them so. */
   load(): void {
-    const read = [...this.#pools.cache.values()].map((object) => readPool(object));
-    this.#problems = new Map(read.map(({ pool, problems }) => [pool.name, problems]));
+    const objects = [...this.#pools.cache.values()];
     const forbidden = forbiddenRanges(this.#nodes.cache.values(), this.#cidrs.cache.values());
+    const input = JSON.stringify([
+      objects.map(({ metadata, spec }) => [metadata.name, metadata.creationTimestamp, spec]),
+      forbidden.map(({ range, owner }) => [range.text, owner]),
+    ]);
+    if (input === this.#loaded) return;
+    const read = objects.map((object) => readPool(object));
+    this.#problems = new Map(read.map(({ pool, problems }) => [pool.name, problems]));
     this.#layouts = this.#allocator.setPools(
       read.map(({ pool }) => pool),
       forbidden,
       this.#context.clock.now(),
     );
+    this.#loaded = input;
   }
 
   /** Looks, a little later, at what the pools' status should say, and at when the next rest ends. */
