@@ -4,18 +4,16 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parse } from 'yaml';
 import { startApiServer, type TestServer } from '../../../src/testing/index.ts';
-import { fastClock } from './fast-clock.ts';
+import { FastClock } from './fast-clock.ts';
 import { findingsIn } from './findings.ts';
 import { beginHistory, History } from './history.ts';
 import { HostileProxy } from './hostile-proxy.ts';
 import { Instance } from './instance.ts';
 import { Choices } from './random.ts';
 
-/** How much faster the controllers' time runs than ours. */
-const haste = 20;
 const steps = 40;
-/** Milliseconds in which a cluster must come to rest, and in which a cluster at rest must stay so. */
-const patience = { settle: 15_000, rest: 60 };
+/** Milliseconds of the controllers' clock in which a cluster comes to rest, and in which it stays so. */
+const patience = { settle: 240_000, rest: 2000 };
 /** Writes of controllers per change of a user, retries and duplicates included, and for the start of the pool. */
 const bound = { perChange: 12, more: 40 };
 
@@ -66,7 +64,7 @@ class World {
   readonly #directory: string;
   readonly #allocation: 'server' | 'controller';
   readonly #choices: Choices;
-  readonly #clock = fastClock(haste);
+  readonly #clock = new FastClock();
   #instances: Instance[] = [];
   /** Instances that go: they may still wait for answers. */
   readonly #leaving: Promise<void>[] = [];
@@ -127,7 +125,7 @@ class World {
   /** Waits until the cluster is as it should be and nobody writes any more; answers what is wrong with it. */
   async settle(): Promise<string[]> {
     this.proxy.hostile = false;
-    const deadline = Date.now() + patience.settle;
+    const deadline = this.#clock.monotonic() + patience.settle;
     let findings: string[];
     do {
       await sleep(20);
@@ -135,17 +133,18 @@ class World {
       const before = this.proxy.writes;
       findings = await findingsIn(this.client, this.#allocation);
       if (findings.length === 0) {
-        await sleep(patience.rest);
+        await this.#clock.sleep(patience.rest);
         if (this.proxy.writes > before)
           findings = [`${this.proxy.writes - before} writes after all was well`];
       }
-    } while (findings.length > 0 && Date.now() < deadline);
+    } while (findings.length > 0 && this.#clock.monotonic() < deadline);
     const health = findings.length === 0 ? [] : this.#instances.flatMap((instance) => instance.complaints());
     return [...findings, ...health, ...this.#bugs];
   }
 
   async end(): Promise<void> {
     await Promise.all([...this.#leaving, ...this.#instances.map((instance) => instance.stop())]);
+    this.#clock.stop();
     await this.proxy.close();
     await this.#server.stop();
     rmSync(this.#directory, { recursive: true, force: true });
