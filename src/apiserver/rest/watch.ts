@@ -204,7 +204,8 @@ class WatchSession {
     this.#pendingBytes += chunk.length;
     if (this.#pendingBytes > maxBacklog) {
       this.#overflown = true;
-      this.#pending = [];
+      // one that resumes from far behind gets what fits, so that each try brings it on
+      if (this.#blocked) this.#pending = [];
       this.#core.log.warn(
         {
           resource: this.#watch.resource.definition.plural,
