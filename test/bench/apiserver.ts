@@ -19,6 +19,9 @@ import { report, type Row } from './report.ts';
 const { values } = parseArgs({ options: { services: { type: 'string', default: '50000' } } });
 const services = Number(values.services);
 
+/** The server without its controllers, as kube-apiserver is measured: each of them would write for every Service. */
+const serverAlone = ['--nodes', '0', '--default-pool', '', '--controllers=-load-balancer-controller'];
+
 interface Server {
   readonly child: ChildProcess;
   readonly client: Transport;
@@ -42,6 +45,7 @@ async function startServer(folder: string): Promise<Server> {
       kubeconfig,
       '--service-cluster-ip-range',
       '10.0.0.0/12',
+      ...serverAlone,
     ],
     { stdio: ['ignore', 'pipe', 'inherit'] },
   );
