@@ -7,7 +7,7 @@ import { validateJunctorsCovered, validateNestedValues } from './schema-junctors
 import { validateOpenApi } from './schema-openapi.ts';
 
 /** Deeper schemas are refused: nobody writes them, and they cost time at every write. */
-export const maxSchemaDepth = 100;
+const maxSchemaDepth = 100;
 
 /** All rules that a version's schema breaks: its structure or else its defaults, then what OpenAPI says. */
 export function validateSchema(schema: JsonSchema, path: string): FieldError[] {
