@@ -153,7 +153,7 @@ describe('/scale of a custom resource', () => {
     ],
     [
       { labelSelectorPath: '.metadata.x' },
-      'spec.subresources.scale.labelSelectorPath: Invalid value: ".metadata.x": should be a json path under either .status or .spec',
+      'spec.subresources.scale.labelSelectorPath: Invalid value: ".metadata.x": should be a json path under either .spec or .status',
     ],
   ])('with paths %j is refused', async (scale, message) => {
     const { status, body } = await call(server.client, 'POST', definitions, {
