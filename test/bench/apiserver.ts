@@ -1,225 +1,231 @@
 /**
- * Measures the embedded server as a client sees it: a server process, this process as its clients, HTTPS with
- * keep-alive. Prints a table and writes bench-results/apiserver.json.
+ * Measures the embedded server as its clients see it: a server process, this process as its clients, HTTPS with
+ * keep-alive. The column µs is the CPU time of the server for one operation, which other work on the machine changes
+ * far less than it changes the rates. Prints a table and writes bench-results/apiserver.json.
  *
- * Run: node test/bench/apiserver.ts [--services 50000]
+ * Run: node test/bench/apiserver.ts [--services 50000] [--events 10000] [--only creates,calls,watch]
+ * `--node-flag=--cpu-prof --node-flag=--cpu-prof-dir=/tmp/p` profiles the server.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { parse } from 'yaml';
-import { createTransport } from '../../src/client/connect.ts';
-import type { Transport } from '../../src/client/transport.ts';
 import { isRecord } from '../../src/objects/json.ts';
+import { textAt } from '../../src/objects/read.ts';
+import { type Call, Connection, openWatch } from './connection.ts';
 import { report, type Row } from './report.ts';
+import { ServerProcess } from './server-process.ts';
 
-const { values } = parseArgs({ options: { services: { type: 'string', default: '50000' } } });
-const services = Number(values.services);
+const { values } = parseArgs({
+  options: {
+    services: { type: 'string', default: '50000' },
+    events: { type: 'string', default: '10000' },
+    only: { type: 'string', default: 'idle,creates,calls,watch' },
+    'node-flag': { type: 'string', multiple: true, default: [] },
+  },
+});
+const total = Number(values.services);
+const parts = new Set(values.only.split(','));
 
+const network = ['--service-cluster-ip-range', '10.0.0.0/12'];
 /** The server without its controllers, as kube-apiserver is measured: each of them would write for every Service. */
-const serverAlone = ['--nodes', '0', '--default-pool', '', '--controllers=-load-balancer-controller'];
+const serverAlone = [
+  ...network,
+  '--nodes',
+  '0',
+  '--default-pool',
+  '',
+  '--controllers=-load-balancer-controller',
+];
 
-interface Server {
-  readonly child: ChildProcess;
-  readonly client: Transport;
-  /** Milliseconds from spawn to the line that says that it is ready. */
-  readonly startMs: number;
-}
-
-/** Starts `servicenet up` as its users do and reads its kubeconfig. */
-async function startServer(folder: string): Promise<Server> {
-  const kubeconfig = join(folder, 'kubeconfig');
-  const started = performance.now();
-  const main = new URL('../../src/main.ts', import.meta.url).pathname;
-  const child = spawn(
-    process.execPath,
-    [
-      main,
-      'up',
-      '--port',
-      '0',
-      '--write-kubeconfig',
-      kubeconfig,
-      '--service-cluster-ip-range',
-      '10.0.0.0/12',
-      ...serverAlone,
-    ],
-    { stdio: ['ignore', 'pipe', 'inherit'] },
-  );
-  await once(child.stdout, 'data');
-  const startMs = performance.now() - started;
-  const config: unknown = parse(await readFile(kubeconfig, 'utf8'));
-  const cluster = first(config, 'clusters', 'cluster');
-  const user = first(config, 'users', 'user');
-  const client = await createTransport({
-    kind: 'endpoint',
-    url: String(cluster['server']),
-    ca: Buffer.from(String(cluster['certificate-authority-data']), 'base64'),
-    token: String(user['token']),
-  });
-  return { child, client, startMs };
-}
-
-function first(config: unknown, list: string, member: string): Record<string, unknown> {
-  const items: unknown = isRecord(config) ? config[list] : undefined;
-  const item: unknown = Array.isArray(items) ? items[0] : undefined;
-  const value = isRecord(item) ? item[member] : undefined;
-  if (!isRecord(value)) throw new Error(`the kubeconfig has no ${list}`);
-  return value;
-}
-
-/** Resident memory of a process in MiB. */
-async function residentMiB(pid: number): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8');
-  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024;
-}
+const rows: Row[] = [];
 
 interface Rate {
   readonly perSecond: number;
+  /** Milliseconds. */
   readonly p99: number;
+  /** Server CPU for one call, in µs. */
+  readonly cpu: number;
 }
 
-/** Runs `count` calls, `concurrency` at a time. */
+/** Sends `count` calls, one at a time on each connection. */
 async function measure(
+  server: ServerProcess,
+  connections: readonly Connection[],
   count: number,
-  concurrency: number,
-  call: (i: number) => Promise<unknown>,
+  call: (i: number) => Call,
 ): Promise<Rate> {
   const times = new Float64Array(count);
   let next = 0;
+  const cpuBefore = await server.cpu();
   const started = performance.now();
   await Promise.all(
-    Array.from({ length: concurrency }, async () => {
+    connections.map(async (connection) => {
       for (let i = next++; i < count; i = next++) {
         const before = performance.now();
-        await call(i);
+        await connection.request(call(i));
         times[i] = performance.now() - before;
       }
     }),
   );
   const perSecond = (count / (performance.now() - started)) * 1000;
+  const cpu = ((await server.cpu()) - cpuBefore) / count;
   times.sort();
-  return { perSecond, p99: times[Math.floor(count * 0.99)] ?? 0 };
+  return { perSecond, p99: times[Math.floor(count * 0.99)] ?? 0, cpu };
 }
 
-const base = '/api/v1/namespaces/default/services';
+async function connect(server: ServerProcess, count: number): Promise<Connection[]> {
+  return Promise.all(Array.from({ length: count }, async () => Connection.open(server.target)));
+}
 
-function service(name: string): object {
-  return {
+const path = '/api/v1/namespaces/default/services';
+
+function service(name: string, annotations?: Record<string, string>): string {
+  return JSON.stringify({
     apiVersion: 'v1',
     kind: 'Service',
-    metadata: { name, labels: { app: name } },
+    metadata: { name, labels: { app: name }, ...(annotations === undefined ? {} : { annotations }) },
     spec: { selector: { app: name }, ports: [{ name: 'http', port: 80, targetPort: 8080 }] },
-  };
+  });
 }
 
-async function watchFanOut(client: Transport, watchers: number, events: number): Promise<number> {
-  const list = (await client.request('GET', `${base}?limit=1`)).json();
-  const version =
-    isRecord(list) && isRecord(list['metadata']) ? String(list['metadata']['resourceVersion']) : '';
-  const abort = new AbortController();
+function rate(name: string, { perSecond, cpu }: Rate, budget?: string): void {
+  rows.push({ name, value: perSecond, unit: '/s', cpu, ...(budget === undefined ? {} : { budget }) });
+}
+
+/** Waits until a server takes less than a fiftieth of a core, at most a minute. */
+async function settled(server: ServerProcess): Promise<void> {
+  let before = await server.cpu();
+  for (let second = 0; second < 60; second++) {
+    await sleep(1000);
+    const now = await server.cpu();
+    if (now - before <= 20_000) return;
+    before = now;
+  }
+}
+
+/** Start and memory, with all controllers and without. The first start fills the compile cache. */
+async function idle(): Promise<void> {
+  const first = await ServerProcess.start(network, []);
+  await settled(first);
+  await first.stop();
+  const whole = await ServerProcess.start(network, []);
+  rows.push({ name: 'spawn to ready', value: whole.startMs, unit: 'ms', budget: '≤ 500' });
+  await settled(whole);
+  const memory = await whole.residentMiB();
+  rows.push({ name: 'memory, empty, all controllers', value: memory, unit: 'MiB', budget: '≤ 120' });
+  await whole.stop();
+  const alone = await ServerProcess.start(serverAlone, []);
+  await settled(alone);
+  rows.push({ name: 'memory, empty, no controllers', value: await alone.residentMiB(), unit: 'MiB' });
+  await alone.stop();
+}
+
+/** Creates from the first Service of a new server to the last, 16 at a time, and what they take of memory. */
+async function creates(server: ServerProcess): Promise<void> {
+  const connections = await connect(server, 16);
+  const slice = Math.min(5000, total);
+  const rates: Rate[] = [];
+  for (let start = 0; start + slice <= total; start += slice) {
+    rates.push(
+      await measure(server, connections, slice, (i) => ({
+        method: 'POST',
+        path,
+        body: service(`s${start + i}`),
+      })),
+    );
+  }
+  const [first] = rates;
+  const last = rates.at(-1);
+  if (first === undefined || last === undefined) throw new RangeError('--services is at least 1');
+  rate(`creates, first ${slice}`, first, '≥ 4000');
+  rows.push({ name: `create p99, first ${slice}`, value: first.p99, unit: 'ms', budget: '≤ 20' });
+  const [, second] = rates;
+  if (second !== undefined) rate(`creates, next ${slice}`, second, '≥ 4000');
+  rate(`creates, last ${slice} of ${total}`, last, '> 80% of the first');
+  rows.push({ name: `create p99, last ${slice}`, value: last.p99, unit: 'ms', budget: '≤ 20' });
+  rows.push({ name: `memory, ${total} Services`, value: await server.residentMiB(), unit: 'MiB' });
+  for (const connection of connections) connection.close();
+}
+
+/** Every verb, one and 16 at a time. */
+async function calls(server: ServerProcess, concurrency: number): Promise<void> {
+  const connections = await connect(server, concurrency);
+  const n = concurrency === 1 ? 2000 : 5000;
+  const name = (i: number): string => `b${concurrency}-${i}`;
+  const each = async (what: string, count: number, call: (i: number) => Call): Promise<void> =>
+    rate(`${what}, ${concurrency} at a time`, await measure(server, connections, count, call));
+  await each('creates', n, (i) => ({ method: 'POST', path, body: service(name(i)) }));
+  await each('gets', n, (i) => ({ method: 'GET', path: `${path}/${name(i)}` }));
+  await each('lists of 1,000', 100, () => ({ method: 'GET', path: `${path}?limit=1000` }));
+  await each('merge patches', n, (i) => ({
+    method: 'PATCH',
+    path: `${path}/${name(i)}`,
+    contentType: 'application/merge-patch+json',
+    body: `{"metadata":{"annotations":{"round":"${i}"}}}`,
+  }));
+  await each('puts', n, (i) => ({
+    method: 'PUT',
+    path: `${path}/${name(i)}`,
+    body: service(name(i), { round: `put ${i}` }),
+  }));
+  // the first apply of a manager makes its entry in managedFields, the second is the usual one
+  for (const round of ['first applies', 'applies']) {
+    await each(round, n, (i) => ({
+      method: 'PATCH',
+      path: `${path}/${name(i)}?fieldManager=bench-apply&force=true`,
+      contentType: 'application/apply-patch+yaml',
+      body: service(name(i), { round: `${round} ${i}` }),
+    }));
+  }
+  await each('deletes', n, (i) => ({ method: 'DELETE', path: `${path}/${name(i)}` }));
+  for (const connection of connections) connection.close();
+}
+
+/** From the first write to the last event at the last watcher. */
+async function watchFanOut(server: ServerProcess, watchers: number, events: number): Promise<void> {
+  const connections = await connect(server, 16);
+  const configMaps = '/api/v1/namespaces/default/configmaps';
+  const [connection] = connections;
+  const list: unknown = JSON.parse(String(await connection?.request({ method: 'GET', path: configMaps })));
+  const version = isRecord(list) ? textAt(list, 'metadata', 'resourceVersion') : '';
   let delivered = 0;
   const finished = Promise.withResolvers<undefined>();
-  const streams = Array.from({ length: watchers }, async () => {
-    const stream = await client.stream(`/api/v1/namespaces/default/configmaps`, {
-      query: { watch: 'true', resourceVersion: version },
-      signal: abort.signal,
-    });
-    try {
-      for await (const chunk of stream.chunks) {
-        for (const byte of chunk) if (byte === 10) delivered++;
+  const ends = await Promise.all(
+    Array.from({ length: watchers }, async () =>
+      openWatch(server.target, `${configMaps}?watch=true&resourceVersion=${version}`, (count) => {
+        delivered += count;
         if (delivered >= watchers * events) finished.resolve(undefined);
-      }
-    } catch (error) {
-      if (!abort.signal.aborted) throw error;
-    }
-  });
-  const started = performance.now();
-  await measure(events, 16, async (i) =>
-    client.request('POST', '/api/v1/namespaces/default/configmaps', {
-      body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: `fan-${i}` }, data: { k: 'v' } },
-    }),
+      }),
+    ),
   );
+  const cpuBefore = await server.cpu();
+  const started = performance.now();
+  const create = (i: number): string =>
+    JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: `fan-${i}` }, data: { k: 'v' } });
+  await measure(server, connections, events, (i) => ({ method: 'POST', path: configMaps, body: create(i) }));
   await finished.promise;
   const seconds = (performance.now() - started) / 1000;
-  abort.abort();
-  await Promise.allSettled(streams);
-  return (watchers * events) / seconds;
-}
-
-const folder = await mkdtemp(join(tmpdir(), 'servicenet-bench-'));
-const rows: Row[] = [];
-const { child, client, startMs } = await startServer(folder);
-try {
-  const pid = child.pid ?? 0;
-  rows.push({ name: 'spawn to ready', value: startMs, unit: 'ms', budget: '≤ 500' });
-  rows.push({ name: 'memory, empty', value: await residentMiB(pid), unit: 'MiB', budget: '≤ 120' });
-  for (const concurrency of [1, 16]) {
-    const n = concurrency === 1 ? 2000 : 5000;
-    const create = await measure(n, concurrency, async (i) =>
-      client.request('POST', base, { body: service(`b${concurrency}-${i}`) }),
-    );
-    rows.push({
-      name: `create, ${concurrency} at a time`,
-      value: create.perSecond,
-      unit: '/s',
-      ...(concurrency === 16 ? { budget: '≥ 4000' } : {}),
-    });
-    rows.push({
-      name: `create p99, ${concurrency} at a time`,
-      value: create.p99,
-      unit: 'ms',
-      ...(concurrency === 16 ? { budget: '≤ 20' } : {}),
-    });
-    const get = await measure(n, concurrency, async (i) =>
-      client.request('GET', `${base}/b${concurrency}-${i}`),
-    );
-    rows.push({ name: `get, ${concurrency} at a time`, value: get.perSecond, unit: '/s' });
-    const list = await measure(100, concurrency, async () =>
-      client.request('GET', base, { query: { limit: 1000 } }),
-    );
-    rows.push({ name: `list of 1,000, ${concurrency} at a time`, value: list.perSecond, unit: '/s' });
-    const patch = await measure(n, concurrency, async (i) =>
-      client.request('PATCH', `${base}/b${concurrency}-${i}`, {
-        contentType: 'application/merge-patch+json',
-        body: { metadata: { annotations: { round: String(i) } } },
-      }),
-    );
-    rows.push({ name: `patch, ${concurrency} at a time`, value: patch.perSecond, unit: '/s' });
-    const remove = await measure(n, concurrency, async (i) =>
-      client.request('DELETE', `${base}/b${concurrency}-${i}`),
-    );
-    rows.push({ name: `delete, ${concurrency} at a time`, value: remove.perSecond, unit: '/s' });
-  }
-  const slice = 5000;
-  const rates: number[] = [];
-  for (let start = 0; start < services; start += slice) {
-    const rate = await measure(Math.min(slice, services - start), 16, async (i) =>
-      client.request('POST', base, { body: service(`s${start + i}`) }),
-    );
-    rates.push(rate.perSecond);
-  }
-  rows.push({ name: `creates, first ${slice}`, value: rates[0] ?? 0, unit: '/s' });
+  const cpu = ((await server.cpu()) - cpuBefore) / (watchers * events);
+  for (const end of ends) end();
+  for (const each of connections) each.close();
   rows.push({
-    name: `creates, last ${slice} of ${services}`,
-    value: rates.at(-1) ?? 0,
+    name: `watch deliveries, ${watchers} watchers × ${events.toLocaleString('en-US')}`,
+    value: (watchers * events) / seconds,
     unit: '/s',
-    budget: '> 80% of the first',
-  });
-  rows.push({ name: `memory, ${services} Services`, value: await residentMiB(pid), unit: 'MiB' });
-  rows.push({
-    name: 'watch deliveries, 100 watchers × 10,000',
-    value: await watchFanOut(client, 100, 10_000),
-    unit: '/s',
+    cpu,
     budget: '≥ 200000',
   });
+}
+
+if (parts.has('idle')) await idle();
+const server = await ServerProcess.start(serverAlone, values['node-flag']);
+try {
+  if (parts.has('creates')) await creates(server);
+  if (parts.has('calls')) {
+    await calls(server, 1);
+    await calls(server, 16);
+  }
+  if (parts.has('watch')) await watchFanOut(server, 100, Number(values.events));
 } finally {
-  await client.close();
-  child.kill('SIGTERM');
-  await once(child, 'exit');
-  await rm(folder, { recursive: true, force: true });
+  await server.stop();
 }
 await report('apiserver', rows);
