@@ -10,7 +10,8 @@ ARG NODE_DIGEST=
 FROM node:24-slim${NODE_DIGEST:+@${NODE_DIGEST}} AS build
 WORKDIR /src
 COPY package.json package-lock.json .npmrc ./
-RUN npm ci
+# The scripts are for a checkout: they start the program once, and its source is not here yet.
+RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json ./
 COPY src ./src
 RUN npm run build
