@@ -19,6 +19,7 @@ import type { ReviewSources } from './reviews/reviews.ts';
 import { listPrefix, objectKey } from './storage/storage.ts';
 import { specialHandlers } from './subresources/handlers.ts';
 import { servedForDiscovery } from './subresources/rows.ts';
+import { noContainer, wantsContainer } from './subresources/unserved.ts';
 
 /** Everything behind authentication. */
 export interface Serving {
@@ -109,6 +110,7 @@ export function createServing(options: ServingOptions): Serving {
     },
     upgrade: async (request, socket, head) => {
       const allowed = authorized(authorizer, request);
+      if (wantsContainer(request.info)) throw noContainer(request.info);
       if (!request.info.isResource || request.info.subresource !== 'proxy') throw methodNotAllowed();
       await upgrade(allowed, socket, head);
     },

@@ -437,6 +437,16 @@ describe('kubectl knows the server', () => {
     expect(await kubectl.fails(split('get --raw /apis/metrics.k8s.io/v1beta1/nodes'))).toContain('NotFound');
   });
 
+  test('that nothing runs in its Pods', async () => {
+    const { ok, fails, json } = await inNamespace();
+    await ok('run idle --image=pause');
+    expect(await json('get pod idle')).toMatchObject({ metadata: { name: 'idle' } });
+    await ok(`patch pod idle --subresource=status --type=merge -p '{"status":{"phase":"Running"}}'`);
+    expect(await fails('logs idle')).toContain('Pods are simulated here');
+    expect(await fails('exec idle -- true')).toContain('Pods are simulated here');
+    expect(await fails('port-forward pod/idle 0:80')).toContain('Pods are simulated here');
+  });
+
   test('what its fields mean', async () => {
     const text = await kubectl.ok(split('explain service.spec.ports'));
     expect(text).toContain('FIELD: ports <[]ServicePort>');

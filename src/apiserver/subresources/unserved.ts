@@ -1,12 +1,26 @@
 import { StatusError } from '../../objects/status.ts';
+import type { ApiRequest } from '../http/exchange.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
 
+/** Subresources of Pods that clients ask for by an upgrade (SPDY, WebSocket). */
+const streams: ReadonlySet<string> = new Set(['exec', 'attach', 'portforward']);
+
 /** Answers for subresources that need a running container: there is none behind a simulated Pod. */
-export const noContainers: ResourceHandler = (_core, resource, { info }) => {
-  throw new StatusError(
+export const noContainers: ResourceHandler = (_core, _resource, { info }) => {
+  throw noContainer(info);
+};
+
+/** Whether an upgrade asks for a container's streams. */
+export function wantsContainer({ group, resource, subresource }: ApiRequest['info']): boolean {
+  return group === '' && resource === 'pods' && streams.has(subresource);
+}
+
+/** 501 that says why there are no logs, streams and ports. */
+export function noContainer({ resource, subresource, name }: ApiRequest['info']): StatusError {
+  return new StatusError(
     501,
     'NotImplemented',
-    `${resource.definition.plural}/${info.subresource}: Pods are simulated here, there is no container behind ${JSON.stringify(info.name)}`,
-    { details: { name: info.name, kind: resource.definition.plural } },
+    `${resource}/${subresource}: Pods are simulated here, there is no container behind ${JSON.stringify(name)}`,
+    { details: { name, kind: resource } },
   );
-};
+}
