@@ -7,10 +7,10 @@ import type { ElectionEnd } from '../client/leases.ts';
 import { PermissionWatch } from '../client/permissions.ts';
 import { leases } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
-import type { Service } from '../objects/service.ts';
 import type { HealthCheck } from '../telemetry/health.ts';
 import { Metrics } from '../telemetry/metrics.ts';
 import type { CatalogEntry } from './catalog.ts';
+import type { ControllerContext } from './runtime/context.ts';
 import { Leadership, type LeaderElectionSettings } from './runtime/leadership.ts';
 import { selectControllers } from './runtime/selection.ts';
 
@@ -30,7 +30,7 @@ export interface RunOptions {
   /** Work only while holding this lease; default: work at once. */
   readonly leaderElection?: LeaderElectionSettings;
   /** Services whose endpoints are written; default all. */
-  readonly serves?: (service: Service) => boolean;
+  readonly serves?: ControllerContext['serves'];
 }
 
 /** Controllers at work. */

@@ -13,6 +13,16 @@ describe('--service-selector', () => {
 
   beforeAll(async () => {
     server = await startApiServer();
+    // Left behind while nobody looked: one by a Service that was ours, the other by a Service of others.
+    for (const [name, labels] of [
+      ['left-ours', { ours: 'yes' }],
+      ['left-theirs', {}],
+    ] as const) {
+      await new ResourceClient(server.client, endpoints).create({
+        metadata: { name, namespace: 'kube-public', labels },
+        subsets: [{ addresses: [{ ip: '10.0.0.1' }] }],
+      });
+    }
     const selector = parseLabelSelector('ours=yes');
     running = runControllers({
       transport: server.client,
@@ -52,5 +62,52 @@ describe('--service-selector', () => {
     await service.mergePatch('default', 'theirs', { metadata: { labels: { ours: 'yes' } } });
     while ((await written()).length < 4) await sleep(10);
     expect(await written()).toEqual(['ours', 'ours', 'theirs', 'theirs']);
+  });
+
+  it('removes what a Service leaves behind only where the Service was ours', async () => {
+    const service = new ResourceClient(server.client, services);
+    const objects = new ResourceClient(server.client, endpoints);
+    const slices = new ResourceClient(server.client, endpointSlices);
+    const namesOf = async (): Promise<(string | undefined)[]> =>
+      (await objects.list({ namespace: 'kube-public' })).items.map(({ metadata }) => metadata.name);
+    const mirrors = async (): Promise<(string | undefined)[]> =>
+      (await slices.list({ namespace: 'kube-public' })).items
+        .map(({ metadata }) => metadata.labels?.['kubernetes.io/service-name'])
+        .sort();
+    await expect.poll(namesOf).toEqual(['left-theirs']);
+
+    for (const [name, labels] of [
+      ['by-hand', { ours: 'yes' }],
+      ['foreign', {}],
+    ] as const) {
+      await service.create({
+        metadata: { name, namespace: 'kube-public', labels },
+        spec: { ports: [{ port: 80 }] },
+      });
+      await objects.create({
+        metadata: { name, namespace: 'kube-public' },
+        subsets: [{ addresses: [{ ip: '10.0.0.2' }], ports: [{ port: 80 }] }],
+      });
+    }
+    // What another mirroring controller wrote for its Service.
+    await slices.create({
+      metadata: {
+        name: 'foreign-1',
+        namespace: 'kube-public',
+        labels: {
+          'kubernetes.io/service-name': 'foreign',
+          'endpointslice.kubernetes.io/managed-by': 'endpointslicemirroring-controller.k8s.io',
+        },
+      },
+      addressType: 'IPv4',
+      endpoints: [{ addresses: ['10.0.0.2'], conditions: {} }],
+      ports: null,
+    });
+    await expect.poll(mirrors).toContain('by-hand');
+    await service.delete('kube-public', 'foreign');
+    await service.delete('kube-public', 'by-hand');
+    // The server itself deletes the Endpoints of a deleted Service.
+    await expect.poll(mirrors).toEqual(['foreign']);
+    expect(await namesOf()).toEqual(['left-theirs']);
   });
 });

@@ -40,6 +40,8 @@ class MirroringWiring {
   readonly #slices: Informer<EndpointSlice>;
   readonly #tracker: SliceTracker;
   readonly #writer: SliceWriter;
+  /** Services that were ours to serve when they went. */
+  readonly #departed = new Set<ObjectKey>();
   /** What users were told last about Endpoints: they hear of changes only. */
   readonly #told = new Map<ObjectKey, string>();
 
@@ -66,7 +68,9 @@ class MirroringWiring {
         if (hasSelector(service) !== hasSelector(old)) this.controller.enqueue(keyOf(service));
       },
       deleted: (service) => {
-        if (!hasSelector(service)) this.controller.enqueue(keyOf(service));
+        if (hasSelector(service)) return;
+        if (context.serves(service)) this.#departed.add(keyOf(service));
+        this.controller.enqueue(keyOf(service));
       },
     });
     this.#endpoints.addHandler({
@@ -95,15 +99,24 @@ class MirroringWiring {
   async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     const endpoints = this.#endpoints.cache.get(key);
     const service = this.#services.cache.get(key);
-    if (service !== undefined && !this.#context.serves(service)) return undefined;
+    if (service !== undefined) {
+      this.#departed.delete(key);
+      if (!this.#context.serves(service)) return undefined;
+    }
     const existing = this.#slices.cache
       .byIndex(serviceNameLabel, key)
       .filter(({ metadata }) => metadata.labels?.[managedByLabel] === mirroringController);
     if (endpoints === undefined || !isMirrored(endpoints) || service === undefined || hasSelector(service)) {
       this.#tracker.forget(key);
       this.#told.delete(key);
-      const surplus = existing.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+      // Without a Service, the labels of a mirror (those of the Endpoints) are all that tells whose it was.
+      const ours = (slice: EndpointSlice): boolean =>
+        service !== undefined || this.#departed.has(key) || this.#context.serves(slice);
+      const surplus = existing.filter(
+        (slice) => slice.metadata.deletionTimestamp === undefined && ours(slice),
+      );
       await this.#write(key, '', { create: [], update: [], delete: surplus }, signal);
+      this.#departed.delete(key);
       return undefined;
     }
     const uid = endpoints.metadata.uid ?? '';

@@ -39,6 +39,8 @@ class EndpointsWiring {
   readonly #expectations: Expectations<Endpoints>;
   /** Keys that came too early for the cache. */
   readonly #waiting = new Set<ObjectKey>();
+  /** Services that were ours to serve when they went. */
+  readonly #departed = new Set<ObjectKey>();
 
   constructor(context: ControllerContext) {
     this.#context = context;
@@ -64,7 +66,10 @@ class EndpointsWiring {
         this.controller.enqueue(keyOf(service), initial ? { priority: Priority.resync } : {});
       },
       updated: (service) => this.controller.enqueue(keyOf(service)),
-      deleted: (service) => this.controller.enqueue(keyOf(service)),
+      deleted: (service) => {
+        if (context.serves(service)) this.#departed.add(keyOf(service));
+        this.controller.enqueue(keyOf(service));
+      },
     });
     pods.addHandler({
       // At the start every Service is looked at anyway.
@@ -88,6 +93,7 @@ class EndpointsWiring {
   async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     const service = this.#services.cache.get(key);
     if (service === undefined) return this.#remove(key, signal);
+    this.#departed.delete(key);
     const selector = managedSelector(service);
     if (selector === undefined || !this.#context.serves(service)) return undefined;
 
@@ -140,7 +146,9 @@ class EndpointsWiring {
   async #remove(key: ObjectKey, signal: AbortSignal): Promise<undefined> {
     this.#times.forget(key);
     const existing = this.#endpoints.cache.get(key);
-    if (existing !== undefined || !this.#expectations.settled(key)) {
+    // Endpoints carry the labels of their Service: they tell whose they were when it went while nobody looked.
+    const ours = existing === undefined || this.#departed.has(key) || this.#context.serves(existing);
+    if (ours && (existing !== undefined || !this.#expectations.settled(key))) {
       const uid = existing?.metadata.uid;
       const { namespace, name } = splitKey(key);
       try {
@@ -154,6 +162,7 @@ class EndpointsWiring {
       }
     }
     this.#waiting.delete(key);
+    this.#departed.delete(key);
     return undefined;
   }
 

@@ -5,7 +5,6 @@ import type { Informers } from '../../client/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import type { ResourceType } from '../../client/resources.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import type { Service } from '../../objects/service.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 
 /** Writers and direct readers, by resource. */
@@ -26,8 +25,11 @@ export interface ControllerContext {
    * Another process may have worked until a moment ago: what it wrote last may not be in the caches yet. Absent: false.
    */
   readonly elected?: boolean;
-  /** Whether the endpoints of a Service are ours to write (`--service-selector`). */
-  serves(service: Service): boolean;
+  /**
+   * Whether the endpoints of a Service are ours to write (`--service-selector`), by its labels: those of the Service,
+   * or, when that is gone, those of what was written for it.
+   */
+  serves(object: Pick<KubeObject, 'metadata'>): boolean;
 }
 
 /**
