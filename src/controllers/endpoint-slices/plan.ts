@@ -152,13 +152,20 @@ function packFamily(
   return { packing, homeless };
 }
 
-/** True for the slice without ports and endpoints that stands for a Service without Pods. */
+/**
+ * True for the slice without ports and endpoints that stands for a Service without Pods. A label without a value and
+ * no label are the same here (`placeholderSliceCompare`).
+ */
 function isPlaceholder(slice: EndpointSlice, labels: Readonly<Record<string, string>>): boolean {
   return (
     (slice.ports ?? []).length === 0 &&
     (slice.endpoints ?? []).length === 0 &&
-    jsonEqual(slice.metadata.labels ?? {}, labels)
+    jsonEqual(withValues(slice.metadata.labels ?? {}), withValues(labels))
   );
+}
+
+function withValues(labels: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(labels).filter(([, value]) => value !== ''));
 }
 
 function planHints(

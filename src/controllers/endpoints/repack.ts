@@ -16,12 +16,14 @@ interface Member {
 
 /**
  * Lays offers out so that every set of addresses stands once, with all the ports that exactly this set offers.
- * An address that is ready and not ready under one port is not ready. Addresses are ordered by their text, then by
- * the uid of what they point to; ports by name, protocol and number; subsets by their ports. kube-controller-manager
- * orders ports and subsets by a hash instead: readers must not rely on that order, and {@link sameSubsets} does not.
+ * An address that is ready and not ready under one port is not ready; of addresses that are one but differ in what
+ * else they say, the first counts, under every port. Addresses are ordered by their text, then by the uid of what they
+ * point to; ports by name, protocol and number; subsets by their ports. kube-controller-manager orders ports and
+ * subsets by a hash instead: readers must not rely on that order, and {@link sameSubsets} does not.
  */
 export function repack(offers: Iterable<Offer>): EndpointSubset[] {
   const byPort = new Map<string, { port: EndpointPort | undefined; members: Map<string, Member> }>();
+  const addresses = new Map<string, EndpointAddress>();
   for (const { address, port, ready } of offers) {
     const key = port === undefined ? '' : portKey(port);
     let group = byPort.get(key);
@@ -30,8 +32,10 @@ export function repack(offers: Iterable<Offer>): EndpointSubset[] {
       byPort.set(key, group);
     }
     const identity = addressKey(address);
+    const first = addresses.get(identity) ?? address;
+    if (first === address) addresses.set(identity, address);
     const known = group.members.get(identity);
-    if (known === undefined) group.members.set(identity, { address, ready });
+    if (known === undefined) group.members.set(identity, { address: first, ready });
     else known.ready &&= ready;
   }
 

@@ -27,9 +27,25 @@ function stored(slices: EndpointSlice[]): EndpointSlice[] {
   }));
 }
 
+/** The host names of a slice's endpoints. */
+const hostnames = (slice: EndpointSlice | undefined): unknown[] =>
+  (slice?.endpoints ?? []).map(({ hostname }) => hostname);
+
 const one = [{ addresses: [{ ip: '10.0.0.1' }], ports: [{ port: 80, protocol: 'TCP' }] }];
 
 describe('planMirror', () => {
+  it('lets the first of equal addresses speak for all, under every port', () => {
+    const subset = (hostname: string, port: number, more: string) => ({
+      addresses: [{ ip: '10.0.0.1', hostname }, { ip: more }],
+      ports: [{ name: `p${port}`, port, protocol: 'TCP' }],
+    });
+    const { create } = plan(endpoints([subset('first', 80, '10.0.0.2'), subset('second', 81, '10.0.0.3')]));
+    expect(create.map(hostnames)).toEqual([
+      ['first', undefined],
+      ['first', undefined],
+    ]);
+  });
+
   it('copies labels, annotations but two, addresses and ports', () => {
     const object = endpoints(
       [

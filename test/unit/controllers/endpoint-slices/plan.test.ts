@@ -123,6 +123,18 @@ describe('planSlices', () => {
     expect(writes(planSlices(input({ service: svc, existing: apply([], plan) })))).toBe(0);
   });
 
+  it('keeps a placeholder whose labels differ by a label without a value only', () => {
+    const existing = apply([], planSlices(input()));
+    const labelled = (labels: Record<string, string>) =>
+      writes(
+        planSlices(
+          input({ service: { ...service(), metadata: { ...service().metadata, labels } }, existing }),
+        ),
+      );
+    expect(labelled({ team: '' })).toBe(0);
+    expect(labelled({ team: 'a' })).toBe(1);
+  });
+
   it('reuses the placeholder for the first endpoints and the last slice for the placeholder', () => {
     const empty = apply([], planSlices(input()));
     const filled = planSlices(input({ existing: empty, pods: [pod('p')] }));
