@@ -117,6 +117,61 @@ describe('the garbage collector', () => {
     expect((await call(client, 'GET', `${path}/real`)).status).toBe(200);
   });
 
+  it.each([
+    ['name', { name: 'nobody' }],
+    ['kind', { kind: 'Secret' }],
+    ['group', { apiVersion: 'apps/v1', kind: 'Deployment' }],
+  ])('deletes what names the uid of another object: another %s', async (what, differing) => {
+    const owner = await create(path, { metadata: { name: `real-${what}` } });
+    await create(path, owned(owner, `wrong-${what}`, differing));
+    await create(path, owned(owner, `right-${what}`));
+    await untilObject(client, `${path}/wrong-${what}`, (_, status) => status === 404);
+    expect((await call(client, 'GET', `${path}/right-${what}`)).status).toBe(200);
+  });
+
+  it('tells of owners in other namespaces, and deletes what has no other owner', async () => {
+    const owner = await create(path, { metadata: { name: 'here' } });
+    const elsewhere = '/api/v1/namespaces/kube-public/configmaps';
+    await create(elsewhere, owned(owner, 'over-there'));
+    await untilObject(client, `${elsewhere}/over-there`, (_, status) => status === 404);
+    await create('/apis/rbac.authorization.k8s.io/v1/clusterroles', owned(owner, 'without-namespace'));
+    const told = '/api/v1/events?fieldSelector=reason%3DOwnerRefInvalidNamespace';
+    await untilObject(client, told, (body) => JSON.stringify(body).includes('without-namespace'));
+    const { body } = await call(client, 'GET', told);
+    const uid = isRecord(owner) && isRecord(owner['metadata']) ? String(owner['metadata']['uid']) : '';
+    expect(JSON.stringify(body)).toContain(
+      JSON.stringify(
+        `ownerRef [v1/ConfigMap, namespace: kube-public, name: here, uid: ${uid}] does not exist in namespace "kube-public"`,
+      ).slice(1, -1),
+    );
+    // What has no namespace may not have such an owner: nothing can be said of it, so nothing is done.
+    const role = '/apis/rbac.authorization.k8s.io/v1/clusterroles/without-namespace';
+    expect((await call(client, 'GET', role)).status).toBe(200);
+  });
+
+  it('deletes nothing for an owner of a version that is not served', async () => {
+    const owner = await create(path, { metadata: { name: 'old-owner' } });
+    await create(path, owned(owner, 'of-an-old-version', { apiVersion: 'v0', name: 'gone' }));
+    await create(path, owned(owner, 'of-nobody', { name: 'gone' }));
+    await untilObject(client, `${path}/of-nobody`, (_, status) => status === 404);
+    expect((await call(client, 'GET', `${path}/of-an-old-version`)).status).toBe(200);
+  });
+
+  it('deletes dependents that do not block their owner while it waits for others', async () => {
+    const owner = await create(path, { metadata: { name: 'slow' } });
+    await create(path, owned(owner, 'held', { blockOwnerDeletion: true }));
+    await merge(`${path}/held`, { metadata: { finalizers: ['example.com/hold'] } });
+    await create(path, owned(owner, 'free'));
+    const leases = '/apis/coordination.k8s.io/v1/namespaces/default/leases';
+    await create(leases, owned(owner, 'lease'));
+    await call(client, 'DELETE', `${path}/slow?propagationPolicy=Foreground`);
+    await untilObject(client, `${path}/free`, (_, status) => status === 404);
+    await untilObject(client, `${leases}/lease`, (_, status) => status === 404);
+    expect((await call(client, 'GET', `${path}/slow`)).status).toBe(200);
+    await merge(`${path}/held`, { metadata: { finalizers: null } });
+    await untilObject(client, `${path}/slow`, (_, status) => status === 404);
+  });
+
   it('takes the slices of a deleted Service', async () => {
     await create('/api/v1/namespaces/default/services', {
       metadata: { name: 'short' },

@@ -6,6 +6,8 @@ import type { KubeObject } from '../../objects/meta.ts';
 /** A resource as discovery describes it, in the version that the server prefers. */
 export interface ServedResource extends ResourceType {
   readonly verbs: readonly string[];
+  /** All versions in which it is served. */
+  readonly versions: readonly string[];
 }
 
 /** What a server serves. */
@@ -50,7 +52,11 @@ export async function discover(transport: Transport, signal: AbortSignal): Promi
   const resources = new Map<string, ServedResource>();
   for (const resource of lists.flat()) {
     const name = `${resource.plural}.${resource.group}`;
-    if (!resources.has(name)) resources.set(name, resource);
+    const first = resources.get(name);
+    resources.set(
+      name,
+      first === undefined ? resource : { ...first, versions: [...first.versions, resource.version] },
+    );
   }
   return { resources: [...resources.values()], failures: failures.sort() };
 }
@@ -88,6 +94,7 @@ function readResources(value: unknown, group: string, version: string): ServedRe
         kind: row['kind'],
         namespaced: row['namespaced'] === true,
         verbs: isStringList(row['verbs']) ? row['verbs'] : [],
+        versions: [version],
         isObject: (_object: KubeObject): _object is KubeObject => true,
       },
     ];

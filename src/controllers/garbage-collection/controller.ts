@@ -1,12 +1,20 @@
 import { isNotFound } from '../../client/errors.ts';
 import { ResourceClient } from '../../client/resource-client.ts';
+import { resourceName } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
 import { isStringList } from '../../objects/json.ts';
 import type { KubeObject, OwnerReference } from '../../objects/meta.ts';
 import type { ServedResource } from '../api-resources/discovery.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../runtime/context.ts';
 import { Controller, TerminalError } from '../runtime/controller.ts';
-import { foregroundFinalizer, type GraphNode, orphanFinalizer, OwnerGraph, toNode } from './graph.ts';
+import {
+  foregroundFinalizer,
+  type GraphNode,
+  isMeant,
+  orphanFinalizer,
+  OwnerGraph,
+  toNode,
+} from './graph.ts';
 import { Monitors } from './monitors.ts';
 import { judge, needsOwners, type OwnerState } from './plan.ts';
 
@@ -36,6 +44,7 @@ class Collector {
   readonly #context: ControllerContext;
   readonly #transport: Transport;
   readonly #graph = new OwnerGraph();
+  /** Owners that do not exist, each by its place: what is not in one namespace may be in another. */
   readonly #absent = new Set<string>();
 
   constructor(context: ControllerContext, transport: Transport) {
@@ -46,17 +55,17 @@ class Collector {
       for (const uid of uids) this.controller.enqueue(uid);
     };
     this.monitors = new Monitors(context, transport, {
-      upsert: (object, resource) => {
-        const concerned = this.#graph.upsert(object, resource);
+      upsert: (object, type) => {
+        const concerned = this.#graph.upsert(object, type);
         if (isWhole) enqueue(concerned);
       },
-      remove: ({ metadata }) => {
-        const { uid = '' } = metadata;
-        this.#remember(uid);
+      remove: ({ metadata }, { resource }) => {
+        const { uid = '', namespace = '', name = '' } = metadata;
+        this.#remember(placeOf(resource, namespace, name, uid));
         enqueue(this.#graph.remove(uid));
       },
       dropped: (resource) => {
-        const gone = [...this.#graph.values()].filter((node) => node.resource === resource);
+        const gone = [...this.#graph.values()].filter(({ type }) => type.resource === resource);
         for (const { uid } of gone) enqueue(this.#graph.remove(uid));
       },
     });
@@ -83,11 +92,12 @@ class Collector {
   }
 
   async #visit(known: GraphNode, signal: AbortSignal): Promise<void> {
-    const resource = this.monitors.resourceNamed(known.resource);
+    const { type } = known;
+    const resource = this.monitors.resourceNamed(type.resource);
     if (resource === undefined) return;
     const client = new ResourceClient(this.#transport, resource);
     const live = await find(client, known.namespace, known.name, signal);
-    const node = live === undefined ? undefined : toNode(live, known.resource);
+    const node = live === undefined ? undefined : toNode(live, type);
     if (live === undefined || node?.uid !== known.uid) {
       for (const uid of this.#graph.remove(known.uid)) this.controller.enqueue(uid);
       return;
@@ -95,7 +105,7 @@ class Collector {
     const verdict = judge({
       node,
       dependents: this.#graph.dependentsOf(node.uid),
-      owners: needsOwners(node) ? await this.#ownersOf(node, signal) : new Map<string, OwnerState>(),
+      owners: needsOwners(node) ? await this.#ownersOf(node, live, signal) : new Map<string, OwnerState>(),
     });
     switch (verdict.do) {
       case 'nothing':
@@ -122,65 +132,73 @@ class Collector {
     }
     const { namespace, name } = node;
     this.#context.log.info(
-      { resource: known.resource, namespace, name, verdict: verdict.do },
+      { resource: type.resource, namespace, name, verdict: verdict.do },
       'garbage collected',
     );
   }
 
   async #orphan(uid: string, owner: string, signal: AbortSignal): Promise<void> {
     const dependent = this.#graph.get(uid);
-    const resource = dependent && this.monitors.resourceNamed(dependent.resource);
+    const resource = dependent && this.monitors.resourceNamed(dependent.type.resource);
     if (dependent === undefined || resource === undefined) return;
     const client = new ResourceClient(this.#transport, resource);
     const live = await find(client, dependent.namespace, dependent.name, signal);
     if (live?.metadata.uid === uid) await forgetOwners(client, live, [owner], signal);
   }
 
-  async #ownersOf(node: GraphNode, signal: AbortSignal): Promise<ReadonlyMap<string, OwnerState>> {
+  async #ownersOf(
+    node: GraphNode,
+    live: KubeObject,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<string, OwnerState>> {
     const states = new Map<string, OwnerState>();
     for (const owner of node.owners) {
+      const known = this.#graph.get(owner.uid);
+      if (known !== undefined && known.namespace !== '' && known.namespace !== node.namespace) {
+        const message = otherNamespace(node, owner);
+        this.#context.events.event(live, 'Warning', 'OwnerRefInvalidNamespace', message);
+      }
       if (!states.has(owner.uid)) states.set(owner.uid, await this.#ownerState(node, owner, signal));
     }
     return states;
   }
 
-  /** An owner is the object of that name only if it has that uid, too. */
+  /** An owner is the object of that kind, name and namespace only if it has that uid, too. */
   async #ownerState(node: GraphNode, owner: OwnerReference, signal: AbortSignal): Promise<OwnerState> {
+    const resource = this.#ownerResource(node, owner);
     const known = this.#graph.get(owner.uid);
-    if (known !== undefined && (known.namespace === '' || known.namespace === node.namespace)) {
+    if (known !== undefined && isMeant(known, owner, node.namespace)) {
       return known.foreground ? 'waiting' : 'present';
     }
-    if (this.#absent.has(owner.uid)) return 'absent';
-    const resource = this.#ownerResource(node, owner);
-    const client = new ResourceClient(this.#transport, resource);
-    const live = await find(client, resource.namespaced ? node.namespace : '', owner.name, signal);
-    const found = live === undefined ? undefined : toNode(live, owner.kind);
+    const namespace = resource.namespaced ? node.namespace : '';
+    const place = placeOf(resourceName(resource), namespace, owner.name, owner.uid);
+    if (this.#absent.has(place)) return 'absent';
+    const live = await find(new ResourceClient(this.#transport, resource), namespace, owner.name, signal);
+    const found = live === undefined ? undefined : toNode(live, { ...resource, resource: owner.kind });
     if (found?.uid === owner.uid) return found.foreground ? 'waiting' : 'present';
-    this.#remember(owner.uid);
+    this.#remember(place);
     return 'absent';
   }
 
   /** @throws when the kind is not served, or cannot own the object: nothing is deleted on a guess. */
-  #ownerResource(node: GraphNode, { apiVersion, kind }: OwnerReference): ServedResource {
-    const slash = apiVersion.indexOf('/');
-    const resource = this.monitors.resourceOf(slash === -1 ? '' : apiVersion.slice(0, slash), kind);
+  #ownerResource(node: GraphNode, owner: OwnerReference): ServedResource {
+    const { type, namespace, name } = node;
+    const { apiVersion, kind } = owner;
+    const resource = this.monitors.resourceOf(owner);
     if (resource === undefined) {
       this.monitors.refresh();
       throw new Error(
-        `the owner of ${node.resource} ${node.namespace}/${node.name} is a ${kind} of ${apiVersion}, which is not served`,
+        `the owner of ${type.resource} ${namespace}/${name} is a ${kind} of ${apiVersion}, which is not served`,
       );
     }
-    if (resource.namespaced && node.namespace === '') {
-      throw new TerminalError(
-        `${node.resource} ${node.name} has no namespace, its owner, a ${kind}, has one`,
-      );
+    if (resource.namespaced && namespace === '') {
+      throw new TerminalError(`${type.resource} ${name} has no namespace, its owner, a ${kind}, has one`);
     }
     return resource;
   }
 
-  #remember(uid: string): void {
-    if (uid === '') return;
-    this.#absent.add(uid);
+  #remember(place: string): void {
+    this.#absent.add(place);
     if (this.#absent.size <= rememberedAbsences) return;
     const [oldest] = this.#absent;
     if (oldest !== undefined) this.#absent.delete(oldest);
@@ -188,6 +206,17 @@ class Collector {
 }
 
 type AnyClient = ResourceClient<KubeObject>;
+
+/** What an absence is filed under. */
+function placeOf(resource: string, namespace: string, name: string, uid: string): string {
+  return [resource, namespace, name, uid].join('/');
+}
+
+/** What users are told of a reference across namespaces (`reportInvalidNamespaceOwnerRef`). */
+function otherNamespace({ namespace }: GraphNode, { apiVersion, kind, name, uid }: OwnerReference): string {
+  const owner = `[${apiVersion}/${kind}, namespace: ${namespace}, name: ${name}, uid: ${uid}]`;
+  return `ownerRef ${owner} does not exist in namespace "${namespace}"`;
+}
 
 async function find(
   client: AnyClient,
@@ -248,19 +277,20 @@ async function dropFinalizer(
   await patch(client, object, { finalizers: present.filter((each) => each !== finalizer) }, signal);
 }
 
-/** A finalizer that the object has already decides over the policy. */
+/** A finalizer that the object has already decides what happens to its dependents, unless they must go first. */
 async function remove(
   client: AnyClient,
   object: KubeObject,
-  policy: 'Background' | 'Foreground' | 'Orphan',
+  policy: 'Background' | 'Foreground',
   signal: AbortSignal,
 ): Promise<void> {
   const { namespace = '', name = '', uid = '', resourceVersion = '', finalizers = [] } = object.metadata;
-  const propagationPolicy = finalizers.includes(orphanFinalizer)
-    ? 'Orphan'
-    : finalizers.includes(foregroundFinalizer)
-      ? 'Foreground'
-      : policy;
+  const propagationPolicy =
+    policy === 'Background' && finalizers.includes(orphanFinalizer)
+      ? 'Orphan'
+      : finalizers.includes(foregroundFinalizer)
+        ? 'Foreground'
+        : policy;
   try {
     await client.delete(namespace, name, {
       preconditions: { uid, resourceVersion },

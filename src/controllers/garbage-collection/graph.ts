@@ -1,5 +1,5 @@
 /** Who owns whom, over all objects of a server (pkg/controller/garbagecollector, `graph_builder.go`). Pure. */
-import { isRecord, isStringList } from '../../objects/json.ts';
+import { isRecord, isStringList, jsonEqual } from '../../objects/json.ts';
 import type { KubeObject, OwnerReference } from '../../objects/meta.ts';
 
 /** The finalizer of an owner that goes after its dependents. */
@@ -7,11 +7,18 @@ export const foregroundFinalizer = 'foregroundDeletion';
 /** The finalizer of an owner that leaves its dependents behind. */
 export const orphanFinalizer = 'orphan';
 
+/** The resource of a node; one for all nodes of it. */
+export interface NodeType {
+  /** `plural.group` */
+  readonly resource: string;
+  readonly group: string;
+  readonly kind: string;
+}
+
 /** One object. */
 export interface GraphNode {
   readonly uid: string;
-  /** `plural.group` */
-  readonly resource: string;
+  readonly type: NodeType;
   readonly namespace: string;
   readonly name: string;
   readonly owners: readonly OwnerReference[];
@@ -49,8 +56,8 @@ export class OwnerGraph {
   }
 
   /** Adds an object or its new version. Answers the uids whose fate may have changed. */
-  upsert(object: KubeObject, resource: string): string[] {
-    const node = toNode(object, resource);
+  upsert(object: KubeObject, type: NodeType): string[] {
+    const node = toNode(object, type);
     if (node === undefined) return [];
     const old = this.#nodes.get(node.uid);
     this.#nodes.set(node.uid, node);
@@ -60,7 +67,13 @@ export class OwnerGraph {
     for (const uid of now) if (!before.has(uid)) this.#link(uid, node.uid);
 
     const concerned: string[] = [];
-    if (this.#mayHaveToGo(node)) concerned.push(node.uid);
+    if (this.#mayHaveToGo(node) || (this.#isMistaken(node) && !jsonEqual(node.owners, old?.owners))) {
+      concerned.push(node.uid);
+    }
+    // All dependents go with it, those too for which it does not wait.
+    if (node.foreground && old?.foreground !== true) {
+      concerned.push(...(this.#dependents.get(node.uid) ?? []));
+    }
     if (old === undefined) return concerned;
     // An owner that waits for its dependents waits no longer for one that forgot it or no longer blocks it.
     for (const { uid, blockOwnerDeletion } of old.owners) {
@@ -86,7 +99,9 @@ export class OwnerGraph {
 
   /** The uids to look at once the graph is whole. */
   suspects(): string[] {
-    return [...this.#nodes.values()].filter((node) => this.#mayHaveToGo(node)).map(({ uid }) => uid);
+    return [...this.#nodes.values()]
+      .filter((node) => this.#mayHaveToGo(node) || this.#isMistaken(node))
+      .map(({ uid }) => uid);
   }
 
   /** True when a node waits for the collector, or has an owner that is not there or is waiting. */
@@ -95,6 +110,15 @@ export class OwnerGraph {
     return node.owners.some(({ uid }) => {
       const owner = this.#nodes.get(uid);
       return owner === undefined || owner.foreground;
+    });
+  }
+
+  /** True when a node says of an owner what the owner is not: its name, say, or by its own namespace. */
+  #isMistaken({ deleting, namespace, owners }: GraphNode): boolean {
+    if (deleting) return false;
+    return owners.some((reference) => {
+      const owner = this.#nodes.get(reference.uid);
+      return owner !== undefined && !isMeant(owner, reference, namespace);
     });
   }
 
@@ -111,15 +135,39 @@ export class OwnerGraph {
   }
 }
 
+/**
+ * True when an object is the one that a reference means: the uid alone does not say so. Objects without a namespace
+ * may own objects anywhere, others only in their own namespace.
+ *
+ * @param namespace of the object that has the reference.
+ */
+export function isMeant(owner: GraphNode, reference: OwnerReference, namespace: string): boolean {
+  return (
+    owner.uid === reference.uid &&
+    owner.name === reference.name &&
+    owner.type.kind === reference.kind &&
+    owner.type.group === groupVersion(reference.apiVersion).group &&
+    (owner.namespace === '' || owner.namespace === namespace)
+  );
+}
+
+/** The parts of an apiVersion. */
+export function groupVersion(apiVersion: string): { group: string; version: string } {
+  const slash = apiVersion.indexOf('/');
+  return slash === -1
+    ? { group: '', version: apiVersion }
+    : { group: apiVersion.slice(0, slash), version: apiVersion.slice(slash + 1) };
+}
+
 /** The node of an object; undefined for one without uid. */
-export function toNode({ metadata }: KubeObject, resource: string): GraphNode | undefined {
+export function toNode({ metadata }: KubeObject, type: NodeType): GraphNode | undefined {
   const { uid, namespace = '', name = '', deletionTimestamp } = metadata;
   if (uid === undefined || uid === '') return undefined;
   const finalizers = isStringList(metadata.finalizers) ? metadata.finalizers : [];
   const deleting = deletionTimestamp !== undefined;
   return {
     uid,
-    resource,
+    type,
     namespace,
     name,
     owners: ownersOf(metadata.ownerReferences),

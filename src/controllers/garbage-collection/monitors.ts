@@ -2,22 +2,23 @@ import type { CacheHandler } from '../../client/cache.ts';
 import { Reflector, type ReflectorSink } from '../../client/reflector.ts';
 import { endpoints, endpointSlices, namespaces, resourceName, services } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
-import type { KubeObject } from '../../objects/meta.ts';
+import type { KubeObject, OwnerReference } from '../../objects/meta.ts';
 import { discover, type ServedResource } from '../api-resources/discovery.ts';
 import type { ControllerContext } from '../runtime/context.ts';
+import { groupVersion, type NodeType } from './graph.ts';
 import { podInformer } from '../service-pods/pod-cache.ts';
 import { nodeInformer } from '../service-pods/node-cache.ts';
 
 /** Hears of every object of a server. */
 export interface ObjectListener {
-  upsert(object: KubeObject, resource: string): void;
-  remove(object: KubeObject): void;
+  upsert(object: KubeObject, type: NodeType): void;
+  remove(object: KubeObject, type: NodeType): void;
   /** A resource is no longer served: its objects are gone. */
   dropped(resource: string): void;
 }
 
-/** Resources whose objects own nothing, are owned by nobody and come in great numbers. */
-const ignored = new Set(['events', 'events.events.k8s.io', 'leases.coordination.k8s.io']);
+/** Resources whose objects own nothing, are owned by nobody and come in great numbers (`DefaultIgnoredResources`). */
+const ignored = new Set(['events', 'events.events.k8s.io']);
 const customResources = 'customresourcedefinitions.apiextensions.k8s.io';
 /** Milliseconds from a change of custom resources to the next look at what is served. */
 const discoveryDelay = 500;
@@ -61,10 +62,13 @@ export class Monitors {
     );
   }
 
-  /** The resource of a kind in a group, in whatever version; undefined when it is not served. */
-  resourceOf(group: string, kind: string): ServedResource | undefined {
+  /** The resource of a kind; undefined when it is not served in that version. */
+  resourceOf({ apiVersion, kind }: Pick<OwnerReference, 'apiVersion' | 'kind'>): ServedResource | undefined {
+    const { group, version } = groupVersion(apiVersion);
     for (const resource of this.#served.values()) {
-      if (resource.group === group && resource.kind === kind) return resource;
+      if (resource.group === group && resource.kind === kind && resource.versions.includes(version)) {
+        return resource;
+      }
     }
     return undefined;
   }
@@ -147,13 +151,14 @@ export class Monitors {
     const monitor = new AbortController();
     const either = AbortSignal.any([signal, monitor.signal]);
     this.#running.set(name, monitor);
+    const type: NodeType = { resource: name, group: resource.group, kind: resource.kind };
     const handler: CacheHandler<KubeObject> = {
-      added: (object) => this.#upsert(object, name),
+      added: (object) => this.#upsert(object, type),
       updated: (object, old) => {
-        if (old.metadata.uid !== object.metadata.uid) this.#listener.remove(old);
-        this.#upsert(object, name);
+        if (old.metadata.uid !== object.metadata.uid) this.#listener.remove(old, type);
+        this.#upsert(object, type);
       },
-      deleted: (object) => this.#listener.remove(object),
+      deleted: (object) => this.#listener.remove(object, type),
     };
     const shared = this.#shared.get(name)?.(handler);
     if (shared !== undefined) {
@@ -180,9 +185,9 @@ export class Monitors {
     await sink.filled;
   }
 
-  #upsert(object: KubeObject, resource: string): void {
-    if (resource === customResources) this.refresh();
-    this.#listener.upsert(object, resource);
+  #upsert(object: KubeObject, type: NodeType): void {
+    if (type.resource === customResources) this.refresh();
+    this.#listener.upsert(object, type);
   }
 }
 

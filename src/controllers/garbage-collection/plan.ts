@@ -11,7 +11,7 @@ export type Verdict =
   /** Take these owners out of its list: it lives on for the others. */
   | { do: 'forget owners'; uids: readonly string[] }
   /** No owner is left that it could live for. */
-  | { do: 'delete'; policy: 'Background' | 'Foreground' | 'Orphan' }
+  | { do: 'delete'; policy: 'Background' | 'Foreground' }
   /** The same, but its own dependents wait already: they must not block it. */
   | { do: 'unblock and delete' }
   /** It waits for its dependents: look at these. */

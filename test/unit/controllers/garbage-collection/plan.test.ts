@@ -9,7 +9,7 @@ function node(
   const { owned = [], blocking = [], ...rest } = part;
   return {
     uid,
-    resource: 'things.',
+    type: { resource: 'things.', group: '', kind: 'Thing' },
     namespace: 'ns',
     name: uid,
     owners: [
