@@ -6,6 +6,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { LoadBalancerAllocator } from '../../src/controllers/load-balancer/allocator.ts';
 import { readPool } from '../../src/controllers/load-balancer/pool.ts';
+import type { PresentAddress } from '../../src/controllers/load-balancer/present.ts';
 import type { AddressRequest } from '../../src/controllers/load-balancer/request.ts';
 import { formatAddress, parseAddress } from '../../src/objects/address.ts';
 import type { IPFamily } from '../../src/objects/service.ts';
@@ -56,17 +57,20 @@ for (const [range, family] of [
 ] as const) {
   const requests = Array.from({ length: SERVICES }, (_, i) => request(i, family));
   const allocator = allocatorOf(range);
-  const status: string[][] = [];
+  const status: PresentAddress[][] = [];
   timed(`assign ${SERVICES} from ${range}`, SERVICES, () => {
-    for (const wanted of requests)
-      status.push(allocator.assign(wanted, [], 0).addresses.map((a) => a.address));
+    for (const wanted of requests) {
+      const { addresses } = allocator.assign(wanted, [], 0);
+      status.push(addresses.map((one) => ({ ...one, key: '', served: new Set(wanted.ports) })));
+    }
   });
   timed(`  ask again`, SERVICES, () => {
     for (const [i, wanted] of requests.entries()) allocator.assign(wanted, status[i] ?? [], 0);
   });
   const restarted = allocatorOf(range);
   timed(`  restart into them`, SERVICES, () => {
-    for (const [i, wanted] of requests.entries()) restarted.adopt(wanted, status[i] ?? []);
+    const claims = requests.map((wanted, i) => ({ request: wanted, present: status[i] ?? [] }));
+    Array.from(restarted.adopt(claims));
   });
 }
 

@@ -2,6 +2,7 @@ import { parseStrictAddress } from '../../objects/address.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import type { IPFamily } from '../../objects/service.ts';
 import { Heap } from '../runtime/heap.ts';
+import type { Origin } from './assigned-text.ts';
 import type { Holding } from './holding.ts';
 import type { FamilyUsage, Pool } from './pool.ts';
 import type { PoolLayout } from './pool-layout.ts';
@@ -80,6 +81,17 @@ export class AddressBook {
     return undefined;
   }
 
+  /**
+   * The pool that answers for an address: that which contains it. Of an address that none contains any more, the one
+   * that gave it decides as it is now, and of a pool that is gone, its last word counts.
+   */
+  originOf(family: IPFamily, value: bigint, last: Origin | undefined): Origin | undefined {
+    const stocked = this.poolOf(family, value) ?? this.#pools.get(last?.pool ?? '');
+    return stocked === undefined
+      ? last
+      : { pool: stocked.pool.name, shrinkPolicy: stocked.pool.shrinkPolicy };
+  }
+
   /** Replaces all pools. Whoever holds an address keeps it, in a pool or not. */
   setPools(pools: readonly Pool[], layouts: ReadonlyMap<string, PoolLayout>): void {
     this.#pools = new Map();
@@ -97,31 +109,26 @@ export class AddressBook {
     this.#states.clear();
     for (const address of known) this.#refresh(address);
     for (const holding of this.#holdings.values()) {
-      const stocked = this.poolOf(holding.family, holding.value);
-      if (stocked !== undefined) holding.pool = stocked.pool.name;
-      // Of an address that its pool no longer contains, that pool decides; of a pool that is gone, its last word.
-      const decides = stocked ?? this.#pools.get(holding.pool ?? '');
-      if (decides !== undefined) holding.shrinkPolicy = decides.pool.shrinkPolicy;
+      holding.origin = this.originOf(holding.family, holding.value, holding.origin);
     }
   }
 
   /**
    * Books an address for a Service, alone or beside those that hold it. The caller has checked that it may.
    *
+   * @param last the pool that gave the address by the Service's status.
    * @returns sharers that got a port which this Service gave up.
    */
-  claim(address: string, request: AddressRequest): ObjectKey[] {
+  claim(address: string, request: AddressRequest, last?: Origin): ObjectKey[] {
     const parsed = parseStrictAddress(address);
     if (parsed === undefined) return [];
     let holding = this.#holdings.get(address);
     if (holding === undefined) {
-      const pool = this.poolOf(parsed.family, parsed.value)?.pool;
       holding = {
         address,
         family: parsed.family,
         value: parsed.value,
-        pool: pool?.name,
-        shrinkPolicy: pool?.shrinkPolicy ?? 'Retain',
+        origin: this.originOf(parsed.family, parsed.value, last),
         claims: new Map(),
         ports: new Map(),
       };

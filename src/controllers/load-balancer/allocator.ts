@@ -2,9 +2,22 @@ import type { ObjectKey } from '../../objects/key.ts';
 import { parseStrictAddress } from '../../objects/address.ts';
 import type { IPFamily } from '../../objects/service.ts';
 import { AddressBook } from './address-book.ts';
-import { choose, Line, mayKeep, mayKeepPortless, type Choice, type Granted, type Refused } from './choice.ts';
+import { adoptionOrder, byAge, type Claim } from './adoption.ts';
+import type { Origin } from './assigned-text.ts';
+import {
+  choose,
+  Line,
+  mayKeep,
+  mayKeepPortless,
+  type Choice,
+  type Granted,
+  type Had,
+  type Refused,
+} from './choice.ts';
+import type { Holding } from './holding.ts';
 import type { Pool } from './pool.ts';
 import { layOut, type Forbidden, type PoolLayout } from './pool-layout.ts';
+import type { PresentAddress } from './present.ts';
 import type { Reason } from './reasons.ts';
 import type { AddressRequest } from './request.ts';
 import { SharedAddresses } from './shared-addresses.ts';
@@ -14,6 +27,8 @@ import { Waiters } from './waiters.ts';
 export interface Outcome {
   /** The addresses that the Service has now, in the order of its families. */
   readonly addresses: readonly AssignedAddress[];
+  /** By which it may share them; "" for none. */
+  readonly sharingKey: string;
   readonly reason: Reason;
   readonly message: string;
 }
@@ -23,6 +38,8 @@ export interface AssignedAddress {
   readonly address: string;
   /** Absent for an address that is kept although no pool contains it any more. */
   readonly pool: string | undefined;
+  /** The pool that gave it; that which contains it, where one does. Absent when none ever did. */
+  readonly origin: Origin | undefined;
   /** Ports of the Service that another one serves at this address: `TCP/80` -> that Service. */
   readonly portsInUse: ReadonlyMap<string, ObjectKey>;
 }
@@ -49,6 +66,10 @@ export class LoadBalancerAllocator {
     return this.#waiters.size;
   }
 
+  /** Whether some pool contains an address now. */
+  readonly isPooled = (family: IPFamily, value: bigint): boolean =>
+    this.book.poolOf(family, value) !== undefined;
+
   /** Services whose addresses changed, or their pools, or may have to, since the last call. */
   takeChanged(): ObjectKey[] {
     const changed = [...this.#changed];
@@ -62,23 +83,21 @@ export class LoadBalancerAllocator {
    */
   setPools(pools: readonly Pool[], forbidden: readonly Forbidden[], now: number): Map<string, PoolLayout> {
     const layouts = layOut(pools, forbidden);
-    const before = new Map(
-      [...this.book.holdings()].map(({ address }) => [address, this.#poolName(address)]),
-    );
+    const before = new Map([...this.book.holdings()].map((holding) => [holding, this.#accountOf(holding)]));
     this.book.setPools(pools, layouts);
     const evicted = new Map<ObjectKey, AddressRequest>();
     for (const holding of this.book.holdings()) {
       this.#file(holding.address);
-      // Its status says which pool it is of.
-      if (before.get(holding.address) !== this.#poolName(holding.address)) {
+      // Its status says so.
+      if (before.get(holding) !== this.#accountOf(holding)) {
         for (const service of holding.claims.keys()) this.#changed.add(service);
       }
       for (const request of holding.claims.values()) {
-        if (!mayKeep(this.#stock, request, holding.address)) evicted.set(request.service, request);
+        if (!mayKeep(this.#stock, request, holding)) evicted.set(request.service, request);
       }
     }
     // Who has to leave is served before those who never had an address.
-    for (const request of [...evicted.values()].sort((a, b) => a.createdAt - b.createdAt)) {
+    for (const request of [...evicted.values()].sort(byAge)) {
       this.#changed.add(request.service);
       this.#retry(request, now);
     }
@@ -88,23 +107,42 @@ export class LoadBalancerAllocator {
   }
 
   /**
-   * Books the addresses that a Service has by its status, and gives it nothing new: for the start, when every Service
-   * must be heard before the first address is given. Call it oldest Service first; of two that claim one address the
-   * first keeps it.
-   *
-   * @param unserved ports that its status says are not served, because another sharer serves them.
+   * Books the addresses that Services have by their status, and gives them nothing new: for the start, when every
+   * Service must be heard before the first address is given. Yields between Services, so that the caller may pause.
    */
-  adopt(
-    request: AddressRequest,
-    present: readonly string[],
-    unserved: ReadonlySet<string> = new Set(),
-  ): void {
-    const served = { ...request, ports: request.ports.filter((port) => !unserved.has(port)) };
-    for (const [family, address] of byFamily(present)) {
-      if (!request.families.includes(family)) continue;
-      if (this.book.addressesOf(request.service).has(family)) continue;
-      if (mayKeep(this.#stock, served, address)) this.#claim(address, served);
+  *adopt(claims: readonly Claim[]): Generator<Claim> {
+    const more: Claim[] = [];
+    const order = adoptionOrder(claims, ({ request }, had) => this.#mayAdopt({ ...request, ports: [] }, had));
+    for (const claim of order) {
+      if (this.#adopt(claim)) more.push(claim);
+      yield claim;
     }
+    // Ports that it asks for and nobody serves there: they come before those of Services that want to join.
+    for (const claim of more) {
+      for (const address of this.book.addressesOf(claim.request.service).values()) {
+        this.#claim(claim.request, { address });
+      }
+      yield claim;
+    }
+  }
+
+  /** Books a Service with the ports that it serves; answers whether it wants more. */
+  #adopt({ request, present }: Claim): boolean {
+    let wantsMore = false;
+    for (const had of present) {
+      if (this.book.addressesOf(request.service).has(had.family)) continue;
+      const { served } = had;
+      const ports = served === undefined ? request.ports : request.ports.filter((port) => served.has(port));
+      const claimed = { ...request, ports };
+      if (!this.#mayAdopt(claimed, had)) continue;
+      this.#claim(claimed, had);
+      wantsMore ||= ports.length < request.ports.length;
+    }
+    return wantsMore;
+  }
+
+  #mayAdopt(request: AddressRequest, had: PresentAddress): boolean {
+    return request.families.includes(had.family) && mayKeep(this.#stock, request, had);
   }
 
   /**
@@ -113,7 +151,7 @@ export class LoadBalancerAllocator {
    *
    * @param present the addresses in its status, for a Service that these books have not heard of.
    */
-  assign(request: AddressRequest, present: readonly string[], now: number): Outcome {
+  assign(request: AddressRequest, present: readonly PresentAddress[], now: number): Outcome {
     const outcome = this.#settle(request, present, now);
     // Its own change is what the caller gets; one that comes from serving others is news again.
     this.#changed.delete(request.service);
@@ -139,9 +177,9 @@ export class LoadBalancerAllocator {
     return { book: this.book, shared: this.#shared };
   }
 
-  #settle(request: AddressRequest, present: readonly string[], now: number): Outcome {
+  #settle(request: AddressRequest, present: readonly PresentAddress[], now: number): Outcome {
     const { service } = request;
-    const had = new Map([...byFamily(present), ...this.book.addressesOf(service)]);
+    const had = this.#had(service, present);
     if (request.problems.length > 0) {
       // Nonsense takes nothing away: what the Service has, it keeps.
       const kept = request.families.flatMap((family) => this.#keep(request, family, had.get(family)));
@@ -171,11 +209,7 @@ export class LoadBalancerAllocator {
    * What each family really gets: its choice, or else what it has. Where all families are needed and one would end up
    * without an address, nothing new is given: what is free is left to others until the whole can be served.
    */
-  #granted(
-    request: AddressRequest,
-    choices: readonly Choice[],
-    had: ReadonlyMap<IPFamily, string>,
-  ): Granted[] {
+  #granted(request: AddressRequest, choices: readonly Choice[], had: ReadonlyMap<IPFamily, Had>): Granted[] {
     const best = choices.flatMap((choice) =>
       'address' in choice ? [choice] : this.#keep(request, choice.family, had.get(choice.family)),
     );
@@ -183,13 +217,22 @@ export class LoadBalancerAllocator {
     return choices.flatMap((choice) => this.#keep(request, choice.family, had.get(choice.family)));
   }
 
-  #keep(request: AddressRequest, family: IPFamily, had: string | undefined): Granted[] {
+  /** What a Service has by the books, else by its status. */
+  #had(service: ObjectKey, present: readonly PresentAddress[]): Map<IPFamily, Had> {
+    const had = new Map<IPFamily, Had>(present.map((one) => [one.family, one]));
+    for (const [family, address] of this.book.addressesOf(service)) {
+      had.set(family, { address, origin: this.book.holding(address)?.origin });
+    }
+    return had;
+  }
+
+  #keep(request: AddressRequest, family: IPFamily, had: Had | undefined): Granted[] {
     if (had === undefined) return [];
     // Requested pools and addresses do not count here: it could not have them.
     const asItIs = { ...request, pools: [], addresses: NO_ADDRESSES };
-    if (mayKeep(this.#stock, asItIs, had)) return [{ family, address: had }];
+    if (mayKeep(this.#stock, asItIs, had)) return [{ family, ...had }];
     // A port that another sharer serves is no reason to lose the address: that port alone is not served.
-    return mayKeepPortless(this.#stock, asItIs, had) ? [{ family, address: had }] : [];
+    return mayKeepPortless(this.#stock, asItIs, had) ? [{ family, ...had }] : [];
   }
 
   /** Makes the books say what was granted: new claims first, so that nothing is free in between. */
@@ -197,15 +240,15 @@ export class LoadBalancerAllocator {
     const { service } = request;
     const before = [...this.book.addressesOf(service).values()];
     const keep = new Set(granted.map(({ address }) => address));
-    for (const address of keep) this.#claim(address, request);
+    for (const grant of granted) this.#claim(request, grant);
     for (const address of before) if (!keep.has(address)) this.#release(address, service, now);
     if (before.length !== keep.size || before.some((address) => !keep.has(address)))
       this.#changed.add(service);
   }
 
-  #claim(address: string, request: AddressRequest): void {
+  #claim(request: AddressRequest, { address, origin }: Pick<Granted, 'address' | 'origin'>): void {
     const before = this.book.holding(address)?.claims.get(request.service);
-    for (const service of this.book.claim(address, request)) this.#changed.add(service);
+    for (const service of this.book.claim(address, request, origin)) this.#changed.add(service);
     this.#file(address);
     // Ports that the Service no longer serves here may be what another one waits for.
     if (before !== undefined && before.ports.some((port) => !request.ports.includes(port)))
@@ -222,7 +265,7 @@ export class LoadBalancerAllocator {
   #file(address: string): void {
     const holding = this.book.holding(address);
     const [holder] = holding?.claims.values() ?? [];
-    const byPorts = this.book.pools.get(holding?.pool ?? '')?.pool.sharing === 'by-ports';
+    const byPorts = this.book.pools.get(holding?.origin?.pool ?? '')?.pool.sharing === 'by-ports';
     this.#shared.update(address, byPorts || holder?.sharingKey !== '' ? holding : undefined);
   }
 
@@ -278,15 +321,20 @@ export class LoadBalancerAllocator {
     const addresses = request.families.flatMap((family): AssignedAddress[] => {
       const address = own.get(family);
       if (address === undefined) return [];
-      const holders = this.book.holding(address)?.ports;
+      const holding = this.book.holding(address);
       const portsInUse = new Map<string, ObjectKey>();
       for (const port of request.ports) {
-        const holder = holders?.get(port);
+        const holder = holding?.ports.get(port);
         if (holder !== undefined && holder !== request.service) portsInUse.set(port, holder);
       }
-      return [{ family, address, pool: this.#poolName(address), portsInUse }];
+      return [{ family, address, pool: this.#poolName(address), origin: holding?.origin, portsInUse }];
     });
-    return { addresses, reason, message };
+    return { addresses, sharingKey: request.sharingKey, reason, message };
+  }
+
+  /** What the status of its Services says of an address, apart from their own wishes. */
+  #accountOf({ address, origin }: Holding): string {
+    return `${this.#poolName(address) ?? ''} ${origin?.pool ?? ''} ${origin?.shrinkPolicy ?? ''}`;
   }
 
   #poolName(address: string): string | undefined {
@@ -298,13 +346,3 @@ export class LoadBalancerAllocator {
 /** How many are tried when a shared address has room for somebody: those behind them are tried at the next change. */
 const MAX_JOINERS = 16;
 const NO_ADDRESSES: ReadonlyMap<IPFamily, string> = new Map();
-
-/** The first canonical address of each family. */
-function byFamily(addresses: readonly string[]): Map<IPFamily, string> {
-  const result = new Map<IPFamily, string>();
-  for (const text of addresses) {
-    const parsed = parseStrictAddress(text);
-    if (parsed !== undefined && !result.has(parsed.family)) result.set(parsed.family, parsed.canonical);
-  }
-  return result;
-}

@@ -1,6 +1,7 @@
 import { formatAddress, parseStrictAddress } from '../../objects/address.ts';
 import type { IPFamily } from '../../objects/service.ts';
 import type { AddressBook, StockedPool } from './address-book.ts';
+import type { Origin } from './assigned-text.ts';
 import { sharingRefusal } from './holding.ts';
 import { admits, isSelective } from './pool.ts';
 import type { Reason } from './reasons.ts';
@@ -13,6 +14,8 @@ export type Choice = Granted | Refused;
 export interface Granted {
   readonly family: IPFamily;
   readonly address: string;
+  /** The pool that gave it by the Service's status, for an address that the Service has. */
+  readonly origin?: Origin | undefined;
 }
 
 export interface Refused {
@@ -30,6 +33,13 @@ export const Line = {
   namespace: (pool: string, namespace: string): string => `namespace:${pool}/${namespace}`,
 } as const;
 
+/** An address that a Service has. */
+export interface Had {
+  readonly address: string;
+  /** The pool that gave it by the Service's status, for an address that nobody holds in the books yet. */
+  readonly origin: Origin | undefined;
+}
+
 /** What a choice looks at. */
 export interface Stock {
   readonly book: AddressBook;
@@ -40,26 +50,22 @@ export interface Stock {
  * Chooses an address of one family, in this order: what the Service has, if it may keep it; what it asks for; what is
  * reserved for it; a pool that it names; pools that select it, by priority; every other pool that assigns by itself.
  *
- * @param present the address that the Service has by its status, or undefined.
+ * @param had what the Service has of that family.
  */
 export function choose(
   stock: Stock,
   request: AddressRequest,
   family: IPFamily,
-  present: string | undefined,
+  had: Had | undefined,
 ): Choice {
   const wanted = request.addresses.get(family);
-  if (
-    present !== undefined &&
-    (wanted === undefined || wanted === present) &&
-    mayKeep(stock, request, present)
-  ) {
-    return { family, address: present };
+  if (had !== undefined && (wanted === undefined || wanted === had.address) && mayKeep(stock, request, had)) {
+    return { family, ...had };
   }
   if (wanted !== undefined) return chooseAddress(stock, request, family, wanted);
   // Who shares by a key stays, though a port of its is taken there: an own address would not be the shared one.
-  if (present !== undefined && request.sharingKey !== '' && mayKeepPortless(stock, request, present)) {
-    return chooseAddress(stock, request, family, present);
+  if (had !== undefined && request.sharingKey !== '' && mayKeepPortless(stock, request, had)) {
+    return chooseAddress(stock, request, family, had.address);
   }
   for (const reserved of stock.book.reservedFor(request.service)) {
     if (parseStrictAddress(reserved)?.family !== family) continue;
@@ -73,7 +79,7 @@ export function choose(
  * True when a Service may go on with an address that it has: nobody else holds it in a way that excludes the Service,
  * and its pool, if it has one, still admits it or retains what it gave.
  */
-export function mayKeep({ book }: Stock, request: AddressRequest, address: string): boolean {
+export function mayKeep({ book }: Stock, request: AddressRequest, { address, origin }: Had): boolean {
   const parsed = parseStrictAddress(address);
   if (parsed?.canonical !== address) return false;
   const holding = book.holding(address);
@@ -82,15 +88,17 @@ export function mayKeep({ book }: Stock, request: AddressRequest, address: strin
   if (rest !== undefined && rest.service !== request.service) return false;
   // Whatever the pool's sharing is now, it does not part those that share already; the other rules always hold.
   if (holding !== undefined && sharingRefusal(holding, request, 'by-ports') !== undefined) return false;
-  if (stocked === undefined) return holding?.shrinkPolicy !== 'Reassign';
+  if (stocked === undefined) {
+    return book.originOf(parsed.family, parsed.value, holding?.origin ?? origin)?.shrinkPolicy !== 'Reassign';
+  }
   if (request.pools.length > 0 && !request.pools.includes(stocked.pool.name)) return false;
   return admits(stocked.pool, request) || stocked.pool.shrinkPolicy === 'Retain';
 }
 
 /** True for a Service that holds an address which it may keep but for some of its ports: others serve those there. */
-export function mayKeepPortless(stock: Stock, request: AddressRequest, address: string): boolean {
-  if (stock.book.holding(address)?.claims.has(request.service) !== true) return false;
-  return mayKeep(stock, { ...request, ports: [] }, address);
+export function mayKeepPortless(stock: Stock, request: AddressRequest, had: Had): boolean {
+  if (stock.book.holding(had.address)?.claims.has(request.service) !== true) return false;
+  return mayKeep(stock, { ...request, ports: [] }, had);
 }
 
 function chooseAddress({ book }: Stock, request: AddressRequest, family: IPFamily, address: string): Choice {

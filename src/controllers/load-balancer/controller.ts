@@ -11,11 +11,12 @@ import type { Service } from '../../objects/service.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../runtime/context.ts';
 import { Controller, Priority, type ReconcileResult } from '../runtime/controller.ts';
 import { Expectations } from '../runtime/expectations.ts';
+import type { Claim } from './adoption.ts';
 import { LoadBalancerAllocator } from './allocator.ts';
 import { LoadBalancerMetrics } from './metrics.ts';
 import { hasUnexplainedFinalizer, planReleased, planServed, type ServicePlan } from './plan.ts';
 import { PoolKeeper } from './pool-keeper.ts';
-import { isForeign, presentAddresses, unservedPorts } from './present.ts';
+import { isForeign, presentAddresses, type PresentAddress } from './present.ts';
 import { isServed, readRequest, type AddressRequest, type RequestSettings } from './request.ts';
 import { writeService } from './service-writer.ts';
 
@@ -168,20 +169,15 @@ class LoadBalancerWiring {
     this.#pools.load();
     const all = new Map([...this.#services.cache.values()].map((service) => [keyOf(service), service]));
     for (const [key, service] of unseen) if (isOlder(all.get(key), service)) all.set(key, service);
-    const requests: { service: Service; request: AddressRequest }[] = [];
+    const claims: Claim[] = [];
     const slices = new TimeSlices();
     for (const service of all.values()) {
       if (slices.due) await slices.pause();
       if (!this.#serves(service) || service.metadata.deletionTimestamp !== undefined) continue;
-      requests.push({ service, request: this.#requestOf(service) });
+      claims.push({ request: this.#requestOf(service), present: this.#presentOf(service) });
     }
-    requests.sort(
-      (a, b) => a.request.createdAt - b.request.createdAt || (keyOf(a.service) < keyOf(b.service) ? -1 : 1),
-    );
-    for (const { service, request } of requests) {
-      if (slices.due) await slices.pause();
-      this.#allocator.adopt(request, this.#presentOf(service), unservedPorts(service));
-    }
+    const adoption = this.#allocator.adopt(claims);
+    while (adoption.next().done !== true) if (slices.due) await slices.pause();
   }
 
   /**
@@ -207,11 +203,8 @@ class LoadBalancerWiring {
     return isServed(service, this.#settings) && this.#context.serves(service);
   }
 
-  #presentOf(service: Service): string[] {
-    return presentAddresses(
-      service,
-      (family, value) => this.#allocator.book.poolOf(family, value) !== undefined,
-    );
+  #presentOf(service: Service): PresentAddress[] {
+    return presentAddresses(service, this.#allocator.isPooled);
   }
 
   #requestOf(service: Service): AddressRequest {

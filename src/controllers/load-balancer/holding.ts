@@ -1,6 +1,7 @@
 import type { ObjectKey } from '../../objects/key.ts';
 import type { IPFamily } from '../../objects/service.ts';
-import type { SharingPolicy, ShrinkPolicy } from './pool.ts';
+import type { Origin } from './assigned-text.ts';
+import type { SharingPolicy } from './pool.ts';
 import type { AddressRequest } from './request.ts';
 
 /** An address in use, by one Service or by several that share it. */
@@ -9,8 +10,7 @@ export interface Holding {
   readonly family: IPFamily;
   readonly value: bigint;
   /** The pool that contained it last, and what that wants when it no longer does. */
-  pool: string | undefined;
-  shrinkPolicy: ShrinkPolicy;
+  origin: Origin | undefined;
   /** Service -> what it claimed the address with. */
   readonly claims: Map<ObjectKey, AddressRequest>;
   /** `TCP/80` -> the Service that serves it here. */
@@ -70,6 +70,7 @@ function refused(message: string): SharingRefusal {
   return { reason: 'SharingRefused', message };
 }
 
-function consents({ sharingNamespaces }: AddressRequest, namespace: string): boolean {
+/** Whether a Service lets those of another namespace share its addresses. */
+export function consents({ sharingNamespaces }: AddressRequest, namespace: string): boolean {
   return sharingNamespaces.has('*') || sharingNamespaces.has(namespace);
 }

@@ -1,9 +1,9 @@
-import { keyOf } from '../../objects/key.ts';
-import type { IPFamily, Service } from '../../objects/service.ts';
+import type { Service } from '../../objects/service.ts';
+import { byAge } from './adoption.ts';
 import { LoadBalancerAllocator } from './allocator.ts';
 import { readPool, type AddressPool, type Pool } from './pool.ts';
 import { layOut, type Forbidden } from './pool-layout.ts';
-import { isForeign, presentAddresses, unservedPorts } from './present.ts';
+import { isForeign, presentAddresses, type PresentAddress } from './present.ts';
 import { isServed, readRequest, type AddressRequest, type RequestSettings } from './request.ts';
 
 /** What there is in a cluster, read once. */
@@ -20,6 +20,8 @@ export interface PooledCluster {
 interface ServedService {
   readonly service: Service;
   readonly request: AddressRequest;
+  /** What it has. */
+  readonly present: readonly PresentAddress[];
 }
 
 /** The books that a controller would have of a cluster. */
@@ -34,9 +36,7 @@ export function booksOf(cluster: PooledCluster, now: number): ClusterBooks {
   const allocator = new LoadBalancerAllocator();
   allocator.setPools(poolsOf(cluster.pools), cluster.forbidden, now);
   const served = ownServices(cluster, allocator);
-  for (const { service, request } of served) {
-    allocator.adopt(request, presentIn(allocator, service), unservedPorts(service));
-  }
+  Array.from(allocator.adopt(served));
   return { allocator, served };
 }
 
@@ -46,27 +46,14 @@ export function ownServices(
   allocator: LoadBalancerAllocator,
 ): ServedService[] {
   return services
-    .filter(
-      (service) =>
-        isServed(service, settings) &&
-        service.metadata.deletionTimestamp === undefined &&
-        !isForeign(service, presentIn(allocator, service)),
-    )
+    .filter((service) => isServed(service, settings) && service.metadata.deletionTimestamp === undefined)
     .map((service) => ({
       service,
       request: readRequest(service, namespaceLabels(service.metadata.namespace ?? ''), settings),
+      present: presentAddresses(service, allocator.isPooled),
     }))
-    .sort(
-      (a, b) => a.request.createdAt - b.request.createdAt || (keyOf(a.service) < keyOf(b.service) ? -1 : 1),
-    );
-}
-
-/** The addresses in a Service's status that are ours; see {@link presentAddresses}. */
-export function presentIn(allocator: LoadBalancerAllocator, service: Service): string[] {
-  return presentAddresses(
-    service,
-    (family: IPFamily, value) => allocator.book.poolOf(family, value) !== undefined,
-  );
+    .filter(({ service, present }) => !isForeign(service, present))
+    .sort((a, b) => byAge(a.request, b.request));
 }
 
 export function poolsOf(objects: readonly AddressPool[]): Pool[] {

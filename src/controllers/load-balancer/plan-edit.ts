@@ -2,9 +2,8 @@ import { parseStrictAddress } from '../../objects/address.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import type { IPFamily } from '../../objects/service.ts';
 import type { LoadBalancerAllocator } from './allocator.ts';
-import { booksOf, ownServices, poolsOf, presentIn, type PooledCluster } from './plan-books.ts';
+import { booksOf, ownServices, poolsOf, type PooledCluster } from './plan-books.ts';
 import type { AddressPool } from './pool.ts';
-import { unservedPorts } from './present.ts';
 import type { AddressRequest } from './request.ts';
 
 /** The cluster for which an edit is tried out. */
@@ -41,9 +40,7 @@ export function planEdit(cluster: EditedCluster): EditEffect[] {
   allocator.takeChanged();
   allocator.setPools(poolsOf(cluster.edited), forbidden, now);
   const adopted = ownServices(cluster, allocator).filter(({ request }) => !before.has(request.service));
-  for (const { service, request } of adopted) {
-    allocator.adopt(request, presentIn(allocator, service), unservedPorts(service));
-  }
+  Array.from(allocator.adopt(adopted));
   const all = [...served, ...adopted];
   for (const { request } of all) allocator.assign(request, [], now);
   return all.flatMap(({ request }) => effectsOn(allocator, request, before.get(request.service)));

@@ -3,7 +3,8 @@ import type { Condition } from '../../objects/meta.ts';
 import type { LoadBalancerIngress, Service, ServicePort, ServiceStatus } from '../../objects/service.ts';
 import { formatTime } from '../../objects/time.ts';
 import type { AssignedAddress, Outcome } from './allocator.ts';
-import { conditionType, readyCondition } from './present.ts';
+import { assignedText, keyText } from './assigned-text.ts';
+import { conditionType, readyCondition, type PresentAddress } from './present.ts';
 import { releasedEvent, type Reason } from './reasons.ts';
 
 /** Kubernetes' own finalizer for load balancers (`k8s.io/cloud-provider/service/helpers`). */
@@ -40,7 +41,7 @@ export interface PlannedEvent {
 export function planServed(
   service: Service,
   outcome: Outcome,
-  own: readonly string[],
+  own: readonly PresentAddress[],
   now: number,
 ): ServicePlan {
   const message = messageOf(outcome);
@@ -63,7 +64,7 @@ export function planServed(
  * @param ours whether its type and class say that it is ours: then our finalizer may be there without a condition. It
  *   may also be there when they no longer do: a process that ended between finalizer and status leaves it behind.
  */
-export function planReleased(service: Service, own: readonly string[], ours: boolean): ServicePlan {
+export function planReleased(service: Service, own: readonly PresentAddress[], ours: boolean): ServicePlan {
   if (!ours && readyCondition(service) === undefined && !isFinalizedByUs(service)) return { events: [] };
   const leaving = service.metadata.deletionTimestamp !== undefined;
   const status = statusWith(service, ingressOf(service, [], own), undefined);
@@ -104,10 +105,10 @@ export function hasUnexplainedFinalizer(service: Service): boolean {
 function ingressOf(
   service: Service,
   addresses: readonly AssignedAddress[],
-  own: readonly string[],
+  own: readonly PresentAddress[],
 ): LoadBalancerIngress[] {
   const present = entriesOf(service);
-  const mine = new Set([...own, ...addresses.map(({ address }) => address)]);
+  const mine = new Set([...own, ...addresses].map(({ address }) => address));
   const ours = addresses.map(({ address, portsInUse }): LoadBalancerIngress => {
     // A DNS name that somebody (external-dns, the user) put beside our address stays.
     const hostname = present.find(({ ip }) => ip === address)?.hostname;
@@ -172,11 +173,10 @@ function conditionOf(
 }
 
 /** Says what the Service has, and what it lacks. */
-function messageOf({ addresses, message }: Outcome): string {
-  const parts = addresses.map(({ address, pool }) =>
-    pool === undefined
-      ? `${address} (kept, though no pool contains it any more: extend a pool to contain it, or ask for another address with servicenet.dev/addresses)`
-      : `${address} from pool ${pool}`,
+function messageOf({ addresses, sharingKey, message }: Outcome): string {
+  const key = keyText(sharingKey);
+  const parts = addresses.map(({ address, pool, origin }) =>
+    assignedText({ address, origin, key, kept: pool === undefined }),
   );
   const has = parts.join(', ');
   if (message === '') return has;
@@ -187,13 +187,14 @@ function messageOf({ addresses, message }: Outcome): string {
 function eventsOf(
   service: Service,
   outcome: Outcome,
-  own: readonly string[],
+  own: readonly PresentAddress[],
   message: string,
 ): PlannedEvent[] {
   const events: PlannedEvent[] = [];
   const now = outcome.addresses.map(({ address }) => address);
-  const gone = own.filter((address) => !now.includes(address));
-  const changed = gone.length > 0 || now.some((address) => !own.includes(address));
+  const before = own.map(({ address }) => address);
+  const gone = before.filter((address) => !now.includes(address));
+  const changed = gone.length > 0 || now.some((address) => !before.includes(address));
   if (gone.length > 0) {
     events.push({ type: 'Normal', reason: releasedEvent, message: `${gone.join(', ')} was taken back` });
   }

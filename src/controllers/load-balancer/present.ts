@@ -1,6 +1,7 @@
 import { parseStrictAddress } from '../../objects/address.ts';
 import type { Condition } from '../../objects/meta.ts';
-import type { IPFamily, Service } from '../../objects/service.ts';
+import type { IPFamily, LoadBalancerIngress, Service } from '../../objects/service.ts';
+import { readAssigned, type Origin } from './assigned-text.ts';
 
 /** The condition that we keep on every Service that we serve. */
 export const conditionType = 'servicenet.dev/LoadBalancerReady';
@@ -10,41 +11,61 @@ export function readyCondition(service: Service): Condition | undefined {
   return service.status.conditions?.find(({ type }) => type === conditionType);
 }
 
+/** An address that a Service has by its status. */
+export interface PresentAddress {
+  readonly family: IPFamily;
+  /** Canonical. */
+  readonly address: string;
+  /** Undefined for an address that no pool of ours gave. */
+  readonly origin: Origin | undefined;
+  /** The sharing key with which it has the address, as `keyText` writes it; undefined where nothing says so. */
+  readonly key: string | undefined;
+  /** `TCP/80`: its ports that are served there; undefined where the status names none, as others leave it. */
+  readonly served: ReadonlySet<string> | undefined;
+}
+
 /**
- * The addresses in a Service's status that are ours: of one that we served before, the first of each family (we write
- * ours first); of one that we did not, those that our pools contain, as another load balancer may have left them.
+ * The addresses in a Service's status that are ours, at most one of each family: those that our condition names, else
+ * those that our pools contain, as another load balancer may have left them.
  *
  * @param isPooled whether some pool contains an address.
  */
 export function presentAddresses(
   service: Service,
   isPooled: (family: IPFamily, value: bigint) => boolean,
-): string[] {
-  const served = readyCondition(service) !== undefined;
-  const found = new Map<IPFamily, string>();
-  for (const { ip } of service.status.loadBalancer?.ingress ?? []) {
-    const parsed = ip === undefined ? undefined : parseStrictAddress(ip);
-    if (parsed === undefined || found.has(parsed.family)) continue;
-    if (served || isPooled(parsed.family, parsed.value)) found.set(parsed.family, parsed.canonical);
+): PresentAddress[] {
+  const entries = service.status.loadBalancer?.ingress ?? [];
+  if (entries.length === 0) return [];
+  const named = new Map(
+    readAssigned(readyCondition(service)?.message ?? '').map((text) => [text.address, text]),
+  );
+  const found = new Map<IPFamily, PresentAddress>();
+  for (const entry of entries) {
+    const parsed = entry.ip === undefined ? undefined : parseStrictAddress(entry.ip);
+    if (parsed === undefined) continue;
+    const { family, canonical: address, value } = parsed;
+    const text = named.get(address);
+    const before = found.get(family);
+    if (before !== undefined && (text === undefined || before.key !== undefined)) continue;
+    if (text === undefined && !isPooled(family, value)) continue;
+    found.set(family, { family, address, origin: text?.origin, key: text?.key, served: servedPorts(entry) });
   }
   return [...found.values()];
+}
+
+function servedPorts({ ports }: LoadBalancerIngress): ReadonlySet<string> | undefined {
+  if (ports === undefined) return undefined;
+  const served = ports.filter(({ error }) => error === undefined);
+  return new Set(served.map(({ protocol, port }) => `${protocol}/${port}`));
 }
 
 /**
  * True for a class-less Service that another provider serves already: it has addresses or names of which none is
  * ours. Such a Service is never touched.
  */
-export function isForeign(service: Service, own: readonly string[]): boolean {
+export function isForeign(service: Service, own: readonly PresentAddress[]): boolean {
   const { loadBalancerClass } = service.spec;
   if (loadBalancerClass !== undefined && loadBalancerClass !== '') return false;
   const entries = service.status.loadBalancer?.ingress ?? [];
   return entries.length > 0 && own.length === 0 && readyCondition(service) === undefined;
-}
-
-/** Ports of which the status says that another Service serves them at the shared address: `TCP/80`. */
-export function unservedPorts(service: Service): Set<string> {
-  const ports = (service.status.loadBalancer?.ingress ?? []).flatMap((entry) => entry.ports ?? []);
-  return new Set(
-    ports.filter(({ error }) => error !== undefined).map(({ protocol, port }) => `${protocol}/${port}`),
-  );
 }

@@ -17,9 +17,9 @@ export class SharedAddresses {
     if (old !== undefined) this.#remove(address, old);
     this.#filed.delete(address);
     const [first] = holding?.claims.values() ?? [];
-    if (holding?.pool === undefined || first === undefined) return;
+    if (holding?.origin === undefined || first === undefined) return;
     const filing: Filing = {
-      group: groupOf(holding.pool, holding.family, first),
+      group: groupOf(holding.origin.pool, holding.family, first),
       ports: [...holding.ports.keys()],
     };
     this.#filed.set(address, filing);

@@ -10,10 +10,10 @@ import {
   conditionType,
   isForeign,
   presentAddresses,
-  unservedPorts,
 } from '../../../../src/controllers/load-balancer/present.ts';
 import type { Condition } from '../../../../src/objects/meta.ts';
 import type { Service, ServiceStatus } from '../../../../src/objects/service.ts';
+import { had } from './given.ts';
 
 const now = Date.parse('2026-01-01T00:00:00Z');
 
@@ -37,8 +37,10 @@ function outcome(addresses: string[], reason: Outcome['reason'] = 'Assigned', me
       family: address.includes(':') ? 'IPv6' : 'IPv4',
       address,
       pool: 'p',
+      origin: { pool: 'p', shrinkPolicy: 'Retain' },
       portsInUse: new Map(),
     })),
+    sharingKey: '',
     reason,
     message,
   };
@@ -78,7 +80,9 @@ describe('planServed', () => {
   });
 
   test('plans nothing when all is as it should be', () => {
-    expect(planServed(service(assigned), outcome(['192.0.2.1']), ['192.0.2.1'], now)).toEqual({ events: [] });
+    expect(planServed(service(assigned), outcome(['192.0.2.1']), had('192.0.2.1'), now)).toEqual({
+      events: [],
+    });
   });
 
   test('says why there is nothing, once', () => {
@@ -99,7 +103,7 @@ describe('planServed', () => {
   });
 
   test('tells of an address that was taken back', () => {
-    const plan = planServed(service(assigned), outcome(['192.0.2.9']), ['192.0.2.1'], now);
+    const plan = planServed(service(assigned), outcome(['192.0.2.9']), had('192.0.2.1'), now);
     expect(plan.events.map(({ reason }) => reason)).toEqual(['Released', 'Assigned']);
     expect(plan.status?.loadBalancer?.ingress?.map(({ ip }) => ip)).toEqual(['192.0.2.9']);
   });
@@ -116,7 +120,7 @@ describe('planServed', () => {
       },
       conditions: [other, ready()],
     });
-    const { status } = planServed(before, outcome(['192.0.2.1', '2001:db8::1']), ['192.0.2.1'], now);
+    const { status } = planServed(before, outcome(['192.0.2.1', '2001:db8::1']), had('192.0.2.1'), now);
     expect(status?.loadBalancer?.ingress).toEqual([
       { ip: '192.0.2.1', hostname: 'web.example.com', ipMode: 'VIP', ports },
       { ip: '2001:db8::1', ipMode: 'VIP', ports },
@@ -130,22 +134,37 @@ describe('planServed', () => {
     const shared: Outcome = {
       ...outcome([], 'PoolExhausted', 'no free IPv4 address'),
       addresses: [
-        { family: 'IPv4', address: '192.0.2.1', pool: 'p', portsInUse: new Map([['TCP/80', 'n/other']]) },
+        {
+          family: 'IPv4',
+          address: '192.0.2.1',
+          pool: 'p',
+          origin: { pool: 'p', shrinkPolicy: 'Retain' },
+          portsInUse: new Map([['TCP/80', 'n/other']]),
+        },
       ],
     };
-    const { status } = planServed(service(assigned), shared, ['192.0.2.1'], now);
+    const { status } = planServed(service(assigned), shared, had('192.0.2.1'), now);
     expect(status?.loadBalancer?.ingress?.[0]?.ports?.[0]).toEqual({
       port: 80,
       protocol: 'TCP',
       error: 'servicenet.dev/PortInUse',
     });
-    expect([...unservedPorts(service(status ?? {}))]).toEqual(['TCP/80']);
+    const [present] = presentAddresses(service(status ?? {}), () => true);
+    expect([...(present?.served ?? [])]).toEqual(['UDP/53']);
   });
 
   test('says what to do about an address that no pool contains any more', () => {
     const stray: Outcome = {
       ...outcome([]),
-      addresses: [{ family: 'IPv4', address: '192.0.2.1', pool: undefined, portsInUse: new Map() }],
+      addresses: [
+        {
+          family: 'IPv4',
+          address: '192.0.2.1',
+          pool: undefined,
+          origin: { pool: 'p', shrinkPolicy: 'Retain' },
+          portsInUse: new Map(),
+        },
+      ],
     };
     expect(planServed(service({}), stray, [], now).status?.conditions?.[0]?.message).toContain(
       'extend a pool',
@@ -160,7 +179,7 @@ describe('planReleased', () => {
       loadBalancer: { ingress: [...(assigned.loadBalancer?.ingress ?? []), foreign] },
       conditions: [ready()],
     });
-    expect(planReleased(before, ['192.0.2.1'], false)).toEqual({
+    expect(planReleased(before, had('192.0.2.1'), false)).toEqual({
       finalizer: 'remove',
       status: { loadBalancer: { ingress: [foreign] } },
       events: [],
@@ -169,7 +188,7 @@ describe('planReleased', () => {
 
   test('leaves the status of a Service that is going, and never touches what was not ours', () => {
     const going = service(assigned, { deletionTimestamp: '2026-01-01T00:00:00Z' });
-    expect(planReleased(going, ['192.0.2.1'], true)).toEqual({ finalizer: 'remove', events: [] });
+    expect(planReleased(going, had('192.0.2.1'), true)).toEqual({ finalizer: 'remove', events: [] });
     expect(planReleased(service({ loadBalancer: { ingress: [{ ip: '192.0.2.1' }] } }), [], false)).toEqual({
       events: [],
     });
@@ -200,16 +219,26 @@ describe('presentAddresses', () => {
     { hostname: 'x' },
   ];
 
-  test('are the first of each family where we wrote before, and those of our pools where we did not', () => {
-    expect(presentAddresses(service({ loadBalancer: { ingress: entries } }), pooled)).toEqual(['192.0.2.1']);
-    const served = service({ loadBalancer: { ingress: entries }, conditions: [ready()] });
-    expect(presentAddresses(served, pooled)).toEqual(['198.51.100.1', '2001:db8::1']);
+  const of = (status: ServiceStatus): string[] =>
+    presentAddresses(service(status), pooled).map(({ address }) => address);
+
+  test('are those that our condition names, else those that our pools contain', () => {
+    const loadBalancer = { ingress: entries };
+    expect(of({ loadBalancer })).toEqual(['192.0.2.1']);
+    const named = ready('Assigned', '198.51.100.1 from pool q, 2001:db8::1 from pool q');
+    expect(of({ loadBalancer, conditions: [named] })).toEqual(['198.51.100.1', '2001:db8::1']);
+  });
+
+  test('are not what somebody else wrote into the status of a Service that waits', () => {
+    const loadBalancer = { ingress: [{ ip: '203.0.113.9' }] };
+    const waiting = ready('PoolExhausted', 'no free IPv4 address in p (1 addresses)');
+    expect(of({ loadBalancer, conditions: [waiting] })).toEqual([]);
   });
 
   test('a class-less Service of another provider is foreign, one of our class never is', () => {
     const theirs = service({ loadBalancer: { ingress: [{ ip: '198.51.100.1' }] } });
     expect(isForeign(theirs, [])).toBe(true);
-    expect(isForeign(theirs, ['198.51.100.1'])).toBe(false);
+    expect(isForeign(theirs, had('198.51.100.1'))).toBe(false);
     expect(isForeign(service({ loadBalancer: {} }), [])).toBe(false);
     expect(
       isForeign({ ...theirs, spec: { ...theirs.spec, loadBalancerClass: 'servicenet.dev/lb' } }, []),

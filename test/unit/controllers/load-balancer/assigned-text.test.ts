@@ -1,0 +1,46 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  assignedText,
+  keyText,
+  readAssigned,
+  type AssignedText,
+} from '../../../../src/controllers/load-balancer/assigned-text.ts';
+
+const origin = fc.record({
+  pool: fc.constantFrom('home', 'a.b-c', '0'),
+  shrinkPolicy: fc.constantFrom('Retain' as const, 'Reassign' as const),
+});
+const text: fc.Arbitrary<AssignedText> = fc.record({
+  address: fc.constantFrom('192.0.2.1', '2001:db8::1'),
+  origin,
+  key: fc.string({ unit: 'binary', maxLength: 100 }).map(keyText),
+  kept: fc.boolean(),
+});
+
+describe('readAssigned', () => {
+  test('reads what assignedText wrote, and nothing of what follows', () => {
+    fc.assert(
+      fc.property(fc.array(text, { minLength: 1, maxLength: 2 }), fc.string(), (texts, refusal) => {
+        const message = texts.map(assignedText).join(', ');
+        expect(readAssigned(message)).toEqual(texts);
+        expect(readAssigned(`${message}; ${refusal}`)).toEqual(texts);
+      }),
+    );
+  });
+
+  test.each([
+    ['a refusal', '192.0.2.1 is held by n/s'],
+    ['a wish', 'the Service asks for "192.0.2.1 from pool p", which is not an address'],
+    ['an address that stands alone', '192.0.2.1'],
+    ['no address', '192.0.2.999 from pool p'],
+    ['nothing', ''],
+  ])('finds no address in %s', (_what, message) => {
+    expect(readAssigned(message)).toEqual([]);
+  });
+
+  test('knows an address that was adopted without a pool', () => {
+    const kept = { address: '192.0.2.1', origin: undefined, key: '', kept: true };
+    expect(readAssigned(assignedText(kept))).toEqual([kept]);
+  });
+});
