@@ -17,6 +17,7 @@ import {
 import { ResourceClient } from './resource-client.ts';
 import { apiVersionOf, isKubeObject, resourceName, type ResourceType } from './resources.ts';
 import { TimeSlices } from './slices.ts';
+import { EndlessList, endsInitialEvents, streamedList, streamedListVerdict } from './streamed-list.ts';
 import { type ApiStream, ConnectionError, type Query, type Transport } from './transport.ts';
 import { WatchDecoder, type WatchEvent } from './watch-decoder.ts';
 import { Watchdog } from './watchdog.ts';
@@ -50,7 +51,7 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly fieldSelector?: string;
   /** Objects per page of a list; default 500: a page is parsed in some 20 ms. */
   readonly pageSize?: number;
-  /** Ask for the initial objects as a watch (KEP-3157); falls back to lists where the server refuses. Default true. */
+  /** Ask for the initial objects as a watch (KEP-3157); falls back to pages where that leads nowhere. Default true. */
   readonly watchList?: boolean;
 }
 
@@ -61,8 +62,6 @@ const watchSeconds = { min: 300, max: 600 };
  * minute; two may get lost. A half-open connection would otherwise stay silent for ever.
  */
 const inactivityLimit = 150_000;
-/** Milliseconds without any byte after which a streamed initial list is given up for paged lists. */
-const watchListSilence = 10_000;
 /** A watch that ends sooner than this, in milliseconds, counts as a failure: opening it again at once would spin. */
 const shortWatch = 1000;
 /** Milliseconds between tries that authentication or RBAC refuses: a person has to act first. */
@@ -73,8 +72,6 @@ const refusedDelay = 30_000;
  * between looks, and the number of looks after which it is worth a line in the log.
  */
 const unserved = { base: 100, max: 5000, patience: 4 };
-
-const initialEventsEnd = 'k8s.io/initial-events-end';
 
 /**
  * Keeps a sink equal to a resource of the server: list, then watch from the list's revision, for ever. It ends only
@@ -165,12 +162,10 @@ export class Reflector<T extends KubeObject> {
         await this.#watch(undefined, signal);
         return;
       } catch (error) {
-        if (!isWatchListRefusal(error)) throw error;
-        this.#watchList = false;
-        this.#options.log.debug(
-          { resource: this.#name, err: error },
-          'the server streams no lists, using pages',
-        );
+        const verdict = isAborted(signal) ? 'retry' : streamedListVerdict(error);
+        if (verdict === 'retry') throw error;
+        this.#watchList = verdict === 'pages this time';
+        this.#options.log.debug({ resource: this.#name, err: error }, 'no streamed list, using pages');
       }
     }
     await this.#list(signal);
@@ -218,19 +213,23 @@ export class Reflector<T extends KubeObject> {
       sink.alive();
       if (revision === undefined) sink.listing();
       const decoder = new WatchDecoder();
-      watchdog.feed(revision === undefined ? watchListSilence : inactivityLimit);
+      watchdog.feed(revision === undefined ? streamedList.silence : inactivityLimit);
       for await (const chunk of stream.chunks) {
         sink.alive();
+        let added = false;
         for (const event of decoder.decode(chunk)) {
           if (this.#slices.due) await this.#slices.pause();
           if (signal.aborted) return;
           await this.#apply(event);
+          added ||= event.type === 'ADDED';
         }
-        watchdog.feed(this.#revision === undefined ? watchListSilence : inactivityLimit);
+        if (this.#revision !== undefined) watchdog.feed(inactivityLimit);
+        else if (clock.monotonic() - opened > streamedList.longest) throw new EndlessList();
+        else if (added) watchdog.feed(streamedList.silence);
       }
     } catch (error) {
       if (!watchdog.starved) throw error;
-      if (this.#revision === undefined) throw new SilentWatchList();
+      if (this.#revision === undefined) throw new EndlessList();
       metrics?.watchFailures.inc({ resource: this.#name, reason: 'Inactive' });
       this.#options.log.info({ resource: this.#name }, 'the watch was silent for too long, opening it again');
       return;
@@ -275,7 +274,7 @@ export class Reflector<T extends KubeObject> {
       else if (endsInitialEvents(object)) {
         await this.#options.sink.listed(this.#slices);
         this.#revision = version;
-      }
+      } else throw new EndlessList();
       return;
     }
     if (type === 'DELETED' && isKubeObject(object)) this.#options.sink.remove(object);
@@ -320,25 +319,8 @@ export class Reflector<T extends KubeObject> {
   }
 }
 
-/** Nothing came of a streamed list: an old server that ignores the parameters behaves so when a resource is quiet. */
-class SilentWatchList extends Error {
-  override readonly name = 'SilentWatchList';
-}
-
-/** The server does not know, or does not want, `sendInitialEvents`. */
-function isWatchListRefusal(error: unknown): boolean {
-  if (error instanceof SilentWatchList) return true;
-  return error instanceof StatusError && (error.code === 400 || error.code === 422 || error.code === 405);
-}
-
 function revisionOf(object: unknown): string | undefined {
   const metadata = isRecord(object) ? object['metadata'] : undefined;
   const version = isRecord(metadata) ? metadata['resourceVersion'] : undefined;
   return typeof version === 'string' && version !== '' ? version : undefined;
-}
-
-function endsInitialEvents(object: unknown): boolean {
-  const metadata = isRecord(object) ? object['metadata'] : undefined;
-  const annotations = isRecord(metadata) ? metadata['annotations'] : undefined;
-  return isRecord(annotations) && annotations[initialEventsEnd] === 'true';
 }

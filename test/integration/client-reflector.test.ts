@@ -127,14 +127,68 @@ describe('filling the cache', () => {
     expect(Object.isFrozen(object?.metadata.labels)).toBe(true);
   });
 
-  it('falls back to pages when a streamed list stays silent', async () => {
-    (await server.next()).watch();
-    await clock.timerWithin(10_000, 10_000);
-    await clock.advance(10_000);
+  it.each([
+    ['says nothing', () => undefined],
+    ['sends its objects and goes on with changes', (watch: Exchange) => watch.event('ADDED', pod('a', '3'))],
+  ])('falls back to pages when a server that knows no streamed lists %s', async (_, answer) => {
+    const stream = (await server.next()).watch();
+    answer(stream);
+    await clock.timerWithin(5000, 5000);
+    // Changes are no sign that a list goes on.
+    for (let i = 0; i < 4; i++) {
+      await clock.advance(1000);
+      stream.event('MODIFIED', pod('a', String(4 + i)));
+    }
+    await clock.advance(1000);
     const list = await server.next();
     expect(list.isWatch).toBe(false);
-    list.json(200, podList('10', []));
+    list.json(200, podList('10', [listed('a', '8')]));
     expect(await informer.synced(stop.signal)).toBe(true);
+  });
+
+  it('gives a streamed list time while objects come', async () => {
+    const watch = (await server.next()).watch();
+    for (let i = 1; i <= 4; i++) {
+      watch.event('ADDED', pod(`p${i}`, String(i)));
+      await events(i);
+      await clock.advance(4000);
+    }
+    watch.bookmark('9', end);
+    expect(await informer.synced(stop.signal)).toBe(true);
+  });
+
+  it('falls back to pages when objects come and come, but no end of them', async () => {
+    const watch = (await server.next()).watch();
+    for (let i = 1; i <= 16; i++) {
+      watch.event('ADDED', pod(`p${i}`, String(i)));
+      await events(i);
+      await clock.advance(4000);
+    }
+    watch.event('ADDED', pod('p17', '17'));
+    expect((await server.next()).isWatch).toBe(false);
+  });
+
+  it('falls back to pages at a bookmark that ends no list', async () => {
+    (await server.next()).watch().event('ADDED', pod('a', '3')).bookmark('9');
+    const list = await server.next();
+    expect(list.isWatch).toBe(false);
+    list.json(200, podList('10', [listed('a', '3')]));
+    expect(await informer.synced(stop.signal)).toBe(true);
+  });
+
+  it('lists when a streamed list fails in a way that says nothing of the next try, and streams the next time', async () => {
+    (await server.next()).text(502, 'bad gateway');
+    const list = await server.next();
+    expect(list.isWatch).toBe(false);
+    list.status(500, 'InternalError');
+    await backOff();
+    const again = await server.next();
+    expect(again.query.get('sendInitialEvents')).toBe('true');
+    // What speaks for trying the same again is tried again.
+    again.status(429, 'TooManyRequests');
+    await clock.timerWithin(1600, 1600);
+    await clock.advance(1600);
+    expect((await server.next()).query.get('sendInitialEvents')).toBe('true');
   });
 
   it('starts over when a streamed list is cut off', async () => {
