@@ -47,7 +47,7 @@ export default tseslint.config(
   {
     languageOptions: {
       parserOptions: {
-        projectService: { allowDefaultProject: ['*.js'] },
+        projectService: { allowDefaultProject: ['*.js', 'src/start.js'] },
         tsconfigRootDir: import.meta.dirname,
       },
     },

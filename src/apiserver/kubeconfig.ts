@@ -1,5 +1,3 @@
-import { stringify } from 'yaml';
-
 /** The names of the cluster, user and context in a kubeconfig that the server writes. */
 const name = 'servicenet';
 
@@ -9,20 +7,25 @@ export function kubeconfig(access: {
   readonly ca: string;
   readonly token: string;
 }): string {
-  return stringify({
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: [
-      {
-        name,
-        cluster: {
-          server: access.url,
-          'certificate-authority-data': Buffer.from(access.ca).toString('base64'),
-        },
-      },
-    ],
-    users: [{ name, user: { token: access.token } }],
-    contexts: [{ name, context: { cluster: name, user: name, namespace: 'default' } }],
-    'current-context': name,
-  });
+  // A double-quoted YAML scalar takes every escape of JSON.
+  const quoted = (text: string): string => JSON.stringify(text);
+  return `apiVersion: v1
+kind: Config
+clusters:
+  - name: ${name}
+    cluster:
+      server: ${quoted(access.url)}
+      certificate-authority-data: ${Buffer.from(access.ca).toString('base64')}
+users:
+  - name: ${name}
+    user:
+      token: ${quoted(access.token)}
+contexts:
+  - name: ${name}
+    context:
+      cluster: ${name}
+      user: ${name}
+      namespace: default
+current-context: ${name}
+`;
 }

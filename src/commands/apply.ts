@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
-import { parseAllDocuments } from 'yaml';
 import { RestMapping } from '../client/rest-mapping.ts';
 import type { Transport } from '../client/transport.ts';
 import { isRecord } from '../objects/json.ts';
@@ -16,31 +15,48 @@ const fieldManager = 'servicenet-up';
  */
 export async function applyFiles(client: Transport, files: readonly string[]): Promise<string[]> {
   const lines: string[] = [];
-  if (files.length === 0) return lines;
-  const mapping = new RestMapping(client);
   for (const file of files) {
-    for (const object of await readObjects(file)) {
-      const path = await mapping.pathOf(object);
-      try {
-        await client.request('PATCH', path, {
-          query: { fieldManager, force: true },
-          contentType: 'application/apply-patch+yaml',
-          body: object,
-        });
-      } catch (error) {
-        const why = error instanceof Error ? error.message : String(error);
-        throw new Error(`${file}: ${object.kind ?? ''} ${object.metadata.name ?? ''}: ${why}`, {
-          cause: error,
-        });
-      }
-      lines.push(`${(object.kind ?? '').toLowerCase()}/${object.metadata.name ?? ''}`);
+    const objects = await readObjects(file);
+    try {
+      lines.push(...(await applyObjects(client, objects)));
+    } catch (error) {
+      throw new Error(`${file}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
     }
+  }
+  return lines;
+}
+
+/**
+ * Applies objects in their order, by server-side apply.
+ * @returns one line for each object, such as `service/catalog`.
+ * @throws {Error} naming the object that is refused.
+ */
+export async function applyObjects(client: Transport, objects: readonly KubeObject[]): Promise<string[]> {
+  const mapping = new RestMapping(client);
+  const lines: string[] = [];
+  for (const object of objects) {
+    const { kind = '' } = object;
+    const { name = '' } = object.metadata;
+    const path = await mapping.pathOf(object);
+    try {
+      await client.request('PATCH', path, {
+        query: { fieldManager, force: true },
+        contentType: 'application/apply-patch+yaml',
+        body: object,
+      });
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      throw new Error(`${kind} ${name}: ${why}`, { cause: error });
+    }
+    lines.push(`${kind.toLowerCase()}/${name}`);
   }
   return lines;
 }
 
 /** The objects of a YAML or JSON file; `-` is standard input. @throws {Error} naming the file. */
 export async function readObjects(file: string): Promise<KubeObject[]> {
+  // Most starts apply nothing, and the library takes 10 MiB.
+  const { parseAllDocuments } = await import('yaml');
   const documents = parseAllDocuments(
     file === '-' ? await text(process.stdin) : await readFile(file, 'utf8'),
   );

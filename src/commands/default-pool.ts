@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { isAlreadyExists, isNotFound } from '../client/errors.ts';
 import { ResourceClient } from '../client/resource-client.ts';
 import { services } from '../client/resources.ts';
@@ -7,12 +6,8 @@ import type { Transport } from '../client/transport.ts';
 import { readyCondition } from '../controllers/load-balancer/present.ts';
 import { addressPools } from '../controllers/load-balancer/resource.ts';
 import type { Service } from '../objects/service.ts';
-import { applyFiles } from './apply.ts';
-
-/** Shipped with the package, two folders above both src/commands and dist/commands. */
-const definition = fileURLToPath(
-  new URL('../../deploy/crds/servicenet.dev_addresspools.yaml', import.meta.url),
-);
+import definition from './address-pools.generated.json' with { type: 'json' };
+import { applyObjects } from './apply.ts';
 
 /** Milliseconds between looks at something that comes in a moment. */
 const interval = 20;
@@ -24,7 +19,7 @@ const establishing = 10_000;
  * there already (`--data-dir`) is its owner's, and stays as it is.
  */
 export async function offerAddresses(client: Transport, addresses: readonly string[]): Promise<void> {
-  await applyFiles(client, [definition]);
+  await applyObjects(client, [definition]);
   if (addresses.length === 0) return;
   const pool = { metadata: { name: 'default' }, spec: { addresses: [...addresses], avoidFirstLast: true } };
   const deadline = performance.now() + establishing;

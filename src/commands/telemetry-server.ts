@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { type HealthCheck, HealthServer } from '../telemetry/health.ts';
+import type { HealthCheck } from '../telemetry/health.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 
 export interface TelemetryServerOptions {
@@ -16,7 +16,8 @@ export async function startTelemetryServer(
 ): Promise<{ close(): Promise<void> }> {
   const { address, metrics, ready, log } = options;
   if (address === undefined) return { close: () => Promise.resolve() };
-  metrics.collectProcessMetrics();
+  await metrics.collectProcessMetrics();
+  const { HealthServer } = await import('../telemetry/health.ts');
   const server = new HealthServer({ ...address, metrics, live: [], ready: ready() });
   const { address: host, port } = await server.listen();
   log.info({ host, port }, 'serving health and metrics');

@@ -1,4 +1,4 @@
-import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, Registry } from './prometheus.ts';
 import { version } from './version.ts';
 
 /** Seconds, from a tenth of a millisecond to a quarter of an hour: `workqueue`'s own range, tenfold steps halved. */
@@ -158,7 +158,8 @@ export class Metrics {
   }
 
   /** Adds CPU, memory, garbage collection and event-loop delay of the process. Once per process. */
-  collectProcessMetrics(): void {
+  async collectProcessMetrics(): Promise<void> {
+    const { collectDefaultMetrics } = await import('prom-client');
     collectDefaultMetrics({ register: this.registry });
   }
 }

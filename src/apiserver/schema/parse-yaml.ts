@@ -2,9 +2,10 @@
  * YAML as sigs.k8s.io/yaml reads it: YAML 1.1 without timestamps, converted to JSON, with the error texts of
  * yaml.v2 that reach clients inside 400 answers.
  */
-import { isMap, isScalar, LineCounter, parseDocument, type ParsedNode, type Document, visit } from 'yaml';
+import type { Document, LineCounter, ParsedNode } from 'yaml';
 
 import { isRecord } from '../../objects/json.ts';
+import { yaml } from '../yaml.ts';
 import { yamlProblem } from './yaml-problem.ts';
 import { setMember } from './schema.ts';
 
@@ -37,6 +38,7 @@ export function parseYaml(bytes: Buffer): ParsedYaml {
 }
 
 function parse(text: string): ParsedYaml {
+  const { LineCounter, parseDocument } = yaml();
   const lines = new LineCounter();
   const document = parseDocument(text, {
     version: '1.1',
@@ -83,6 +85,7 @@ function plain(value: unknown, depth: number): unknown {
 }
 
 function findDuplicates(document: Document.Parsed, lines: LineCounter): string | undefined {
+  const { isMap, isScalar, visit } = yaml();
   const found: string[] = [];
   visit(document, {
     Map: (_position, map) => {
