@@ -25,7 +25,7 @@ try {
 
 async function startOnce(kubeconfig: string): Promise<void> {
   const root = join(import.meta.dirname, '..');
-  const args = ['src/main.ts', 'up', '--apply', 'deploy/examples/quickstart.yaml', '--port', '0'];
+  const args = ['src/start.js', 'up', '--apply', 'deploy/examples/quickstart.yaml', '--port', '0'];
   const server = spawn('node', [...args, '--write-kubeconfig', kubeconfig], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'ignore'],

@@ -31,7 +31,7 @@ export class ServerProcess {
   static async start(flags: readonly string[], nodeFlags: readonly string[]): Promise<ServerProcess> {
     const folder = await mkdtemp(join(tmpdir(), 'servicenet-bench-'));
     const kubeconfig = join(folder, 'kubeconfig');
-    const main = new URL('../../src/main.ts', import.meta.url).pathname;
+    const main = new URL('../../src/start.js', import.meta.url).pathname;
     const started = performance.now();
     const child = spawn(
       process.execPath,
