@@ -4,10 +4,9 @@
  * the end, and a `test` for null holds where nothing is.
  */
 import { isRecord } from '../../objects/json.ts';
-import { badRequest, tooLarge } from '../../objects/status-errors.ts';
+import { tooLarge } from '../../objects/status-errors.ts';
 import { RawNumber } from '../schema/parse-json.ts';
 import { setMember } from '../schema/schema.ts';
-import { jsonTypeName } from '../schema/version-kind.ts';
 
 /** Operations in one patch (apiserver `endpoints/handlers/patch.go` maxJSONPatchOperations). */
 const maxOperations = 10_000;
@@ -22,37 +21,38 @@ export class PatchOperationError extends Error {
 type Container = unknown[] | Record<string, unknown>;
 
 /**
- * Applies a patch to a document, which it changes, and returns it.
+ * Applies a patch to a document, which it changes, and returns the result: the document, or what replaced it.
  *
- * @throws {StatusError} 400 when the patch is no list of operations, 413 when it is too long.
+ * @param patch a list of operations, or null.
+ * @throws {StatusError} 413 when the patch is too long.
  * @throws {PatchOperationError} when an operation fails.
  */
-export function applyJsonPatch(document: Record<string, unknown>, patch: unknown): Record<string, unknown> {
-  if (patch === null) return document;
-  if (!Array.isArray(patch)) {
-    throw badRequest(`json: cannot unmarshal ${jsonTypeName(patch)} into Go value of type jsonpatch.Patch`);
-  }
-  for (const operation of patch) {
-    if (!isRecord(operation) || operation instanceof RawNumber) {
-      if (operation === null) continue;
-      const type = jsonTypeName(operation);
-      throw badRequest(`json: cannot unmarshal ${type} into Go value of type jsonpatch.Operation`);
-    }
-  }
-  if (patch.length > maxOperations) {
-    throw tooLarge(`The allowed maximum operations in a JSON patch is ${maxOperations}, got ${patch.length}`);
+export function applyJsonPatch(document: Record<string, unknown>, patch: unknown): unknown {
+  const operations: readonly unknown[] = Array.isArray(patch) ? patch : [];
+  if (operations.length > maxOperations) {
+    throw tooLarge(
+      `The allowed maximum operations in a JSON patch is ${maxOperations}, got ${operations.length}`,
+    );
   }
   const run = new JsonPatchRun(document);
-  for (const operation of patch) run.apply(isRecord(operation) ? operation : {});
-  return document;
+  for (const operation of operations) run.apply(isRecord(operation) ? operation : {});
+  return run.finish();
 }
 
 class JsonPatchRun {
-  readonly #document: Record<string, unknown>;
+  #document: Container;
   #copiedBytes = 0;
+  /** Objects that a path went through: the library reads them into maps, and writes those sorted. */
+  readonly #opened = new Set<Record<string, unknown>>();
 
   constructor(document: Record<string, unknown>) {
     this.#document = document;
+    this.#opened.add(document);
+  }
+
+  finish(): unknown {
+    for (const object of this.#opened) sortMembers(object);
+    return this.#document;
   }
 
   apply(operation: Record<string, unknown>): void {
@@ -106,6 +106,13 @@ class JsonPatchRun {
   }
 
   #replace(path: string, value: unknown): void {
+    if (path === '') {
+      if (!isContainer(value)) {
+        throw new PatchOperationError('replace operation value must be object or array');
+      }
+      this.#document = value;
+      return;
+    }
     const { container, key } = this.#find(path);
     if (Array.isArray(container)) container[position(key, container.length)] = value;
     else setMember(container, key, value);
@@ -124,7 +131,7 @@ class JsonPatchRun {
   }
 
   #test(path: string, expected: unknown): void {
-    const found = this.#read(path) ?? null;
+    const found = path === '' ? this.#document : (this.#read(path) ?? null);
     if (!sameJson(found, expected)) throw new PatchOperationError(`testing value ${path} failed`);
   }
 
@@ -146,13 +153,22 @@ class JsonPatchRun {
         : Object.hasOwn(container, segment)
           ? container[segment]
           : undefined;
-      if (!Array.isArray(next) && !(isRecord(next) && !(next instanceof RawNumber))) {
-        throw new PatchOperationError(`doc is missing path: ${path}`);
-      }
+      if (!isContainer(next)) throw new PatchOperationError(`doc is missing path: ${path}`);
+      if (!Array.isArray(next)) this.#opened.add(next);
       container = next;
     }
     return { container, key };
   }
+}
+
+function isContainer(value: unknown): value is Container {
+  return Array.isArray(value) || (isRecord(value) && !(value instanceof RawNumber));
+}
+
+function sortMembers(object: Record<string, unknown>): void {
+  const members = Object.entries(object).sort(([a], [b]) => (a < b ? -1 : 1));
+  for (const [key] of members) Reflect.deleteProperty(object, key);
+  for (const [key, value] of members) setMember(object, key, value);
 }
 
 function text(operation: Record<string, unknown>, member: string): string {

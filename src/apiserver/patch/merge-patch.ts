@@ -30,7 +30,7 @@ function isObject(value: unknown): value is JsonRecord {
 }
 
 /** A new value loses its null members, those of objects in lists included. */
-function withoutNulls(value: unknown): unknown {
+export function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNulls);
   if (!isObject(value)) return value;
   const kept: JsonRecord = {};

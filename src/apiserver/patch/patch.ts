@@ -7,19 +7,18 @@ import { invalid, invalidObject } from '../../registry/field-errors.ts';
 import { decodeAs, type ExpectedKind, strictText } from '../schema/decode-body.ts';
 import { DecodeError } from '../schema/decode-walk.ts';
 import { decodeMapValue } from '../schema/decode.ts';
-import { repeatedFields } from '../schema/repeated-fields.ts';
 import { encodeObject, encodePlain } from '../schema/encode.ts';
-import { JsonSyntaxError, parseJson, type ParsedJson, RawNumber } from '../schema/parse-json.ts';
+import type { ParsedJson } from '../schema/parse-json.ts';
 import type { FieldValidation } from '../schema/schema.ts';
-import { interpretKind, jsonTypeName, VersionKindError, versionText } from '../schema/version-kind.ts';
+import { interpretKind, VersionKindError, versionText } from '../schema/version-kind.ts';
 import { goPrint } from './go-print.ts';
 import { applyJsonPatch, PatchOperationError } from './json-patch.ts';
-import { applyMergePatch } from './merge-patch.ts';
+import { applyMergePatch, withoutNulls } from './merge-patch.ts';
+import { type ParsedPatch, parsePatch, type PatchType } from './parse-patch.ts';
 import { StrategicPatchError } from './strategic-error.ts';
 import { strategicMerge } from './strategic-merge.ts';
 
-/** The patch types but apply, which has a room of its own. Custom resources have no strategic merge. */
-export type PatchType = 'json' | 'merge' | 'strategic';
+export type { PatchType };
 
 export interface PatchRequest {
   readonly type: PatchType;
@@ -39,36 +38,9 @@ export interface Patched {
 
 /** Applies a patch to the stored object. @throws {StatusError} 400, 413, 422 or 500 as kube-apiserver. */
 export function patchObject(request: PatchRequest): Patched {
-  const parsed = parsePatch(request);
+  const patch = parsePatch(request);
   const live = versionedCopy(request);
-  return request.type === 'strategic' ? patchMap(request, parsed, live) : patchText(request, parsed, live);
-}
-
-/** The patch as JSON, of the shape that its type needs. */
-function parsePatch({ type, bytes }: PatchRequest): ParsedJson {
-  // A strategic patch is decoded without the words before the error.
-  const words = type === 'strategic' ? '' : 'error decoding patch: ';
-  let parsed: ParsedJson;
-  try {
-    parsed = parseJson(bytes);
-  } catch (error) {
-    throw error instanceof JsonSyntaxError ? badRequest(words + error.message) : error;
-  }
-  const { value } = parsed;
-  if (type === 'json') {
-    if (value !== null && !Array.isArray(value)) {
-      throw badRequest(
-        `${words}json: cannot unmarshal ${jsonTypeName(value)} into Go value of type []interface {}`,
-      );
-    }
-  } else if (value === null) {
-    if (type === 'merge') throw badRequest('Invalid JSON Patch');
-  } else if (!isRecord(value) || value instanceof RawNumber) {
-    throw badRequest(
-      `${words}json: cannot unmarshal ${jsonTypeName(value)} into Go value of type map[string]interface {}`,
-    );
-  }
-  return parsed;
+  return request.type === 'strategic' ? patchMap(request, patch, live) : patchText(request, patch, live);
 }
 
 /** The stored object as a client reads it: a copy, members in the order of the encoding. */
@@ -79,21 +51,21 @@ function versionedCopy({ live, expected }: PatchRequest): JsonRecord {
 }
 
 /** JSON and merge patches make a text, which is decoded like a body. */
-function patchText(request: PatchRequest, parsed: ParsedJson, live: JsonRecord): Patched {
-  const patched = request.type === 'json' ? runJsonPatch(live, parsed.value) : mergeText(live, parsed.value);
+function patchText(request: PatchRequest, patch: ParsedPatch, live: JsonRecord): Patched {
+  const patched = request.type === 'json' ? runJsonPatch(live, patch.value) : mergeText(live, patch.value);
   const refuse = (reason: string): StatusError => invalidPatch(encodePlain(patched), reason);
   try {
     const value: ParsedJson = { value: patched, repeated: undefined, hasRawNumbers: true };
     const actual = interpretKind(patched, request.expected);
     const { object, strictErrors } = decodeAs(value, actual, request.expected);
-    return finish(request, object, [...repeatedFields(parsed), ...strictErrors], refuse);
+    return finish(request, object, [...patch.strictErrors, ...strictErrors], refuse);
   } catch (error) {
     if (error instanceof DecodeError || error instanceof VersionKindError) throw refuse(error.message);
     throw error;
   }
 }
 
-function runJsonPatch(live: JsonRecord, operations: unknown): JsonRecord {
+function runJsonPatch(live: JsonRecord, operations: unknown): unknown {
   try {
     return applyJsonPatch(live, operations);
   } catch (error) {
@@ -101,17 +73,18 @@ function runJsonPatch(live: JsonRecord, operations: unknown): JsonRecord {
   }
 }
 
-function mergeText(live: JsonRecord, patch: unknown): JsonRecord {
-  return isRecord(patch) ? applyMergePatch(live, patch) : live;
+/** A list takes the place of the whole object, and is none. */
+function mergeText(live: JsonRecord, patch: unknown): unknown {
+  return isRecord(patch) ? applyMergePatch(live, patch) : withoutNulls(patch);
 }
 
 /** A strategic merge makes a map, which is converted without going through text. */
-function patchMap(request: PatchRequest, parsed: ParsedJson, live: JsonRecord): Patched {
-  const patch = isRecord(parsed.value) ? parsed.value : {};
-  const refuse = (reason: string): StatusError => invalidPatch(goPrint(patch), reason);
+function patchMap(request: PatchRequest, patch: ParsedPatch, live: JsonRecord): Patched {
+  const change = isRecord(patch.value) ? patch.value : {};
+  const refuse = (reason: string): StatusError => invalidPatch(goPrint(change), reason);
   let merged: JsonRecord;
   try {
-    merged = strategicMerge(request.expected.schema, live, patch);
+    merged = strategicMerge(request.expected.schema, live, change);
   } catch (error) {
     if (!(error instanceof StrategicPatchError)) throw error;
     if (error.answer === 'badRequest') throw badRequest(error.message);
@@ -127,7 +100,7 @@ function patchMap(request: PatchRequest, parsed: ParsedJson, live: JsonRecord): 
       kind: request.expected.kind,
       metadata: isRecord(metadata) ? metadata : {},
     };
-    return finish(request, typed, [...repeatedFields(parsed), ...strictErrors], refuse);
+    return finish(request, typed, [...patch.strictErrors, ...strictErrors], refuse);
   } catch (error) {
     throw error instanceof DecodeError ? refuse(error.message) : error;
   }

@@ -1,4 +1,6 @@
 /** What a strategic merge patch may get wrong, in the words of apimachinery `util/mergepatch/errors.go`. */
+import { isRecord } from '../../objects/json.ts';
+import { RawNumber } from '../schema/parse-json.ts';
 import { goPrint } from './go-print.ts';
 
 /** A patch that cannot be merged. */
@@ -18,7 +20,23 @@ export function noMergeKey(item: unknown, mergeKey: string): StrategicPatchError
 }
 
 export function badPatchType(directive: unknown, item: unknown): StrategicPatchError {
-  return new StrategicPatchError(`unknown patch type: ${goPrint(directive)} in map: ${goPrint(item)}`);
+  // Go's %s tells of what is no string.
+  const shown =
+    typeof directive === 'string'
+      ? directive
+      : directive === null
+        ? '%!s(<nil>)'
+        : Array.isArray(directive) || isRecord(directive)
+          ? goPrint(directive)
+          : `%!s(${goType(directive)}=${goPrint(directive)})`;
+  return new StrategicPatchError(`unknown patch type: ${shown} in map: ${goPrint(item)}`);
+}
+
+/** A field that a directive names and the type does not have. */
+export function noSuchField(struct: string, field: string): StrategicPatchError {
+  return new StrategicPatchError(
+    `unable to find api field in struct ${struct} for the json field ${JSON.stringify(field)}`,
+  );
 }
 
 export function badFormat(
@@ -36,8 +54,9 @@ export function wrongMapArgument(value: unknown): StrategicPatchError {
 }
 
 /** Go types of the values in a `map[string]interface{}`. */
-function goType(value: unknown): string {
+export function goType(value: unknown): string {
   if (value === null) return '<nil>';
+  if (value instanceof RawNumber) return /^-?\d+$/.test(value.literal) ? 'int64' : 'float64';
   if (typeof value === 'boolean') return 'bool';
   if (typeof value === 'number') return Number.isInteger(value) ? 'int64' : 'float64';
   if (typeof value === 'string') return 'string';

@@ -4,7 +4,13 @@
  */
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import { RawNumber } from '../schema/parse-json.ts';
-import { badPatchType, noMergeKey, StrategicPatchError, wrongMapArgument } from './strategic-error.ts';
+import {
+  badPatchType,
+  goType,
+  noMergeKey,
+  StrategicPatchError,
+  wrongMapArgument,
+} from './strategic-error.ts';
 import { goPrint } from './go-print.ts';
 
 /** Merges an element of the patch into the live one with the same key. */
@@ -46,8 +52,13 @@ export function mergeList(
   return ordered(merged, special.patch, special.live, mergeKey);
 }
 
-/** The scalars of a list without those of another (`$deleteFromPrimitiveList`). */
+/**
+ * The scalars of a list without those of another (`$deleteFromPrimitiveList`).
+ *
+ * @throws {StrategicPatchError} when they are not of one type.
+ */
 export function deleteScalars(live: readonly unknown[], gone: readonly unknown[]): unknown[] {
+  elementKind(live, gone);
   const drop = new Set(gone.map(scalar));
   return live.filter((item) => !drop.has(scalar(item)));
 }
@@ -174,17 +185,18 @@ function records(list: readonly unknown[]): JsonRecord[] {
   return list.filter(isRecord);
 }
 
-/** The one kind that all elements of both lists have. */
+/** The one kind that all elements of both lists have; the first must be no list itself. */
 function elementKind(live: readonly unknown[], patch: readonly unknown[]): string {
   let kind: string | undefined;
   for (const item of [...live, ...patch]) {
-    if (Array.isArray(item))
+    const type = goType(item);
+    if (kind === undefined && Array.isArray(item)) {
       throw new StrategicPatchError('lists of lists are not supported', 'unprocessable');
-    const type = isRecord(item) && !(item instanceof RawNumber) ? 'map' : typeof item;
+    }
     kind ??= type;
     if (kind !== type) {
       throw new StrategicPatchError(`list element types are not identical: ${goPrint([live, patch])}`);
     }
   }
-  return kind ?? '';
+  return kind === goType({}) ? 'map' : (kind ?? '');
 }

@@ -6,7 +6,7 @@
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import { RawNumber } from '../schema/parse-json.ts';
 import { type Field, type Schema, setMember } from '../schema/schema.ts';
-import { badFormat, badPatchType, wrongListArgument } from './strategic-error.ts';
+import { badFormat, badPatchType, noSuchField, wrongListArgument } from './strategic-error.ts';
 import { checkOrder, deleteScalars, directive, mergeList, ordered } from './strategic-lists.ts';
 
 const retainKeys = '$retainKeys';
@@ -80,6 +80,7 @@ function mergeOrderedLists(
     if (live !== undefined && !Array.isArray(live)) throw wrongListArgument(live);
     if (change !== undefined && !Array.isArray(change)) throw wrongListArgument(change);
     const field = fieldOf(schema, name);
+    if (schema?.type === 'struct' && field === undefined) throw noSuchField(schema.name, name);
     const mergeKey = field?.patchMergeKey;
     checkOrder(change ?? [], order, mergeKey);
     if (live === undefined && change === undefined) continue;

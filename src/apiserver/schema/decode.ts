@@ -56,6 +56,17 @@ export function decodeMapValue(schema: StructSchema, value: unknown): Decoded {
   return { object: isRecord(decoded) ? decoded : {}, strictErrors: walk.strictErrors.sort() };
 }
 
+/**
+ * What Strict mode complains of in a value of any Go type, which is not kept.
+ *
+ * @throws {DecodeError} for the first value, in document order, that does not fit.
+ */
+export function checkValue(schema: Schema, parsed: ParsedJson): readonly string[] {
+  const walk = new Walk(parsed);
+  decode(schema, parsed.value, walk);
+  return walk.strictErrors;
+}
+
 /** The decoded value, or undefined for null and for what Go would encode as nothing. */
 function decode(schema: Schema, value: unknown, walk: Walk): unknown {
   switch (schema.type) {

@@ -41,7 +41,8 @@ describe('applyJsonPatch', () => {
     { op: 'remove', path: '/none' },
     { op: 'remove', path: '/list/2' },
     { op: 'remove', path: '/a/constructor' },
-    { op: 'replace', path: '', value: {} },
+    { op: 'replace', path: '', value: 1 },
+    { op: 'add', path: '', value: {} },
     { op: 'move', from: '/none', path: '/x' },
     { op: 'test', path: '/a/b', value: '1' },
     { op: 'test', path: '/a/b' },
@@ -53,12 +54,31 @@ describe('applyJsonPatch', () => {
     expect(() => applyJsonPatch(document(), [operation])).toThrow(PatchOperationError);
   });
 
+  it('replaces and tests the whole document', () => {
+    expect(applyJsonPatch({ a: 1 }, [{ op: 'replace', path: '', value: [1] }])).toEqual([1]);
+    expect(
+      applyJsonPatch({ a: 1 }, [
+        { op: 'test', path: '', value: { a: 1 } },
+        { op: 'replace', path: '', value: {} },
+        { op: 'add', path: '/b', value: 2 },
+      ]),
+    ).toEqual({ b: 2 });
+  });
+
+  it('sorts the members of what a path goes through, and of nothing else', () => {
+    const patched = applyJsonPatch({ z: 1, a: { y: 1, b: 2 }, c: { y: 1, b: 2 } }, [
+      { op: 'add', path: '/a/c', value: 3 },
+    ]);
+    expect(JSON.stringify(patched)).toBe('{"a":{"b":2,"c":3,"y":1},"c":{"y":1,"b":2},"z":1}');
+  });
+
   it('does not touch prototypes', () => {
     const patched = applyJsonPatch(document(), [
       { op: 'add', path: '/__proto__', value: { polluted: true } },
       { op: 'add', path: '/__proto__/more', value: 1 },
     ]);
-    expect(Object.keys(patched)).toContain('__proto__');
+    expect(JSON.stringify(patched)).toContain('"__proto__":{"more":1,"polluted":true}');
+    expect(Object.getPrototypeOf(patched)).toBe(Object.prototype);
     expect({}).not.toHaveProperty('polluted');
     expect(() => applyJsonPatch({}, [{ op: 'add', path: '/constructor/prototype/x', value: 1 }])).toThrow(
       PatchOperationError,

@@ -59,8 +59,21 @@ describe('patchObject', () => {
       'json',
       '{}',
       400,
-      'error decoding patch: json: cannot unmarshal object into Go value of type []interface {}',
+      'error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp',
     ],
+    [
+      'json',
+      '[7]',
+      400,
+      'error decoding patch: json: cannot unmarshal number into Go value of type handlers.jsonPatchOp',
+    ],
+    [
+      'json',
+      '[{"op":"add","path":7}]',
+      400,
+      'error decoding patch: json: cannot unmarshal number into Go struct field jsonPatchOp.path of type string',
+    ],
+    ['json', '[null]', 422, 'the server rejected our request due to an error in our request'],
     [
       'json',
       '[{"op":"remove","path":"/nope"}]',
@@ -113,6 +126,40 @@ describe('patchObject', () => {
         'strict decoding error: duplicate field "data.k", unknown field "bogus"',
       );
     }
+  });
+
+  it('tells of unknown and repeated fields of operations', () => {
+    const body = '[{"op":"remove","op":"add","path":"/data/y","value":"1","why":2}]';
+    const complaints = ['json patch duplicate field "[0].op"', 'json patch unknown field "[0].why"'];
+    expect(patch('json', body).warnings).toEqual(complaints);
+    expect(patch('json', body, 'Ignore').warnings).toEqual([]);
+    expect(errorOf(() => patch('json', body, 'Strict')).message).toContain(
+      `strict decoding error: ${complaints.join(', ')}`,
+    );
+    const repeated = '[{"op":"add","path":"/data","value":{"y":"1","y":"2"}}]';
+    expect(patch('json', repeated).warnings).toEqual(['json patch duplicate field "[0].value.y"']);
+  });
+
+  it.each([
+    ['json', '{}', 'json: cannot unmarshal object into Go value of type jsonpatch.Patch'],
+    ['json', '[7]', 'json: cannot unmarshal number into Go value of type jsonpatch.Operation'],
+    ['json', '[', 'unexpected end of JSON input'],
+    ['merge', '{', 'Invalid JSON Patch'],
+    ['merge', '"x"', 'Invalid JSON Patch'],
+    ['merge', 'null', 'Invalid JSON Patch'],
+    ['strategic', '[]', 'json: cannot unmarshal array into Go value of type map[string]interface {}'],
+  ] as const)('with Ignore a %s patch %s is read once, with other words', (type, body, message) => {
+    const error = errorOf(() => patch(type, body, 'Ignore'));
+    expect(error.code).toBe(400);
+    expect(error.message).toBe(message);
+  });
+
+  it('takes a list for the whole object where the merge library does', () => {
+    const error = errorOf(() => patch('merge', '[{"a":null}]', 'Ignore'));
+    expect(error.code).toBe(422);
+    expect(error.message).toMatch(
+      /Invalid value: "\[\{\}\]": couldn't get version\/kind; json parse error: json: cannot unmarshal array/,
+    );
   });
 
   it('bounds nesting', () => {

@@ -121,7 +121,19 @@ describe('strategicMerge', () => {
     [{ $setElementOrder: [] }, 'invalid patch format of setElementOrder list'],
     [{ $deleteFromPrimitiveList: [] }, 'invalid patch format of primitive list'],
     [{ $retainKeys: ['a'], b: 1 }, 'invalid patch format of retainKeys'],
-    [{ ports: [[1]] }, 'lists of lists are not supported'],
+    [
+      { ports: [[1]] },
+      'list element types are not identical: [[map[name:x port:80 targetPort:80] map[name:y port:443]] [[1]]]',
+    ],
+    [
+      { '$deleteFromPrimitiveList/ports': ['a'] },
+      'list element types are not identical: [[map[name:x port:80 targetPort:80] map[name:y port:443]] [a]]',
+    ],
+    [
+      { '$setElementOrder/nope': [1] },
+      'unable to find api field in struct ServiceSpec for the json field "nope"',
+    ],
+    [{ selector: { $patch: 1 } }, 'unknown patch type: %!s(int64=1) in map: map[$patch:1]'],
     [
       { ports: ['a'] },
       'list element types are not identical: [[map[name:x port:80 targetPort:80] map[name:y port:443]] [a]]',

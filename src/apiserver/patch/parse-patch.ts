@@ -1,0 +1,135 @@
+/** Reads the body of a patch (apiserver `endpoints/handlers/patch.go` applyJSPatch, strategicPatchObject). */
+import { isRecord } from '../../objects/json.ts';
+import { badRequest } from '../../objects/status-errors.ts';
+import { DecodeError } from '../schema/decode-walk.ts';
+import { checkValue } from '../schema/decode.ts';
+import { JsonSyntaxError, parseJson, type ParsedJson, RawNumber } from '../schema/parse-json.ts';
+import { repeatedFields } from '../schema/repeated-fields.ts';
+import {
+  anySchema,
+  type Field,
+  type FieldValidation,
+  type LeafSchema,
+  type ListSchema,
+  type StructSchema,
+} from '../schema/schema.ts';
+import { jsonTypeName } from '../schema/version-kind.ts';
+
+/** The patch types but apply, which has a room of its own. Custom resources have no strategic merge. */
+export type PatchType = 'json' | 'merge' | 'strategic';
+
+/** A patch of the shape that its type needs. */
+export interface ParsedPatch {
+  /** Strategic: an object or null. Merge: an object or, with Ignore, a list. JSON: a list or null. */
+  readonly value: unknown;
+  /** What Strict mode complains of in the patch itself; looked for whatever the mode. */
+  readonly strictErrors: readonly string[];
+}
+
+interface PatchBody {
+  readonly type: PatchType;
+  readonly bytes: Buffer;
+  readonly fieldValidation: FieldValidation;
+}
+
+/**
+ * Reads a patch. With `Warn` and `Strict` it is read twice, first into a type that knows which fields there are: its
+ * complaints come first, in its own words.
+ *
+ * @throws {StatusError} 400 when it is no JSON, or not of the shape that its type needs.
+ */
+export function parsePatch({ type, bytes, fieldValidation }: PatchBody): ParsedPatch {
+  const lax = fieldValidation === 'Ignore';
+  let parsed: ParsedJson;
+  try {
+    parsed = parseJson(bytes);
+  } catch (error) {
+    if (!(error instanceof JsonSyntaxError)) throw error;
+    if (type === 'strategic' || (type === 'json' && lax)) throw badRequest(error.message);
+    throw badRequest(lax ? badMergePatch : `error decoding patch: ${error.message}`);
+  }
+  if (type === 'json') return lax ? readOperations(parsed) : checkOperations(parsed);
+  checkObject(type, parsed.value, lax);
+  return { value: parsed.value, strictErrors: repeatedFields(parsed) };
+}
+
+/** The merge library's only error. */
+const badMergePatch = 'Invalid JSON Patch';
+
+function checkObject(type: PatchType, value: unknown, lax: boolean): void {
+  if (isRecord(value) && !(value instanceof RawNumber)) return;
+  if (value === null) {
+    if (type === 'merge') throw badRequest(badMergePatch);
+    return;
+  }
+  if (type === 'merge' && lax) {
+    if (Array.isArray(value)) return;
+    throw badRequest(badMergePatch);
+  }
+  const reason = `json: cannot unmarshal ${jsonTypeName(value)} into Go value of type map[string]interface {}`;
+  throw badRequest(type === 'merge' ? `error decoding patch: ${reason}` : reason);
+}
+
+const text: LeafSchema = { type: 'string', goType: 'string' };
+const operationFields = [
+  operationField('op', text),
+  operationField('path', text),
+  operationField('from', text),
+  operationField('value', anySchema),
+];
+const operation: StructSchema = {
+  type: 'struct',
+  name: 'jsonPatchOp',
+  goType: 'handlers.jsonPatchOp',
+  fields: operationFields,
+  byName: new Map(operationFields.map((field) => [field.name, field])),
+  atomic: true,
+  custom: undefined,
+};
+/** What kube-apiserver reads a JSON patch into before the patch library does. */
+const operations: ListSchema = {
+  type: 'list',
+  goType: '[]handlers.jsonPatchOp',
+  items: operation,
+  listType: 'atomic',
+  mapKeys: [],
+};
+
+function operationField(name: string, schema: LeafSchema): Field {
+  return {
+    name,
+    schema,
+    absent: 'omit',
+    dropZero: false,
+    required: false,
+    default: undefined,
+    patchStrategy: [],
+    patchMergeKey: undefined,
+  };
+}
+
+function checkOperations(parsed: ParsedJson): ParsedPatch {
+  let declared: readonly string[];
+  try {
+    declared = checkValue(operations, parsed);
+  } catch (error) {
+    throw error instanceof DecodeError ? badRequest(`error decoding patch: ${error.message}`) : error;
+  }
+  // Values have no type: what is repeated in them is found apart.
+  const all = new Set([...declared, ...repeatedFields(parsed)]);
+  const { value } = readOperations(parsed);
+  return { value, strictErrors: [...all].map((error) => `json patch ${error}`) };
+}
+
+/** As the patch library reads it. */
+function readOperations({ value }: ParsedJson): ParsedPatch {
+  if (value !== null && !Array.isArray(value)) throw mismatch(value, 'Patch');
+  for (const item of value ?? []) {
+    if (item !== null && (!isRecord(item) || item instanceof RawNumber)) throw mismatch(item, 'Operation');
+  }
+  return { value, strictErrors: [] };
+}
+
+function mismatch(value: unknown, type: string): Error {
+  return badRequest(`json: cannot unmarshal ${jsonTypeName(value)} into Go value of type jsonpatch.${type}`);
+}
