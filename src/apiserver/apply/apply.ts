@@ -228,7 +228,7 @@ class ApplyRun {
       if (!(error instanceof DecodeError)) throw error;
       const subject = this.#subject();
       throw plainError(
-        `failed to convert new object (${subject}) to proper version (${apiVersionOf(expected)}): unable to convert unstructured object to ${kindText(expected)}: ${error.message}`,
+        `failed to convert new object (${subject}) to proper version: unable to convert unstructured object to ${kindText(expected)}: ${error.message}`,
       );
     }
   }

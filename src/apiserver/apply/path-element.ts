@@ -55,7 +55,12 @@ export function memberElement(name: string): string {
  */
 export function itemElement(list: ListSchema, item: unknown): string {
   if (list.listType === 'map') return keyElement(list, item);
-  if (Array.isArray(item)) throw new PathElementError('not supported: list of lists');
+  if (Array.isArray(item)) {
+    throw new PathElementError('not supported: associative list with lists as elements');
+  }
+  if (item === null) {
+    throw new PathElementError("associative list without keys has an element that's an explicit null");
+  }
   if (isRecord(item)) {
     throw new PathElementError("associative list without keys has an element that's a map type");
   }

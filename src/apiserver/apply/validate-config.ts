@@ -63,15 +63,18 @@ function scalarProblem(type: LeafType, value: unknown): string | undefined {
   switch (type) {
     case 'string':
     case 'bytes':
-      return typeof value === 'string' ? undefined : `expected string, got ${goSyntax(value)}`;
+      // The library's type shows: this is the one text that prints values with %#v.
+      return typeof value === 'string'
+        ? undefined
+        : `expected string, got &value.valueUnstructured{Value:${goSyntax(value)}}`;
     case 'boolean':
-      return typeof value === 'boolean' ? undefined : `expected boolean, got ${goPrint(value)}`;
+      return typeof value === 'boolean' ? undefined : `expected boolean, got &{${goPrint(value)}}`;
     case 'int32':
     case 'int64':
     case 'number':
       return typeof value === 'number' ? undefined : `expected numeric (int or float), got ${goType(value)}`;
     default:
-      return typeof value === 'object' ? `expected any scalar, got ${goPrint(value)}` : undefined;
+      return typeof value === 'object' ? `expected any scalar, got &{${goPrint(value)}}` : undefined;
   }
 }
 

@@ -12,12 +12,13 @@ export function yamlProblem(error: YAMLError, text: string): string {
   switch (error.code) {
     case 'BAD_INDENT':
       return error.message.startsWith('Flow')
-        ? openFlow(error, text)
+        ? openFlow(text)
         : parserError(line, 'did not find expected key');
     case 'MISSING_CHAR':
-      return /quote/.test(error.message)
-        ? scannerError(lastLine(text), 'found unexpected end of stream')
-        : openFlow(error, text);
+      if (/quote/.test(error.message)) return scannerError(lastLine(text), 'found unexpected end of stream');
+      return error.message.startsWith('Implicit')
+        ? scannerError(line + 1, "could not find expected ':'")
+        : openFlow(text);
     case 'BLOCK_AS_IMPLICIT_KEY':
     case 'BLOCK_IN_FLOW': {
       const colon = /:(\s|$)/.exec(text.slice(at))?.index ?? 0;
@@ -30,6 +31,9 @@ export function yamlProblem(error: YAMLError, text: string): string {
         : scannerError(line + 1, "could not find expected ':'");
     case 'UNEXPECTED_TOKEN':
       if (here === ']' || here === '}') return parserError(line, 'did not find expected node content');
+      if (/[:?-] +$/.test(text.slice(0, at)) && /^-\s/.test(text.slice(at))) {
+        return scannerError(line, 'block sequence entries are not allowed in this context');
+      }
       return parserError(
         line,
         /(^|\n)- [^\n]*\n$/.test(text.slice(0, at))
@@ -46,12 +50,29 @@ export function yamlProblem(error: YAMLError, text: string): string {
   }
 }
 
-/** A list or map in brackets that does not end. */
-function openFlow(error: YAMLError, text: string): string {
-  const before = text.slice(0, error.pos[1]).trimEnd();
-  if (/[[{,]$/.test(before)) return parserError(lastLine(text) + 1, 'did not find expected node content');
-  const end = /Flow map|\}/.test(error.message) ? '}' : ']';
-  return parserError(lastLine(text) + 1, `did not find expected ',' or '${end}'`);
+/** A list or map in brackets that does not end, or that another bracket ends. */
+function openFlow(text: string): string {
+  const open: string[] = [];
+  let before = '';
+  let at = 0;
+  // Quoted texts, comments and brackets; the rest only matters as what comes before.
+  for (const { 0: token, index } of text.matchAll(/"(?:[^"\\]|\\.)*"|'[^']*'|(?<!\S)#.*|\S/g)) {
+    at = index;
+    if (token.startsWith('#')) continue;
+    if (token === '[' || token === '{') open.push(token === '[' ? ']' : '}');
+    else if (token === ']' || token === '}') {
+      if (open.at(-1) !== token) break;
+      open.pop();
+    }
+    before = token;
+    at = text.length;
+  }
+  const line = at < text.length ? lineAt(text, at) : lastLine(text) + 1;
+  const problem =
+    open.length === 0 || /^[[{,:]$/.test(before)
+      ? 'did not find expected node content'
+      : `did not find expected ',' or '${open.at(-1) ?? ''}'`;
+  return parserError(line, problem);
 }
 
 /** The parser counts lines from 0 and does not name the first. */

@@ -274,7 +274,27 @@ describe('applyObject', () => {
     [
       '{"apiVersion":"v1","kind":"ConfigMap","data":{"k":1},"immutable":"x"}',
       500,
-      'failed to create typed patch object (/; /v1, Kind=ConfigMap): errors:\n  .data.k: expected string, got 1\n  .immutable: expected boolean, got x',
+      'failed to create typed patch object (/; /v1, Kind=ConfigMap): errors:\n  .data.k: expected string, got &value.valueUnstructured{Value:1}\n  .immutable: expected boolean, got &{x}',
+    ],
+    [
+      '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":{"a":["x",true]}}}',
+      500,
+      'failed to create typed patch object (/; /v1, Kind=ConfigMap): .metadata.name: expected string, got &value.valueUnstructured{Value:map[string]interface {}{"a":[]interface {}{"x", true}}}',
+    ],
+    [
+      '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"creationTimestamp":"x"}}',
+      500,
+      'failed to convert new object (/; /v1, Kind=ConfigMap) to proper version: unable to convert unstructured object to /v1, Kind=ConfigMap: parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"',
+    ],
+    [
+      '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"creationTimestamp":{}}}',
+      500,
+      'failed to create typed patch object (/; /v1, Kind=ConfigMap): .metadata.creationTimestamp: expected any scalar, got &{map[]}',
+    ],
+    [
+      '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"finalizers":[null]}}',
+      500,
+      "failed to create typed patch object (/; /v1, Kind=ConfigMap): .metadata.finalizers: element 0: associative list without keys has an element that's an explicit null",
     ],
     [
       '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"finalizers":["a","a"]}}',
