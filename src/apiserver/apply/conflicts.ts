@@ -2,7 +2,7 @@
 import { StatusError } from '../../objects/status.ts';
 import { type FieldSet, intersection, isEmptySet, pathsOf } from './field-set.ts';
 import type { Managed, Managers } from './managers.ts';
-import { compareElements, showPath } from './path-element.ts';
+import { showPath } from './path-element.ts';
 
 /** Fields that an apply would change although another manager owns them. */
 export interface Conflict {
@@ -27,7 +27,7 @@ export function conflictError(conflicts: ReadonlyMap<string, Conflict>): StatusE
     .sort(([a], [b]) => (a < b ? -1 : Number(a > b)))
     .map(([, { owner, fields }]) => ({
       owner: showManager(owner),
-      paths: pathsOf(fields).sort(comparePaths).map(showPath),
+      paths: pathsOf(fields).map(showPath),
     }));
   const causes = groups.flatMap(({ owner, paths }) =>
     paths.map((field) => ({ reason: 'FieldManagerConflict', message: `conflict with ${owner}`, field })),
@@ -49,12 +49,4 @@ function showManager({ manager, operation, apiVersion, subresource }: Managed): 
     JSON.stringify(manager) + (subresource === '' ? '' : ` with subresource ${JSON.stringify(subresource)}`);
   if (operation === 'Apply') return name;
   return `${name} using ${apiVersion}`;
-}
-
-function comparePaths(a: readonly string[], b: readonly string[]): number {
-  for (let i = 0; i < a.length && i < b.length; i++) {
-    const order = compareElements(a[i] ?? '', b[i] ?? '');
-    if (order !== 0) return order;
-  }
-  return a.length - b.length;
 }

@@ -2,6 +2,7 @@
  * Sets of fields as a trie: what a manager owns, or what a write changed (structured-merge-diff `fieldpath.Set`).
  * Sets never change; the operations share what stays the same.
  */
+import { compareElements } from './path-element.ts';
 
 /** A node of the trie. Its path is what leads to it; `owned` says whether that path itself is in the set. */
 export interface FieldSet {
@@ -78,13 +79,15 @@ export function withoutField(set: FieldSet, name: string): FieldSet {
   return setOf(set.owned, children);
 }
 
-/** All paths in the set, each as its elements, in no order. */
+/** All paths in the set, each as its elements: of each level its own paths first, then what lies below them. */
 export function pathsOf(set: FieldSet): string[][] {
   const paths: string[][] = [];
-  const visit = (node: FieldSet, path: string[]): void => {
-    if (node.owned) paths.push(path);
-    for (const [element, child] of node.children) visit(child, [...path, element]);
+  const visit = ({ children }: FieldSet, path: readonly string[]): void => {
+    const sorted = [...children].sort(([a], [b]) => compareElements(a, b));
+    for (const [element, { owned }] of sorted) if (owned) paths.push([...path, element]);
+    for (const [element, child] of sorted) visit(child, [...path, element]);
   };
+  if (set.owned) paths.push([]);
   visit(set, []);
   return paths;
 }

@@ -135,6 +135,23 @@ describe('applyObject', () => {
     });
   });
 
+  it('names the conflicts of each level before those below them', () => {
+    const config = (port: object, type: string, label: string) => ({
+      metadata: { name: 'a', labels: { l: label } },
+      spec: { type, selector: { a: label }, ports: [{ port: 80, ...port }] },
+    });
+    const live = apply('m1', config({ name: 'x', targetPort: 1 }, 'ClusterIP', '1'), { expected: service });
+    const change = config({ name: 'y', targetPort: 2 }, 'NodePort', '2');
+    const { message } = errorOf(() => apply('m2', change, { live, expected: service }));
+    expect(message.split('\n').slice(1)).toEqual([
+      '- .metadata.labels.l',
+      '- .spec.selector',
+      '- .spec.type',
+      '- .spec.ports[port=80,protocol="TCP"].name',
+      '- .spec.ports[port=80,protocol="TCP"].targetPort',
+    ]);
+  });
+
   it('conflicts with updates, naming their version', () => {
     const live: KubeObject & { data: object } = {
       apiVersion: 'v1',
