@@ -53,6 +53,10 @@ class LoadBalancerWiring {
   readonly #pools: PoolKeeper;
   readonly #metrics: LoadBalancerMetrics;
   readonly #expectations: Expectations<Service>;
+  /** The version that the last write of a Service made, until its event comes: what came of it needs no second look. */
+  readonly #answers = new Map<ObjectKey, string>();
+  /** Services to look at for another reason than a change of themselves. */
+  readonly #due = new Set<ObjectKey>();
   /** Resolves when every Service has been heard: only then may addresses be given. */
   #warm: Promise<void> | undefined;
 
@@ -81,14 +85,19 @@ class LoadBalancerWiring {
       added: (service, initial) => {
         this.#controller.enqueue(keyOf(service), initial ? { priority: Priority.resync } : {});
       },
-      updated: (service) => this.#controller.enqueue(keyOf(service)),
-      deleted: (service) => this.#controller.enqueue(keyOf(service)),
+      updated: (service) => {
+        if (!this.#isAnswer(service)) this.#controller.enqueue(keyOf(service));
+      },
+      deleted: (service) => {
+        this.#answers.delete(keyOf(service));
+        this.#controller.enqueue(keyOf(service));
+      },
     });
     this.#namespaces.addHandler({
       updated: (namespace, old) => {
         if (jsonEqual(namespace.metadata.labels, old.metadata.labels)) return;
         for (const service of this.#services.cache.byIndex(byNamespace, keyOf(namespace))) {
-          this.#controller.enqueue(keyOf(service), { priority: Priority.resync });
+          this.#lookAgain(keyOf(service), Priority.resync);
         }
       },
     });
@@ -98,7 +107,10 @@ class LoadBalancerWiring {
     await this.#warmUp(signal);
     if (!this.#expectations.settled(key)) return { requeueAfter: lookAgain };
     const cached = this.#services.cache.get(key);
+    // The event of the own write came before its answer.
+    if (cached !== undefined && !this.#due.has(key) && this.#isAnswer(cached)) return undefined;
     const service = cached === undefined ? undefined : await this.#withManagers(cached, signal);
+    this.#due.delete(key);
     if (service === undefined) {
       this.#release(key);
       return undefined;
@@ -141,7 +153,10 @@ class LoadBalancerWiring {
   async #carryOut(key: ObjectKey, service: Service, plan: ServicePlan, signal: AbortSignal): Promise<void> {
     try {
       const written = await writeService(this.#context.clients.for(services), service, plan, signal);
-      if (written !== undefined) this.#expectations.written(key, written);
+      if (written !== undefined) {
+        this.#expectations.written(key, written);
+        this.#answers.set(key, written.metadata.resourceVersion ?? '');
+      }
     } catch (error) {
       if (isNotFound(error)) return;
       if (!isConflict(error)) this.#context.log.debug({ key, err: error }, 'status not written');
@@ -217,9 +232,24 @@ class LoadBalancerWiring {
     this.#spread();
   }
 
+  /** True, once, for a Service as the last own write left it. */
+  #isAnswer(service: Service): boolean {
+    const key = keyOf(service);
+    if (!this.#answers.has(key)) return false;
+    const { resourceVersion = '' } = service.metadata;
+    const order = compareResourceVersions(resourceVersion, this.#answers.get(key) ?? '');
+    if (order >= 0) this.#answers.delete(key);
+    return order === 0;
+  }
+
+  #lookAgain(key: ObjectKey, priority: number = Priority.change): void {
+    this.#due.add(key);
+    this.#controller.enqueue(key, { priority });
+  }
+
   /** Sends those Services to the queue whose addresses changed, and lets the pools count anew. */
   #spread(): void {
-    for (const key of this.#allocator.takeChanged()) this.#controller.enqueue(key);
+    for (const key of this.#allocator.takeChanged()) this.#lookAgain(key);
     this.#metrics.waiting(this.#allocator.waiting);
     this.#pools.count();
   }

@@ -15,7 +15,7 @@ const fieldManager = 'servicenet';
 
 /** What must be written for one Service; empty when all is as it should be. */
 export interface ServicePlan {
-  /** `add` comes before the status is written, `remove` after the addresses are given back. */
+  /** Written together with the status: `add` with the first address, `remove` when they are given back. */
   readonly finalizer?: 'add' | 'remove';
   /** The whole status, when it differs from what the API server has. */
   readonly status?: ServiceStatus;

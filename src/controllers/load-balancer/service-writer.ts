@@ -3,38 +3,32 @@ import type { Service } from '../../objects/service.ts';
 import { cleanupFinalizer, type ServicePlan } from './plan.ts';
 
 /**
- * Carries a plan out: the finalizer before the first address is shown, and the status before the finalizer goes. Each
- * write fails with a conflict when somebody else wrote in between. Returns the Service as it is now, or undefined when
- * nothing had to be written.
+ * Carries a plan out, in one write: no address is ever seen without the finalizer, nor a finalizer that no condition
+ * explains. As in `k8s.io/cloud-provider/service/helpers` (PatchService) the finalizer goes through the status
+ * subresource, which takes metadata too. Fails with a conflict when somebody else wrote in between.
+ *
+ * @returns the Service as it is now, or undefined when nothing had to be written.
  */
 export async function writeService(
   client: ResourceClient<Service>,
   service: Service,
-  plan: ServicePlan,
+  { finalizer, status }: ServicePlan,
   signal: AbortSignal,
 ): Promise<Service | undefined> {
-  const { namespace = '', name = '' } = service.metadata;
-  let latest: Service | undefined;
-  const version = (): string | undefined => (latest ?? service).metadata.resourceVersion;
-  const finalizers = (service.metadata.finalizers ?? []).filter(
-    (finalizer) => finalizer !== cleanupFinalizer,
-  );
-  if (plan.finalizer === 'add') {
-    const metadata = { resourceVersion: version(), finalizers: [...finalizers, cleanupFinalizer] };
-    latest = await client.mergePatch(namespace, name, { metadata }, { signal });
-  }
-  if (plan.status !== undefined) {
-    const { loadBalancer, conditions } = plan.status;
-    const status = {
-      loadBalancer: { ingress: loadBalancer?.ingress ?? null },
-      conditions: conditions ?? null,
-    };
-    const patch = { metadata: { resourceVersion: version() }, status };
-    latest = await client.mergePatch(namespace, name, patch, { signal, subresource: 'status' });
-  }
-  if (plan.finalizer === 'remove') {
-    const metadata = { resourceVersion: version(), finalizers: finalizers.length === 0 ? null : finalizers };
-    latest = await client.mergePatch(namespace, name, { metadata }, { signal });
-  }
-  return latest;
+  if (finalizer === undefined && status === undefined) return undefined;
+  const { namespace = '', name = '', resourceVersion, finalizers = [] } = service.metadata;
+  const others = finalizers.filter((one) => one !== cleanupFinalizer);
+  const wanted = finalizer === 'add' ? [...others, cleanupFinalizer] : others.length > 0 ? others : null;
+  const patch = {
+    metadata: { resourceVersion, ...(finalizer === undefined ? {} : { finalizers: wanted }) },
+    ...(status === undefined
+      ? {}
+      : {
+          status: {
+            loadBalancer: { ingress: status.loadBalancer?.ingress ?? null },
+            conditions: status.conditions ?? null,
+          },
+        }),
+  };
+  return client.mergePatch(namespace, name, patch, { signal, subresource: 'status' });
 }
