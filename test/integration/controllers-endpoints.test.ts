@@ -149,4 +149,38 @@ describe('the endpoints controllers', () => {
     );
     expect(JSON.stringify(subsets)).not.toContain('10.3.1.');
   });
+
+  // A write whose answer was lost, or one of a leader that died before it arrived: nobody expects to see it.
+  describe('of writes that nobody expected', () => {
+    const label = { 'endpoints.kubernetes.io/managed-by': 'endpoint-controller' };
+    const subsets = [{ addresses: [{ ip: '10.4.9.9' }], ports: [{ port: 80 }] }];
+
+    it('undo one that says what the Pods do not', async () => {
+      await create('/api/v1/namespaces', { metadata: { name: 'd' } });
+      await createPod('d', 'p', '10.4.0.1');
+      await create('/api/v1/namespaces/d/services', {
+        metadata: { name: 'web' },
+        spec: { selector: { app: 'web' }, ports: [{ port: 80 }] },
+      });
+      const path = '/api/v1/namespaces/d/endpoints/web';
+      const isRight = (body: JsonRecord): boolean => JSON.stringify(body['subsets']).includes('"10.4.0.1"');
+      await untilObject(client, path, (body, status) => status === 200 && isRight(body));
+      const { status } = await call(client, 'PATCH', path, {
+        body: { subsets },
+        contentType: 'application/merge-patch+json',
+      });
+      expect(status).toBe(200);
+      await untilObject(client, path, isRight);
+    });
+
+    it('remove what came after its Service had gone, and nothing that is made by hand', async () => {
+      await create('/api/v1/namespaces', { metadata: { name: 'e' } });
+      await create('/api/v1/namespaces/e/endpoints', { metadata: { name: 'mine' }, subsets });
+      await create('/api/v1/namespaces/e/endpoints', { metadata: { name: 'late', labels: label }, subsets });
+      await untilObject(client, '/api/v1/namespaces/e/endpoints/late', (_, status) => status === 404);
+      await controllers.quiet(1500);
+      const mine = await call(client, 'GET', '/api/v1/namespaces/e/endpoints/mine');
+      expect(mine.status).toBe(200);
+    });
+  });
 });

@@ -13,7 +13,7 @@ import { Membership } from '../service-pods/membership.ts';
 import { managedSelector } from '../service-pods/pod.ts';
 import { podInformer } from '../service-pods/pod-cache.ts';
 import { TriggerTimes } from '../service-pods/trigger-time.ts';
-import { planEndpoints } from './plan.ts';
+import { isManagedEndpoints, planEndpoints } from './plan.ts';
 
 const leaderAnnotation = 'control-plane.alpha.kubernetes.io/leader';
 
@@ -41,6 +41,8 @@ class EndpointsWiring {
   readonly #waiting = new Set<ObjectKey>();
   /** Services that were ours to serve when they went. */
   readonly #departed = new Set<ObjectKey>();
+  /** The resourceVersion of the last write that the server answered, to tell it from what others write. */
+  readonly #written = new Map<ObjectKey, string>();
 
   constructor(context: ControllerContext) {
     this.#context = context;
@@ -83,7 +85,7 @@ class EndpointsWiring {
         if (initial && !Object.hasOwn(object.metadata.annotations ?? {}, leaderAnnotation)) {
           this.controller.enqueue(keyOf(object), { priority: Priority.resync });
         }
-        this.#arrived(object);
+        if (!initial) this.#arrived(object);
       },
       updated: (object) => this.#arrived(object),
       deleted: (object) => this.controller.enqueue(keyOf(object)),
@@ -124,12 +126,16 @@ class EndpointsWiring {
           ? await this.#client.create(endpoints, { signal })
           : await this.#client.replace(endpoints, { signal });
       this.#expectations.written(key, written);
+      this.#written.set(key, written.metadata.resourceVersion ?? '');
       this.#context.log.info({ key, verb, subsets: endpoints.subsets?.length ?? 0 }, 'endpoints written');
     } catch (error) {
       // Creates go on failing until the namespace is gone, and then there is nothing left to do.
       if (isNamespaceTerminating(error)) return;
-      // A conflict is the ordinary course of things: the cache was behind.
-      if (isConflict(error)) throw error;
+      // A conflict is the ordinary course of things: the cache was behind. What brings it up to date ends the wait.
+      if (isConflict(error)) {
+        this.#waiting.add(key);
+        throw error;
+      }
       const { namespace, name } = splitKey(key);
       const why = error instanceof Error ? error.message : String(error);
       if (verb === 'create') {
@@ -145,6 +151,7 @@ class EndpointsWiring {
 
   async #remove(key: ObjectKey, signal: AbortSignal): Promise<undefined> {
     this.#times.forget(key);
+    this.#written.delete(key);
     const existing = this.#endpoints.cache.get(key);
     // Endpoints carry the labels of their Service: they tell whose they were when it went while nobody looked.
     const ours = existing === undefined || this.#departed.has(key) || this.#context.serves(existing);
@@ -166,9 +173,16 @@ class EndpointsWiring {
     return undefined;
   }
 
-  /** The cache shows something new: a reconcile may have waited for it. */
+  /**
+   * The cache shows something new. A reconcile may have waited for it; or nobody knew of it: a write of ours whose
+   * answer was lost, or one of the leader before us that came late, even after its Service was gone. Not at once:
+   * our own writes may be seen before they are answered.
+   */
   #arrived(object: Endpoints): void {
     const key = keyOf(object);
     if (this.#waiting.delete(key)) this.controller.enqueue(key);
+    else if (isManagedEndpoints(object) && this.#written.get(key) !== object.metadata.resourceVersion) {
+      this.controller.enqueue(key, { after: lookAgain, priority: Priority.resync });
+    }
   }
 }

@@ -21,6 +21,7 @@ import { type Offer, repack, sameSubsets } from './repack.ts';
 import { truncate } from './truncate.ts';
 
 const managedByLabel = 'endpoints.kubernetes.io/managed-by';
+const managedBy = 'endpoint-controller';
 const headlessLabel = 'service.kubernetes.io/headless';
 const overCapacityAnnotation = 'endpoints.kubernetes.io/over-capacity';
 
@@ -76,11 +77,16 @@ export function planEndpoints({ service, pods, existing, triggerTime }: Endpoint
   };
 }
 
+/** Whether an endpoints controller made them, ours or another one: hand-made ones lack the label. */
+export function isManagedEndpoints({ metadata }: Endpoints): boolean {
+  return metadata.labels?.[managedByLabel] === managedBy;
+}
+
 /** The Service's labels, and the two that are the controller's own. */
 function labelsOf(service: Service): Record<string, string> {
   const labels = withoutHeadless(service.metadata.labels);
   if (!hasClusterIP(service)) labels[headlessLabel] = '';
-  labels[managedByLabel] = 'endpoint-controller';
+  labels[managedByLabel] = managedBy;
   return labels;
 }
 
