@@ -20,6 +20,8 @@ export class History {
   readonly #choices: Choices;
   readonly #services: string[] = [];
   readonly #pods: string[] = [];
+  /** Node ports that Services were given when they were made. */
+  readonly #ports = new Set<number>();
   #count = 0;
 
   constructor(choices: Choices) {
@@ -40,6 +42,28 @@ export class History {
     else await this.#changePool(clients);
   }
 
+  /** Node ports that were given once, that nobody has, and that are refused all the same. */
+  async lostPorts(client: Transport): Promise<string[]> {
+    const resource = new Clients(client).for(services);
+    const { items } = await resource.list();
+    for (const { spec } of items) {
+      for (const { nodePort = 0 } of spec.ports ?? []) this.#ports.delete(nodePort);
+      this.#ports.delete(spec.healthCheckNodePort ?? 0);
+    }
+    const lost: string[] = [];
+    for (const nodePort of [...this.#ports].slice(0, 3)) {
+      const metadata = { namespace, name: 'probe' };
+      const probe = { metadata, spec: { type: 'NodePort', ports: [{ port: 80, nodePort }] } };
+      try {
+        const { metadata: made } = await resource.create(probe);
+        await resource.delete(namespace, made.name ?? '');
+      } catch (error) {
+        lost.push(`${nodePort}: nobody has it, and it is refused: ${String(error)}`);
+      }
+    }
+    return lost;
+  }
+
   async #createService(clients: Clients): Promise<void> {
     const name = `s${++this.#count}`;
     this.#services.push(name);
@@ -51,7 +75,8 @@ export class History {
       ports: [{ name: 'http', port: 80, targetPort: 8080 }],
       ...headless,
     };
-    await clients.for(services).create({ metadata: { namespace, name }, spec });
+    const made = await clients.for(services).create({ metadata: { namespace, name }, spec });
+    for (const { nodePort = 0 } of made.spec.ports ?? []) if (nodePort > 0) this.#ports.add(nodePort);
   }
 
   async #changeService(clients: Clients): Promise<void> {

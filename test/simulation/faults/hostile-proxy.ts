@@ -1,7 +1,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createSecureContext } from 'node:tls';
 import { Agent, request } from 'undici';
 import type { Choices } from './random.ts';
+import type { Trace } from './trace.ts';
 
 /** What may happen to a request. */
 type Fate =
@@ -14,6 +16,8 @@ type Fate =
   | 'cut'
   /** The server gets it twice, and the first or the second answer comes. */
   | 'twice'
+  /** It is answered, and after a while the server gets it again. */
+  | 'late-copy'
   /** The server never hears of it: 409, 410, 429, 500, 503. */
   | 'refuse';
 
@@ -35,13 +39,22 @@ export class HostileProxy {
   /** What the clients changed: writes that the server accepted. */
   writes = 0;
   hostile = true;
+  /** What it has done to the clients, by name, and how often: a simulation without faults shows nothing. */
+  readonly faults = new Map<string, number>();
+  /** The revisions, by path, that were said to be too old: a server would not know them again later. */
+  readonly #forgotten = new Map<string, number>();
+  /** Requests so far, and the highest one that the server has got: a lower one is overtaken. */
+  #requests = 0;
+  #latest = 0;
   #upstream: { url: string; token: string; agent: Agent } | undefined;
   readonly #server: Server;
   readonly #choices: Choices;
+  readonly #trace: Trace;
   readonly #pending = new Set<Promise<void>>();
 
-  private constructor(choices: Choices) {
+  private constructor(choices: Choices, trace: Trace) {
     this.#choices = choices;
+    this.#trace = trace;
     this.#server = createServer((incoming, outgoing) => {
       const work = this.#serve(incoming, outgoing)
         .catch(() => {
@@ -52,8 +65,8 @@ export class HostileProxy {
     });
   }
 
-  static async start(choices: Choices): Promise<HostileProxy> {
-    const proxy = new HostileProxy(choices);
+  static async start(choices: Choices, trace: Trace): Promise<HostileProxy> {
+    const proxy = new HostileProxy(choices, trace);
     await new Promise<void>((resolve) => proxy.#server.listen(0, '127.0.0.1', resolve));
     return proxy;
   }
@@ -72,9 +85,19 @@ export class HostileProxy {
         ? undefined
         : {
             ...upstream,
-            agent: new Agent({ connect: { ca: upstream.ca }, bodyTimeout: 0, connections: 64 }),
+            agent: new Agent({
+              // One for all connections: they are many.
+              connect: { secureContext: createSecureContext({ ca: upstream.ca }) },
+              bodyTimeout: 0,
+              connections: 64,
+            }),
           };
     await old?.agent.destroy();
+  }
+
+  /** Counts what was done to the clients. */
+  note(fault: string): void {
+    this.faults.set(fault, (this.faults.get(fault) ?? 0) + 1);
   }
 
   async close(): Promise<void> {
@@ -88,10 +111,15 @@ export class HostileProxy {
     const chunks: Buffer[] = [];
     for await (const chunk of incoming) if (Buffer.isBuffer(chunk)) chunks.push(chunk);
     const body = Buffer.concat(chunks);
-    const fate = this.#fate();
+    const number = ++this.#requests;
+    const fate = this.#fate(incoming.method !== 'GET');
+    if (fate !== 'pass' && fate !== 'refuse' && fate !== 'cut') this.note(fate);
+    this.#trace?.(`#${number} ${incoming.method ?? ''} ${incoming.url ?? ''} ${fate} ${body.toString()}`);
     // A long wait lets later requests overtake this one, those of a client that is gone, too.
     if (this.hostile)
       await sleep(this.#choices.chance(0.1) ? this.#choices.below(60) : this.#choices.below(5));
+    if (number < this.#latest) this.note('overtaken');
+    this.#latest = Math.max(number, this.#latest);
     if (fate === 'drop') {
       outgoing.destroy();
       return;
@@ -100,52 +128,72 @@ export class HostileProxy {
       this.#refuse(incoming, outgoing);
       return;
     }
+    if (this.#isForgotten(incoming)) {
+      this.#answerStatus(outgoing, expired);
+      return;
+    }
     const first = await this.#forward(incoming, body);
-    const second =
-      fate === 'twice' && incoming.method !== 'GET' ? await this.#forward(incoming, body) : undefined;
+    const second = fate === 'twice' ? await this.#forward(incoming, body) : undefined;
     const answer = second !== undefined && this.#choices.chance(0.5) ? second : first;
     if (answer !== first) await first.body.dump();
     else await second?.body.dump();
+    this.#trace?.(`#${number} answered ${answer.statusCode}`);
     if (fate === 'lose-answer') {
       outgoing.destroy();
       await answer.body.dump().catch(() => undefined);
       return;
     }
     await this.#answer(incoming, outgoing, answer, fate);
+    if (fate !== 'late-copy') return;
+    await sleep(this.#choices.below(80));
+    const copy = await this.#forward(incoming, body);
+    this.#trace?.(`#${number} again, answered ${copy.statusCode}`);
+    await copy.body.dump();
   }
 
-  #fate(): Fate {
+  #fate(isWrite: boolean): Fate {
     if (!this.hostile) return 'pass';
     const roll = this.#choices.next();
     if (roll < 0.04) return 'drop';
     if (roll < 0.08) return 'lose-answer';
     if (roll < 0.11) return 'cut';
-    if (roll < 0.15) return 'twice';
-    if (roll < 0.21) return 'refuse';
+    if (roll < 0.17) return 'refuse';
+    if (roll < 0.19 && isWrite) return 'twice';
+    if (roll < 0.21 && isWrite) return 'late-copy';
     return 'pass';
   }
 
   #refuse(incoming: IncomingMessage, outgoing: ServerResponse): void {
     const fitting = incoming.method === 'GET' ? [expired, ...busy] : [conflict, ...busy];
-    const { code, reason } = this.#choices.pick(fitting);
+    const refusal = this.#choices.pick(fitting);
+    this.note(String(refusal.code));
+    if (refusal === expired) this.#forget(incoming, watchedFrom(incoming));
+    this.#answerStatus(outgoing, refusal);
+  }
+
+  #answerStatus(outgoing: ServerResponse, { code, reason }: Refusal): void {
     const headers = code === 429 || code === 503 ? { 'retry-after': '0' } : {};
     outgoing.writeHead(code, { 'content-type': 'application/json', ...headers });
-    outgoing.end(
-      JSON.stringify({
-        kind: 'Status',
-        apiVersion: 'v1',
-        metadata: {},
-        status: 'Failure',
-        message: reason,
-        reason,
-        code,
-      }),
-    );
+    outgoing.end(JSON.stringify(statusOf(code, reason)));
+  }
+
+  /** From now on a watch of this path from this revision, or an older one, is answered 410. */
+  #forget(incoming: IncomingMessage, revision: number): void {
+    const path = pathOf(incoming);
+    this.#forgotten.set(path, Math.max(revision, this.#forgotten.get(path) ?? 0));
+  }
+
+  #isForgotten(incoming: IncomingMessage): boolean {
+    const from = watchedFrom(incoming);
+    return from > 0 && from <= (this.#forgotten.get(pathOf(incoming)) ?? 0);
   }
 
   async #forward(incoming: IncomingMessage, body: Buffer) {
     const upstream = this.#upstream;
-    if (upstream === undefined) throw new Error('the server is away');
+    if (upstream === undefined) {
+      this.note('server away');
+      throw new Error('the server is away');
+    }
     const { 'content-type': contentType, accept, 'user-agent': userAgent } = incoming.headers;
     const answer = await request(upstream.url + (incoming.url ?? ''), {
       method: methodOf(incoming.method),
@@ -181,22 +229,20 @@ export class HostileProxy {
     for await (const chunk of answer.body) {
       if (!Buffer.isBuffer(chunk)) continue;
       if (outgoing.destroyed) return;
+      if (isWatch) this.#trace?.(`event of ${incoming.url ?? ''}: ${chunk.toString()}`);
       if (isWatch && this.hostile) {
         await sleep(this.#choices.below(4));
         if (this.#choices.chance(0.02)) cutAfter = 1;
         if (this.#choices.chance(0.02) && chunk.at(-1) === 10) {
+          this.note('410 in a watch');
           outgoing.write(chunk);
-          const object = {
-            kind: 'Status',
-            code: 410,
-            reason: 'Expired',
-            message: 'too old resource version',
-          };
-          outgoing.end(`${JSON.stringify({ type: 'ERROR', object })}\n`);
+          this.#forget(incoming, lastRevisionIn(chunk));
+          outgoing.end(`${JSON.stringify({ type: 'ERROR', object: statusOf(410, 'Expired') })}\n`);
           return;
         }
       }
       if (--cutAfter <= 0 || (fate === 'cut' && !isWatch)) {
+        this.note(isWatch ? 'cut in a watch' : 'cut in an answer');
         outgoing.write(chunk.subarray(0, chunk.length >> 1));
         outgoing.destroy();
         return;
@@ -210,4 +256,24 @@ export class HostileProxy {
 function methodOf(method: string | undefined): 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' {
   if (method === 'POST' || method === 'PUT' || method === 'PATCH' || method === 'DELETE') return method;
   return 'GET';
+}
+
+function statusOf(code: number, reason: string): object {
+  return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message: reason, reason, code };
+}
+
+function pathOf(incoming: IncomingMessage): string {
+  return incoming.url?.split('?', 1)[0] ?? '';
+}
+
+/** The revision that a watch resumes from; 0: it is no watch, or one that begins with a list. */
+function watchedFrom(incoming: IncomingMessage): number {
+  const query = new URL(incoming.url ?? '', 'http://proxy').searchParams;
+  return query.get('watch') === 'true' ? Number(query.get('resourceVersion') ?? '0') : 0;
+}
+
+/** The highest revision of the events in a piece of a watch. */
+function lastRevisionIn(chunk: Buffer): number {
+  const all = chunk.toString().matchAll(/"resourceVersion":"(\d+)"/g);
+  return Math.max(0, ...Array.from(all, ([, digits]) => Number(digits)));
 }

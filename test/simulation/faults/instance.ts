@@ -8,6 +8,7 @@ import {
   type RunningControllers,
 } from '../../../src/controllers/index.ts';
 import type { Choices } from './random.ts';
+import type { Trace } from './trace.ts';
 
 const lease = { namespace: 'kube-system', name: 'simulation' };
 
@@ -18,6 +19,7 @@ export interface InstanceOptions {
   readonly clock: Clock;
   readonly choices: Choices;
   readonly identity: string;
+  readonly trace: Trace;
 }
 
 /** One process of controllers, as far as the cluster can tell. */
@@ -30,7 +32,8 @@ export class Instance {
     this.#running = running;
   }
 
-  static async start({ url, allocation, clock, choices, identity }: InstanceOptions): Promise<Instance> {
+  static async start(options: InstanceOptions): Promise<Instance> {
+    const { url, allocation, clock, choices, identity, trace } = options;
     const transport = await createTransport({ kind: 'endpoint', url });
     const running = runControllers({
       transport,
@@ -39,11 +42,13 @@ export class Instance {
         { transport },
       ),
       controllers: ['*', 'endpoints-controller', 'endpointslice-controller'],
-      log: pino({ enabled: false }),
+      log:
+        trace === undefined
+          ? pino({ enabled: false })
+          : pino({ level: 'debug', base: { identity } }, { write: trace }),
       clock,
       random: choices.next,
-      // Long enough, in real time, for a busy machine.
-      leaderElection: { ...lease, identity, leaseDuration: 20_000, renewDeadline: 15_000, retryPeriod: 500 },
+      leaderElection: { ...lease, identity, leaseDuration: 10_000, renewDeadline: 8000, retryPeriod: 500 },
     });
     return new Instance(transport, running);
   }
@@ -51,6 +56,10 @@ export class Instance {
   /** Resolves when it leads no more: it was stopped, or lost the lease. Rejects on a bug. */
   get ended(): Promise<unknown> {
     return this.#running.ended;
+  }
+
+  get isLeader(): boolean {
+    return this.#running.healthChecks().some(({ name }) => name === 'leader-election (leading)');
   }
 
   /** What its `/readyz` complains about. */

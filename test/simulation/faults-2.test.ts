@@ -1,0 +1,3 @@
+import { testSeeds } from './faults/test-seeds.ts';
+
+testSeeds(101, 100);

@@ -1,0 +1,37 @@
+import { describe, expect, test } from 'vitest';
+import { simulateAll, type Total } from './seeds.ts';
+import { reportOf } from './simulation.ts';
+
+const chunk = 10;
+
+/** What the network and the world can do; each of it is to have happened. */
+const kinds = [
+  ...['409', '410', '429', '500', '503', '410 in a watch'],
+  ...['drop', 'lose-answer', 'cut in an answer', 'cut in a watch', 'twice', 'late-copy', 'overtaken'],
+  ...['server away', 'restart of the server', 'crash', 'stop'],
+];
+
+/** The gate's part of the faults: `npm run simulate` runs more seeds. A failure names the seed and the way back to it. */
+export function testSeeds(first: number, count: number): void {
+  describe('controllers behind a hostile network', () => {
+    const totals: Total[] = [];
+    const starts = Array.from({ length: count / chunk }, (_, i) => first + i * chunk);
+
+    test.each(starts)(
+      'seed %i and those after it come to what the planners say',
+      async (start) => {
+        const total = await simulateAll({ first: start, count: chunk, parallel: 3 });
+        totals.push(total);
+        expect(total.failed.map(reportOf).join('\n')).toBe('');
+      },
+      120_000,
+    );
+
+    test('nothing that can go wrong was left out', () => {
+      const counts = kinds.map((kind) =>
+        totals.reduce((sum, { faults }) => sum + (faults.get(kind) ?? 0), 0),
+      );
+      expect(kinds.filter((_, i) => counts[i] === 0)).toEqual([]);
+    });
+  });
+}
