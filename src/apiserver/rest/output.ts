@@ -42,13 +42,13 @@ export function sendStored(
 ): void {
   const { as, mediaType } = output.negotiated;
   if (as === '' && mediaType === 'application/json') {
-    reply.send(status, mediaType, Buffer.concat([storedJson(resource, stored), newline]));
+    reply.send(status, mediaType, `${storedJson(resource, stored)}\n`);
     return;
   }
   sendObject(reply, status, output, resource, stored.object, now);
 }
 
-/** Answers the object of a write: with the bytes of the stored version when it is the newest one. */
+/** Answers the object of a write: with the text of the stored version when it is the newest one. */
 export function sendWritten(
   core: ServerCore,
   reply: Reply,
@@ -120,9 +120,7 @@ export function sendList(
 ): void {
   const { as, mediaType } = output.negotiated;
   if (as === '') {
-    const json = listJson(resource, items, metadata);
-    if (mediaType === 'application/json') reply.send(200, mediaType, json);
-    else sendJsonText(reply, 200, mediaType, json.toString());
+    sendJsonText(reply, 200, mediaType, listJson(resource, items, metadata));
     return;
   }
   const objects = items.map((item) => presented(resource, item.object));
@@ -139,27 +137,14 @@ export function sendList(
   sendValue(reply, 200, mediaType, partialMetadataList(objects, metadata));
 }
 
-const comma = Buffer.from(',');
-const newline = Buffer.from('\n');
-
-function listJson(resource: ServedResource, items: readonly StoredObject[], metadata: ListMeta): Buffer {
-  const { kind } = resource.definition;
-  const head = resource.custom
-    ? `{"apiVersion":${JSON.stringify(resource.apiVersion)},"items":[`
-    : `{"kind":${JSON.stringify(`${kind}List`)},"apiVersion":${JSON.stringify(resource.apiVersion)},"metadata":${JSON.stringify(metadata)},"items":[`;
-  const chunks: Buffer[] = [Buffer.from(head)];
-  items.forEach((item, at) => {
-    if (at > 0) chunks.push(comma);
-    chunks.push(resource.custom ? storedJson(resource, item) : itemJson(resource, item));
-  });
-  chunks.push(
-    Buffer.from(
-      resource.custom
-        ? `],"kind":${JSON.stringify(`${kind}List`)},"metadata":${customListMeta(metadata)}}\n`
-        : ']}\n',
-    ),
-  );
-  return Buffer.concat(chunks);
+function listJson(resource: ServedResource, items: readonly StoredObject[], metadata: ListMeta): string {
+  const kind = JSON.stringify(`${resource.definition.kind}List`);
+  const apiVersion = JSON.stringify(resource.apiVersion);
+  const json = resource.custom ? storedJson : itemJson;
+  const list = items.map((item) => json(resource, item)).join(',');
+  return resource.custom
+    ? `{"apiVersion":${apiVersion},"items":[${list}],"kind":${kind},"metadata":${customListMeta(metadata)}}`
+    : `{"kind":${kind},"apiVersion":${apiVersion},"metadata":${JSON.stringify(metadata)},"items":[${list}]}`;
 }
 
 /** Lists of custom objects are maps: their members come sorted, and the token is there even when it is empty. */

@@ -256,11 +256,7 @@ class WatchSession {
 function frame(resource: ServedResource, type: EventType, stored: StoredObject): Buffer {
   if (lastFrame?.stored === stored && lastFrame.type === type && lastFrame.resource === resource)
     return lastFrame.line;
-  const line = Buffer.concat([
-    Buffer.from(`{"type":"${type}","object":`),
-    storedJson(resource, stored),
-    lineEnd,
-  ]);
+  const line = Buffer.from(`{"type":"${type}","object":${storedJson(resource, stored)}}\n`);
   lastFrame = { resource, type, stored, line };
   return line;
 }
@@ -273,4 +269,3 @@ interface Frame {
 }
 
 let lastFrame: Frame | undefined;
-const lineEnd = Buffer.from('}\n');
