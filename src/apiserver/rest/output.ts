@@ -140,11 +140,28 @@ export function sendList(
 function listJson(resource: ServedResource, items: readonly StoredObject[], metadata: ListMeta): string {
   const kind = JSON.stringify(`${resource.definition.kind}List`);
   const apiVersion = JSON.stringify(resource.apiVersion);
-  const json = resource.custom ? storedJson : itemJson;
-  const list = items.map((item) => json(resource, item)).join(',');
-  return resource.custom
-    ? `{"apiVersion":${apiVersion},"items":[${list}],"kind":${kind},"metadata":${customListMeta(metadata)}}`
-    : `{"kind":${kind},"apiVersion":${apiVersion},"metadata":${JSON.stringify(metadata)},"items":[${list}]}`;
+  if (!resource.custom) {
+    const head = `{"kind":${kind},"apiVersion":${apiVersion},"metadata":${JSON.stringify(metadata)},"items":[`;
+    return `${appendItems(head, resource, items, itemJson)}]}`;
+  }
+  const start = appendItems(`{"apiVersion":${apiVersion},"items":[`, resource, items, storedJson);
+  return `${start}],"kind":${kind},"metadata":${customListMeta(metadata)}}`;
+}
+
+/** By appending, so that a list of megabytes is put together only once: when its bytes are wanted. */
+function appendItems(
+  start: string,
+  resource: ServedResource,
+  items: readonly StoredObject[],
+  json: (resource: ServedResource, item: StoredObject) => string,
+): string {
+  let text = start;
+  let separator = '';
+  for (const item of items) {
+    text += separator + json(resource, item);
+    separator = ',';
+  }
+  return text;
 }
 
 /** Lists of custom objects are maps: their members come sorted, and the token is there even when it is empty. */
