@@ -1,10 +1,12 @@
 import type { KubeObject, ListMeta } from '../../objects/meta.ts';
-import type { Status } from '../../objects/status.ts';
+import type { Status, StatusError } from '../../objects/status.ts';
+import { notAcceptable, plainError } from '../../objects/status-errors.ts';
 import type { ApiRequest, Reply } from '../http/exchange.ts';
 import { encode as encodeAs } from '../http/encoding.ts';
 import type { MediaType } from '../http/media-types.ts';
 import { type Endpoint, negotiate, type Negotiated } from '../http/negotiation.ts';
 import { encodeObject } from '../schema/encode.ts';
+import { registeredKind } from '../schema/builtin.ts';
 import { partialMetadata, partialMetadataList } from '../tables/partial-metadata.ts';
 import { type IncludeObject, includeObjectOf, toTable } from '../tables/table.ts';
 import { itemJson, keyOf, presented, type ServedResource, storedJson } from './served-resource.ts';
@@ -78,6 +80,7 @@ export function sendObject(
     sendJsonText(reply, status, mediaType, encodeObject(resource.schema, shown));
     return;
   }
+  if (as === 'PartialObjectMetadataList') throw notAList(resource);
   sendValue(reply, status, mediaType, convertOne(output, resource, shown, now, true));
 }
 
@@ -94,7 +97,8 @@ export function convertOne(
   now: number,
   withColumns: boolean,
 ): unknown {
-  if (output.negotiated.as === 'Table') {
+  const { as, metaVersion: version } = output.negotiated;
+  if (as === 'Table') {
     const metadata: ListMeta =
       object.metadata.resourceVersion === undefined
         ? {}
@@ -104,9 +108,10 @@ export function convertOne(
       now,
       metadata,
       withColumns,
+      version,
     });
   }
-  return partialMetadata(object);
+  return partialMetadata(object, version);
 }
 
 /** Answers a list. `metadata` is the list's. */
@@ -118,7 +123,7 @@ export function sendList(
   metadata: ListMeta,
   now: number,
 ): void {
-  const { as, mediaType } = output.negotiated;
+  const { as, mediaType, metaVersion: version } = output.negotiated;
   if (as === '') {
     sendJsonText(reply, 200, mediaType, listJson(resource, items, metadata));
     return;
@@ -130,11 +135,31 @@ export function sendList(
       reply,
       200,
       mediaType,
-      toTable(resource.table, objects, { includeObject, now, metadata, withColumns: true }),
+      toTable(resource.table, objects, { includeObject, now, metadata, withColumns: true, version }),
     );
     return;
   }
-  sendValue(reply, 200, mediaType, partialMetadataList(objects, metadata));
+  if (as === 'PartialObjectMetadata') {
+    throw notAcceptable(
+      `you requested PartialObjectMetadata, but the requested object is a list (${goType(resource, 'List')})`,
+    );
+  }
+  sendValue(reply, 200, mediaType, partialMetadataList(objects, metadata, version));
+}
+
+/** `asPartialObjectMetadataList` of an object: an unstructured one can be a list and is asked for its items. */
+function notAList(resource: ServedResource): StatusError {
+  if (resource.custom) return plainError('content is not a list');
+  return notAcceptable(
+    `you requested PartialObjectMetadataList, but the requested object is not a list (${goType(resource)})`,
+  );
+}
+
+/** The type that kube-apiserver holds an object or list of the resource in. */
+function goType(resource: ServedResource, suffix = ''): string {
+  if (resource.custom) return `*unstructured.Unstructured${suffix}`;
+  const { group, version, kind } = resource.definition;
+  return `*${registeredKind(group, version, kind)?.internalPackage ?? ''}.${kind}${suffix}`;
 }
 
 function listJson(resource: ServedResource, items: readonly StoredObject[], metadata: ListMeta): string {
