@@ -12,7 +12,7 @@ const reviewVersions = ['v1', 'v1beta1'];
  * internal type). What would be a valid webhook is refused: this server converts no objects.
  */
 export function validateConversion(conversion: CustomResourceConversion | undefined): FieldError[] {
-  const { strategy = '', webhook } = conversion ?? { strategy: 'None' };
+  const { strategy, webhook } = conversion ?? { strategy: 'None' };
   const { clientConfig, conversionReviewVersions: versions = [] } = webhook ?? {};
   if (strategy === 'Webhook') {
     const errors = [

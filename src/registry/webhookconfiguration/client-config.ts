@@ -3,7 +3,10 @@ import { isValidPortNumber } from '../network.ts';
 import type { Webhook } from './webhook.ts';
 
 /** Either a URL or a Service (`webhook.ValidateWebhookURL`, `ValidateWebhookService`). */
-export function validateClientConfig(config: NonNullable<Webhook['clientConfig']>, path: string): FieldError[] {
+export function validateClientConfig(
+  config: NonNullable<Webhook['clientConfig']>,
+  path: string,
+): FieldError[] {
   const { url, service } = config;
   if ((url === undefined) === (service === undefined)) {
     return [required(path, 'exactly one of url or service is required')];
