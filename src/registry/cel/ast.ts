@@ -1,0 +1,88 @@
+import type { Value } from './values.ts';
+
+/** A parsed CEL expression. `at` is the offset in the text that cel-go names in errors about the node. */
+export type Expression = Literal | Ident | Select | Call | Logical | ListLiteral | MapLiteral | Comprehension;
+
+export interface Literal {
+  readonly kind: 'literal';
+  readonly at: number;
+  readonly value: Value;
+}
+
+export interface Ident {
+  readonly kind: 'ident';
+  readonly at: number;
+  readonly name: string;
+}
+
+export interface Select {
+  readonly kind: 'select';
+  readonly at: number;
+  readonly operand: Expression;
+  readonly field: string;
+  /** `has(a.b)`: asks whether the field is there. */
+  readonly test: boolean;
+}
+
+/** A function or an operator under cel-go's name, such as `_+_`. */
+export interface Call {
+  readonly kind: 'call';
+  readonly at: number;
+  readonly name: string;
+  readonly target: Expression | undefined;
+  readonly args: readonly Expression[];
+}
+
+/** A chain of `&&` or of `||`. */
+export interface Logical {
+  readonly kind: 'logical';
+  readonly at: number;
+  readonly operator: '&&' | '||';
+  /** Two or more. */
+  readonly operands: readonly Expression[];
+}
+
+export interface ListLiteral {
+  readonly kind: 'list';
+  readonly at: number;
+  readonly elements: readonly { readonly value: Expression; readonly optional: boolean }[];
+}
+
+export interface MapLiteral {
+  readonly kind: 'map';
+  readonly at: number;
+  readonly entries: readonly MapEntry[];
+}
+
+export interface MapEntry {
+  readonly at: number;
+  readonly key: Expression;
+  readonly value: Expression;
+  readonly optional: boolean;
+}
+
+/** What a macro over a list, a map or an optional does with each item. */
+export type ComprehensionKind =
+  | 'all'
+  | 'exists'
+  | 'existsOne'
+  | 'filter'
+  | 'map'
+  | 'transformList'
+  | 'transformMap'
+  | 'transformMapEntry'
+  | 'optMap'
+  | 'optFlatMap';
+
+export interface Comprehension {
+  readonly kind: 'comprehension';
+  readonly at: number;
+  readonly macro: ComprehensionKind;
+  readonly range: Expression;
+  /** One variable, or two: index and item of a list, key and value of a map. */
+  readonly variables: readonly [string] | readonly [string, string];
+  /** Which items are taken; every one when undefined. */
+  readonly filter: Expression | undefined;
+  /** The predicate, or what is made of an item. */
+  readonly body: Expression;
+}

@@ -1,0 +1,335 @@
+import type { Call, Comprehension, Expression, ListLiteral, Logical, MapLiteral, Select } from './ast.ts';
+import { namedType, qualifiedName } from './names.ts';
+import type { Overload } from './overload.ts';
+import type { Issue } from './source.ts';
+import * as types from './types.ts';
+import { type CelType, formatType, isUnchecked } from './types.ts';
+import { Substitution } from './unify.ts';
+import { isBytes, isUint, type Value } from './values.ts';
+
+/** What an expression may name. */
+export interface Scope {
+  readonly variables: ReadonlyMap<string, CelType>;
+  readonly functions: ReadonlyMap<string, readonly Overload[]>;
+}
+
+/** What is known of an expression once it is checked. */
+export interface Checked {
+  readonly type: CelType;
+  readonly issues: readonly Issue[];
+  /** The forms of functions that a call may mean. */
+  readonly overloads: ReadonlyMap<Call, readonly Overload[]>;
+  /** The declared variables that the expression reads. */
+  readonly variables: ReadonlySet<string>;
+}
+
+/** Finds the types of an expression and what is wrong with them (cel-go `checker/checker.go`). */
+export function check(expression: Expression, scope: Scope): Checked {
+  const checker = new Checker(scope);
+  const type = checker.settled(checker.visit(expression, new Map()));
+  return { type, issues: checker.issues, overloads: checker.overloads, variables: checker.variables };
+}
+
+/** Variables of macros, in the order in which they hide each other. */
+type Locals = ReadonlyMap<string, CelType>;
+
+class Checker {
+  readonly issues: Issue[] = [];
+  readonly overloads = new Map<Call, readonly Overload[]>();
+  readonly variables = new Set<string>();
+  readonly #scope: Scope;
+  readonly #substitution = new Substitution();
+
+  constructor(scope: Scope) {
+    this.#scope = scope;
+  }
+
+  settled(type: CelType): CelType {
+    return this.#substitution.apply(type, true);
+  }
+
+  visit(expression: Expression, locals: Locals): CelType {
+    switch (expression.kind) {
+      case 'literal':
+        return literalType(expression.value);
+      case 'ident':
+        return this.#name(expression.name, locals) ?? this.#undeclared(expression.at, expression.name);
+      case 'select':
+        return this.#select(expression, locals);
+      case 'call':
+        return this.#call(expression, locals);
+      case 'logical':
+        return this.#logical(expression, locals);
+      case 'list':
+        return this.#list(expression, locals);
+      case 'map':
+        return this.#map(expression, locals);
+      case 'comprehension':
+        return this.#comprehension(expression, locals);
+    }
+  }
+
+  #fail(at: number, message: string): CelType {
+    this.issues.push({ at, message });
+    return types.errorType;
+  }
+
+  #undeclared(at: number, name: string): CelType {
+    return this.#fail(at, `undeclared reference to '${name}' (in container '')`);
+  }
+
+  #format(type: CelType): string {
+    return formatType(this.#substitution.apply(type));
+  }
+
+  #fits(to: CelType, from: CelType): boolean {
+    return this.#substitution.assign([to], [from]);
+  }
+
+  #name(name: string, locals: Locals): CelType | undefined {
+    const local = locals.get(name);
+    if (local !== undefined) return local;
+    const declared = this.#scope.variables.get(name);
+    if (declared !== undefined) {
+      this.variables.add(name);
+      return declared;
+    }
+    const named = namedType(name);
+    return named === undefined ? undefined : types.typeType(named);
+  }
+
+  #select(select: Select, locals: Locals): CelType {
+    const qualified = qualifiedName(select);
+    if (qualified !== undefined && !select.test && !locals.has(qualified.split('.')[0] ?? '')) {
+      const type = this.#name(qualified, locals);
+      if (type !== undefined) return type;
+    }
+    const target = this.#substitution.apply(this.visit(select.operand, locals));
+    const field = this.#field(select.at, target, select.field);
+    return select.test ? types.boolType : field;
+  }
+
+  #field(at: number, target: CelType, name: string): CelType {
+    if (isUnchecked(target) || target.kind === 'param') return types.dynType;
+    switch (target.kind) {
+      case 'map':
+        return target.value;
+      case 'object':
+        return target.fields.get(name) ?? this.#fail(at, `undefined field '${name}'`);
+      case 'optional':
+        return types.optionalType(this.#field(at, this.#substitution.apply(target.of), name));
+      default:
+        return this.#fail(at, `type '${this.#format(target)}' does not support field selection`);
+    }
+  }
+
+  #call(call: Call, locals: Locals): CelType {
+    if (call.name === '_?._') return this.#optionalSelect(call, locals);
+    const { target } = call;
+    const namespaced = target === undefined ? undefined : qualifiedName(target);
+    const args = call.args.map((arg) => this.visit(arg, locals));
+    if (namespaced !== undefined && !locals.has(namespaced.split('.')[0] ?? '')) {
+      const name = `${namespaced}.${call.name}`;
+      const found = this.#scope.functions.get(name);
+      if (found !== undefined) return this.#resolve(call, name, found, args, false);
+    }
+    const forms = this.#scope.functions.get(call.name);
+    if (target === undefined) {
+      if (forms === undefined) return this.#undeclared(call.at, call.name);
+      return this.#resolve(call, call.name, forms, args, false);
+    }
+    const targetType = this.visit(target, locals);
+    if (forms === undefined) return this.#undeclared(call.at, call.name);
+    return this.#resolve(call, call.name, forms, [targetType, ...args], true);
+  }
+
+  #optionalSelect(call: Call, locals: Locals): CelType {
+    const [operand, field] = call.args;
+    if (operand === undefined || field?.kind !== 'literal' || typeof field.value !== 'string') {
+      return types.errorType;
+    }
+    const type = this.#substitution.apply(this.visit(operand, locals));
+    const found = this.#field(call.at, type, field.value);
+    return found.kind === 'optional' && type.kind === 'optional' ? found : types.optionalType(found);
+  }
+
+  /** All forms that fit are kept: with dyn arguments the values decide. */
+  #resolve(
+    call: Call,
+    name: string,
+    forms: readonly Overload[],
+    args: readonly CelType[],
+    isMember: boolean,
+  ): CelType {
+    let result: CelType | undefined;
+    const fitting: Overload[] = [];
+    for (const form of forms) {
+      if (form.member !== isMember) continue;
+      const { params, result: wanted } = this.#instantiate(form);
+      if (!this.#substitution.assign(params, args)) continue;
+      fitting.push(form);
+      const type = this.#substitution.apply(wanted);
+      if (result === undefined) result = type;
+      else if (formatType(result) !== formatType(type)) result = types.dynType;
+    }
+    if (result === undefined) return this.#noOverload(call.at, name, args, isMember);
+    this.overloads.set(call, fitting);
+    return result;
+  }
+
+  #noOverload(at: number, name: string, args: readonly CelType[], isMember: boolean): CelType {
+    const [target, ...rest] = args.map((type) => this.#format(type));
+    const signature = isMember ? `${target ?? ''}.(${rest.join(', ')})` : `(${[target, ...rest].join(', ')})`;
+    return this.#fail(at, `found no matching overload for '${name}' applied to '${signature}'`);
+  }
+
+  /** The form with parameters that no other call uses. */
+  #instantiate({ params, result }: Overload): { params: readonly CelType[]; result: CelType } {
+    const fresh = new Map<string, CelType>();
+    const rename = (type: CelType): CelType => {
+      switch (type.kind) {
+        case 'param': {
+          const known = fresh.get(type.name) ?? this.#substitution.fresh();
+          fresh.set(type.name, known);
+          return known;
+        }
+        case 'list':
+          return types.listType(rename(type.element));
+        case 'map':
+          return types.mapType(rename(type.key), rename(type.value));
+        case 'optional':
+          return types.optionalType(rename(type.of));
+        case 'type':
+          return types.typeType(rename(type.of));
+        case 'simple':
+        case 'object':
+        case 'opaque':
+          return type;
+      }
+    };
+    return { params: params.map(rename), result: rename(result) };
+  }
+
+  #logical({ at, operator, operands }: Logical, locals: Locals): CelType {
+    const found = operands.map((operand) => this.visit(operand, locals));
+    if (found.every((type) => this.#fits(types.boolType, type))) return types.boolType;
+    return this.#noOverload(at, operator === '&&' ? '_&&_' : '_||_', found.slice(0, 2), false);
+  }
+
+  #list({ elements }: ListLiteral, locals: Locals): CelType {
+    let type: CelType | undefined;
+    for (const { value, optional } of elements) {
+      const found = this.#element(value, optional, locals);
+      type = this.#join(value.at, type, found);
+    }
+    return types.listType(type ?? this.#substitution.fresh());
+  }
+
+  /** An element behind a `?` is an optional, and counts as what is in it. */
+  #element(value: Expression, optional: boolean, locals: Locals): CelType {
+    const type = this.#substitution.apply(this.visit(value, locals));
+    if (!optional) return type;
+    const inner = this.#substitution.fresh();
+    if (this.#fits(types.optionalType(inner), type)) return this.#substitution.apply(inner);
+    return this.#fail(value.at, `expected type 'optional_type(dyn)' but found '${this.#format(type)}'`);
+  }
+
+  #map({ entries }: MapLiteral, locals: Locals): CelType {
+    let key: CelType | undefined;
+    let value: CelType | undefined;
+    for (const entry of entries) {
+      key = this.#join(entry.key.at, key, this.visit(entry.key, locals));
+      value = this.#join(entry.value.at, value, this.#element(entry.value, entry.optional, locals));
+    }
+    return types.mapType(key ?? this.#substitution.fresh(), value ?? this.#substitution.fresh());
+  }
+
+  /** Kubernetes wants the items of a literal to be alike (`HomogeneousAggregateLiterals`). */
+  #join(at: number, before: CelType | undefined, next: CelType): CelType {
+    if (before === undefined || isUnchecked(before)) return before ?? next;
+    if (this.#fits(before, next)) return before;
+    return this.#fail(at, `expected type '${this.#format(before)}' but found '${this.#format(next)}'`);
+  }
+
+  #comprehension(node: Comprehension, locals: Locals): CelType {
+    const range = this.#substitution.apply(this.visit(node.range, locals));
+    const inner = new Map(locals);
+    const bound = this.#itemTypes(node, range);
+    node.variables.forEach((name, i) => inner.set(name, bound[i] ?? types.dynType));
+    if (node.filter !== undefined) this.#predicate(node, node.filter, '_?_:_', inner);
+    switch (node.macro) {
+      case 'all':
+        return this.#predicate(node, node.body, '_&&_', inner);
+      case 'exists':
+        return this.#predicate(node, node.body, '_||_', inner);
+      case 'existsOne':
+        return this.#predicate(node, node.body, '_?_:_', inner);
+      case 'filter':
+        this.#predicate(node, node.body, '_?_:_', inner);
+        return types.listType(bound[0] ?? types.dynType);
+      case 'map':
+      case 'transformList':
+        return types.listType(this.visit(node.body, inner));
+      case 'transformMap':
+        return types.mapType(this.#keyType(range), this.visit(node.body, inner));
+      case 'transformMapEntry':
+        return this.#entryType(node, inner);
+      case 'optMap':
+        return types.optionalType(this.visit(node.body, inner));
+      case 'optFlatMap': {
+        const type = this.visit(node.body, inner);
+        if (this.#fits(types.optionalType(this.#substitution.fresh()), type)) return type;
+        return this.#noOverload(
+          node.at,
+          '_?_:_',
+          [types.boolType, type, types.optionalType(types.dynType)],
+          false,
+        );
+      }
+    }
+  }
+
+  #predicate(node: Comprehension, body: Expression, operator: string, locals: Locals): CelType {
+    const type = this.visit(body, locals);
+    if (this.#fits(types.boolType, type)) return types.boolType;
+    const args = operator === '_?_:_' ? [type, types.intType, types.intType] : [types.boolType, type];
+    return this.#noOverload(node.at, operator, args, false);
+  }
+
+  #keyType(range: CelType): CelType {
+    if (range.kind === 'map') return range.key;
+    return range.kind === 'list' ? types.intType : types.dynType;
+  }
+
+  #entryType(node: Comprehension, locals: Locals): CelType {
+    const type = this.#substitution.apply(this.visit(node.body, locals));
+    if (type.kind === 'map' || isUnchecked(type)) return type;
+    return this.#fail(node.body.at, `expected type 'map(dyn, dyn)' but found '${this.#format(type)}'`);
+  }
+
+  #itemTypes({ macro, range: node, variables }: Comprehension, range: CelType): readonly CelType[] {
+    const optional = macro === 'optMap' || macro === 'optFlatMap';
+    if (isUnchecked(range) || range.kind === 'param') return variables.map(() => types.dynType);
+    if (optional) {
+      if (range.kind === 'optional') return [range.of];
+      this.#noOverload(node.at, 'hasValue', [range], true);
+      return [types.errorType];
+    }
+    const pair = variables.length === 2;
+    if (range.kind === 'list') return pair ? [types.intType, range.element] : [range.element];
+    if (range.kind === 'map') return pair ? [range.key, range.value] : [range.key];
+    const detail = 'cannot be range of a comprehension (must be list, map, or dynamic)';
+    this.#fail(node.at, `expression of type '${this.#format(range)}' ${detail}`);
+    return variables.map(() => types.errorType);
+  }
+}
+
+function literalType(value: Value): CelType {
+  if (typeof value === 'bigint') return types.intType;
+  if (typeof value === 'number') return types.doubleType;
+  if (typeof value === 'string') return types.stringType;
+  if (typeof value === 'boolean') return types.boolType;
+  if (value === null) return types.nullType;
+  if (isUint(value)) return types.uintType;
+  return isBytes(value) ? types.bytesType : types.dynType;
+}

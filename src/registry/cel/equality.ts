@@ -1,0 +1,90 @@
+import type { Meter } from './meter.ts';
+import { isBytes, isDuration, isList, isMap, isTimestamp, isUint, itemsOf, type Value } from './values.ts';
+
+/**
+ * Equality of any two values: of different types they differ, numbers are compared by value (CEL's heterogeneous
+ * equality).
+ *
+ * @param meter is charged for every item that is compared.
+ */
+export function equals(a: Value, b: Value, meter: Meter): boolean {
+  meter.charge(1);
+  const left = numeric(a);
+  const right = numeric(b);
+  if (left !== undefined || right !== undefined) {
+    return left !== undefined && right !== undefined && compareNumbers(left, right) === 0;
+  }
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) {
+    if (typeof a === 'string' && typeof b === 'string') meter.walk(a.length < b.length ? a : b);
+    return a === b;
+  }
+  if (isBytes(a) || isBytes(b)) return isBytes(a) && isBytes(b) && Buffer.compare(a, b) === 0;
+  switch (a.kind) {
+    case 'timestamp':
+    case 'duration':
+      return b.kind === a.kind && a.nanos === b.nanos;
+    case 'type':
+      return b.kind === 'type' && a.name === b.name;
+    case 'optional':
+      if (b.kind !== 'optional') return false;
+      if (a.value === undefined || b.value === undefined) return a.value === b.value;
+      return equals(a.value, b.value, meter);
+    case 'opaque':
+      return b.kind === 'opaque' && a.type.name === b.type.name && a.equals(b);
+    case 'list': {
+      if (!isList(b)) return false;
+      const known = a.sameAs(b, meter);
+      if (known !== undefined) return known;
+      const others = itemsOf(b);
+      return a.size === b.size && itemsOf(a).every((item, i) => equals(item, others[i] ?? null, meter));
+    }
+    case 'map': {
+      if (!isMap(b)) return false;
+      const known = a.sameAs(b, meter);
+      if (known !== undefined) return known;
+      if (a.size !== b.size) return false;
+      return a.keys().every((key) => {
+        const mine = a.find(key);
+        const theirs = b.find(key);
+        return mine === undefined || theirs === undefined ? mine === theirs : equals(mine, theirs, meter);
+      });
+    }
+    case 'uint':
+      return false;
+  }
+}
+
+function numeric(value: Value): bigint | number | undefined {
+  if (typeof value === 'bigint' || typeof value === 'number') return value;
+  return isUint(value) ? value.value : undefined;
+}
+
+/** JavaScript compares bigints with numbers by their value. NaN is less and equal to nothing: NaN. */
+function compareNumbers(a: bigint | number, b: bigint | number): number {
+  if (a < b) return -1;
+  if (a > b) return 1;
+  return Number.isNaN(a) || Number.isNaN(b) ? Number.NaN : 0;
+}
+
+/**
+ * The order of two values: negative, zero or positive, NaN where there is none; undefined when their types have no
+ * common order.
+ */
+export function compare(a: Value, b: Value): number | undefined {
+  const left = numeric(a);
+  const right = numeric(b);
+  if (left !== undefined && right !== undefined) return compareNumbers(left, right);
+  if (typeof a === 'string' && typeof b === 'string') return compareText(a, b);
+  if (typeof a === 'boolean' && typeof b === 'boolean') return Number(a) - Number(b);
+  if (isBytes(a) && isBytes(b)) return Buffer.compare(a, b);
+  if ((isTimestamp(a) && isTimestamp(b)) || (isDuration(a) && isDuration(b))) {
+    return compareNumbers(a.nanos, b.nanos);
+  }
+  return undefined;
+}
+
+/** Go compares bytes of UTF-8, which is the order of code points and not that of UTF-16. */
+function compareText(a: string, b: string): number {
+  if (a === b) return 0;
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+}

@@ -1,0 +1,82 @@
+/** Times and durations in Go's texts, to the nanosecond. */
+import { Duration, EvaluationError, checkedInt } from './values.ts';
+
+const nanosPerSecond = 1_000_000_000n;
+const unitNanos: ReadonlyMap<string, bigint> = new Map([
+  ['ns', 1n],
+  ['us', 1000n],
+  ['µs', 1000n],
+  ['μs', 1000n],
+  ['ms', 1_000_000n],
+  ['s', nanosPerSecond],
+  ['m', 60n * nanosPerSecond],
+  ['h', 3600n * nanosPerSecond],
+]);
+const part = /(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)/y;
+const rfc3339 = /^(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))$/;
+/** Longer texts are no durations. */
+const maxText = 256;
+
+/** A duration such as `1h30m` (Go's `time.ParseDuration`). @throws {EvaluationError} */
+export function parseDuration(text: string): Duration {
+  const fail = () => new EvaluationError(`time: invalid duration ${JSON.stringify(text)}`);
+  const body = text.replace(/^[+-]/, '');
+  if (body === '0') return new Duration(0n);
+  if (body === '' || body.length > maxText) throw fail();
+  let nanos = 0n;
+  let at = 0;
+  while (at < body.length) {
+    part.lastIndex = at;
+    const match = part.exec(body);
+    const [all = '', whole = '', fraction = '', unit = ''] = match ?? [];
+    if (match === null || (whole === '' && fraction === '')) throw fail();
+    const scale = unitNanos.get(unit) ?? 0n;
+    nanos += BigInt(whole === '' ? '0' : whole) * scale;
+    if (fraction !== '') nanos += (BigInt(fraction) * scale) / 10n ** BigInt(fraction.length);
+    at += all.length;
+  }
+  try {
+    return new Duration(checkedInt(text.startsWith('-') ? -nanos : nanos));
+  } catch {
+    throw fail();
+  }
+}
+
+/** Nanoseconds since 1970 of an RFC 3339 time. @throws {EvaluationError} */
+export function parseTimestamp(text: string): bigint {
+  const match = text.length > maxText ? null : rfc3339.exec(text);
+  const fail = () => new EvaluationError(`invalid timestamp: ${JSON.stringify(text.slice(0, maxText))}`);
+  if (match === null) throw fail();
+  const [year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0] = match.slice(1, 7).map(Number);
+  const date = new Date(0);
+  date.setUTCFullYear(year, month - 1, day);
+  const real = date.getUTCMonth() === month - 1 && date.getUTCDate() === day;
+  if (!real || hour > 23 || minute > 59 || second > 59) throw fail();
+  const offset = (Number(match[9] ?? 0) * 60 + Number(match[10] ?? 0)) * (match[8] === '-' ? -1 : 1);
+  date.setUTCHours(hour, minute - offset, second);
+  const fraction = BigInt((match[7] ?? '').slice(0, 9).padEnd(9, '0'));
+  return BigInt(date.getTime()) * 1_000_000n + fraction;
+}
+
+/** A time as RFC 3339 with as many digits behind the point as it needs. */
+export function formatTimestamp(nanos: bigint): string {
+  const { milliseconds, rest } = split(nanos);
+  const digits = rest.replace(/0+$/, '');
+  return `${new Date(milliseconds).toISOString().slice(0, 19)}${digits === '' ? '' : `.${digits}`}Z`;
+}
+
+/** A duration in seconds, as cel-go writes one: `90s`, `1.5s`. */
+export function formatDuration(nanos: bigint): string {
+  const size = nanos < 0n ? -nanos : nanos;
+  const digits = String(size % nanosPerSecond)
+    .padStart(9, '0')
+    .replace(/0+$/, '');
+  return `${nanos < 0n ? '-' : ''}${size / nanosPerSecond}${digits === '' ? '' : `.${digits}`}s`;
+}
+
+/** Whole milliseconds below the time, and the nanoseconds of its second as nine digits. */
+function split(nanos: bigint): { milliseconds: number; rest: string } {
+  const within = ((nanos % nanosPerSecond) + nanosPerSecond) % nanosPerSecond;
+  const seconds = (nanos - within) / nanosPerSecond;
+  return { milliseconds: Number(seconds) * 1000, rest: String(within).padStart(9, '0') };
+}

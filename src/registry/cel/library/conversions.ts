@@ -1,0 +1,162 @@
+import { formatDuration, formatTimestamp, parseDuration, parseTimestamp } from '../go-time.ts';
+import {
+  anything,
+  bool,
+  bytes,
+  double,
+  duration,
+  int,
+  type Library,
+  overload1,
+  text,
+  timestamp,
+  uint,
+} from '../overload.ts';
+import * as types from '../types.ts';
+import {
+  checkedInt,
+  checkedUint,
+  Duration,
+  EvaluationError,
+  Timestamp,
+  typeName,
+  TypeValue,
+} from '../values.ts';
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+const nanosPerSecond = 1_000_000_000n;
+/** 0001-01-01 and the end of 9999, in seconds. */
+const firstSecond = -62_135_596_800n;
+const lastSecond = 253_402_300_799n;
+
+/** A double without its fraction. @throws {EvaluationError} when it is beyond 64 bits. */
+function truncated(value: number): bigint {
+  if (!Number.isFinite(value)) throw new EvaluationError('integer overflow');
+  return BigInt(Math.trunc(value));
+}
+
+function wholeNumber(value: string): bigint {
+  if (!/^[+-]?\d+$/.test(value))
+    throw new EvaluationError(`strconv.ParseInt: parsing ${JSON.stringify(value)}: invalid syntax`);
+  return BigInt(value.replace(/^\+/, ''));
+}
+
+function fraction(value: string): number {
+  const known = new Map([
+    ['inf', Infinity],
+    ['+inf', Infinity],
+    ['-inf', -Infinity],
+    ['infinity', Infinity],
+    ['nan', Number.NaN],
+  ]).get(value.toLowerCase());
+  if (known !== undefined) return known;
+  if (!/^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(value)) {
+    throw new EvaluationError(`strconv.ParseFloat: parsing ${JSON.stringify(value)}: invalid syntax`);
+  }
+  return Number(value);
+}
+
+/** A double as Go's `strconv.FormatFloat(f, 'g', -1, 64)` writes it. */
+export function formatDouble(value: number): string {
+  if (Number.isNaN(value)) return 'NaN';
+  if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
+  const [mantissa = '0', power = '0'] = value.toExponential().split('e');
+  const exponent = Number(power);
+  if (exponent >= -4 && exponent < 21) return String(value);
+  const digits = String(Math.abs(exponent)).padStart(2, '0');
+  return `${mantissa}e${exponent < 0 ? '-' : '+'}${digits}`;
+}
+
+function truth(value: string): boolean {
+  if (['1', 't', 'T', 'TRUE', 'true', 'True'].includes(value)) return true;
+  if (['0', 'f', 'F', 'FALSE', 'false', 'False'].includes(value)) return false;
+  throw new EvaluationError(`strconv.ParseBool: parsing ${JSON.stringify(value)}: invalid syntax`);
+}
+
+/** Type conversions (cel-spec `doc/langdef.md`, "List of Standard Definitions"). */
+export const conversions: Library = [
+  ['dyn', [overload1(anything, types.dynType, (value) => value)]],
+  [
+    'type',
+    [overload1(anything, types.typeType(types.paramType('A')), (value) => new TypeValue(typeName(value)))],
+  ],
+  [
+    'int',
+    [
+      overload1(int, types.intType, (value) => value),
+      overload1(uint, types.intType, ({ value }) => checkedInt(value)),
+      overload1(double, types.intType, (value) => checkedInt(truncated(value))),
+      overload1(text, types.intType, (value) => checkedInt(wholeNumber(value))),
+      overload1(timestamp, types.intType, ({ nanos }) => nanos / nanosPerSecond),
+      overload1(duration, types.intType, ({ nanos }) => nanos),
+    ],
+  ],
+  [
+    'uint',
+    [
+      overload1(uint, types.uintType, (value) => value),
+      overload1(int, types.uintType, (value) => checkedUint(value)),
+      overload1(double, types.uintType, (value) => checkedUint(truncated(value))),
+      overload1(text, types.uintType, (value) => checkedUint(wholeNumber(value))),
+    ],
+  ],
+  [
+    'double',
+    [
+      overload1(double, types.doubleType, (value) => value),
+      overload1(int, types.doubleType, (value) => Number(value)),
+      overload1(uint, types.doubleType, ({ value }) => Number(value)),
+      overload1(text, types.doubleType, fraction),
+    ],
+  ],
+  [
+    'string',
+    [
+      overload1(text, types.stringType, (value) => value),
+      overload1(bool, types.stringType, (value) => String(value)),
+      overload1(int, types.stringType, (value) => String(value)),
+      overload1(uint, types.stringType, ({ value }) => String(value)),
+      overload1(double, types.stringType, formatDouble),
+      overload1(timestamp, types.stringType, ({ nanos }) => formatTimestamp(nanos)),
+      overload1(duration, types.stringType, ({ nanos }) => formatDuration(nanos)),
+      overload1(bytes, types.stringType, (value, meter) => {
+        meter.walk(value);
+        try {
+          return utf8.decode(value);
+        } catch {
+          throw new EvaluationError('invalid UTF-8 in bytes, cannot convert to string');
+        }
+      }),
+    ],
+  ],
+  [
+    'bytes',
+    [
+      overload1(bytes, types.bytesType, (value) => value),
+      overload1(text, types.bytesType, (value, meter) => {
+        meter.walk(value);
+        return Buffer.from(value);
+      }),
+    ],
+  ],
+  ['bool', [overload1(bool, types.boolType, (value) => value), overload1(text, types.boolType, truth)]],
+  [
+    'timestamp',
+    [
+      overload1(timestamp, types.timestampType, (value) => value),
+      overload1(text, types.timestampType, (value) => new Timestamp(parseTimestamp(value))),
+      overload1(int, types.timestampType, (value) => {
+        if (value < firstSecond || value > lastSecond) throw new EvaluationError('timestamp overflow');
+        return new Timestamp(value * nanosPerSecond);
+      }),
+    ],
+  ],
+  [
+    'duration',
+    [
+      overload1(duration, types.durationType, (value) => value),
+      overload1(text, types.durationType, (value) => parseDuration(value)),
+      overload1(int, types.durationType, (value) => new Duration(value)),
+    ],
+  ],
+];

@@ -1,0 +1,163 @@
+import { compare, equals } from '../equality.ts';
+import type { Meter } from '../meter.ts';
+import {
+  anything,
+  type Library,
+  listOf,
+  listOfAny,
+  member,
+  type Overload,
+  overload1,
+  overload2,
+} from '../overload.ts';
+import * as types from '../types.ts';
+import {
+  checkedInt,
+  checkedUint,
+  Duration,
+  EvaluationError,
+  isDuration,
+  isUint,
+  itemsOf,
+  type ListValue,
+  noSuchOverload,
+  Optional,
+  Uint,
+  type Value,
+} from '../values.ts';
+
+const ordered = [
+  types.intType,
+  types.uintType,
+  types.doubleType,
+  types.boolType,
+  types.durationType,
+  types.timestampType,
+  types.stringType,
+  types.bytesType,
+];
+
+function order(a: Value, b: Value): number {
+  const found = compare(a, b);
+  if (found === undefined) throw noSuchOverload();
+  return found;
+}
+
+function isSorted(list: ListValue, meter: Meter): boolean {
+  meter.walk(list, ...itemsOf(list));
+  const items = itemsOf(list);
+  return items.every((item, i) => i === 0 || order(items[i - 1] ?? null, item) <= 0);
+}
+
+function extreme(name: string, sign: 1 | -1): Overload[] {
+  return ordered.map((type) =>
+    member(
+      overload1(listOf(type), type, (list, meter) => {
+        meter.walk(list, ...itemsOf(list));
+        const [first, ...rest] = itemsOf(list);
+        if (first === undefined) throw new EvaluationError(`${name} called on empty list`);
+        return rest.reduce((best, item) => (order(item, best) * sign > 0 ? item : best), first);
+      }),
+    ),
+  );
+}
+
+function summing(type: types.CelType, zero: Value, add: (a: Value, b: Value) => Value): Overload {
+  return member(
+    overload1(listOf(type), type, (list, meter) => {
+      meter.walk(list);
+      return itemsOf(list).reduce(add, zero);
+    }),
+  );
+}
+
+function indexIn(items: readonly Value[], wanted: Value, meter: Meter): number {
+  return items.findIndex((item) => equals(item, wanted, meter));
+}
+
+/** Kubernetes' functions of lists (`apiserver/pkg/cel/library/lists.go`), and the ends of a list as optionals. */
+export const listFunctions: Library = [
+  ['isSorted', ordered.map((type) => member(overload1(listOf(type), types.boolType, isSorted)))],
+  ['min', extreme('min', -1)],
+  ['max', extreme('max', 1)],
+  [
+    'sum',
+    [
+      summing(types.intType, 0n, (a, b) => {
+        if (typeof a === 'bigint' && typeof b === 'bigint') return checkedInt(a + b);
+        throw noSuchOverload();
+      }),
+      summing(types.uintType, new Uint(0n), (a, b) => {
+        if (isUint(a) && isUint(b)) return checkedUint(a.value + b.value);
+        throw noSuchOverload();
+      }),
+      summing(types.doubleType, 0, (a, b) => {
+        if (typeof a === 'number' && typeof b === 'number') return a + b;
+        throw noSuchOverload();
+      }),
+      summing(types.durationType, new Duration(0n), (a, b) => {
+        if (isDuration(a) && isDuration(b)) return new Duration(checkedInt(a.nanos + b.nanos));
+        throw noSuchOverload();
+      }),
+    ],
+  ],
+  [
+    'indexOf',
+    [
+      member(
+        overload2(listOfAny, anything, types.intType, (list, wanted, meter) =>
+          BigInt(indexIn(itemsOf(list), wanted, meter)),
+        ),
+      ),
+    ],
+  ],
+  [
+    'lastIndexOf',
+    [
+      member(
+        overload2(listOfAny, anything, types.intType, (list, wanted, meter) => {
+          const found = indexIn(itemsOf(list).reverse(), wanted, meter);
+          return BigInt(found === -1 ? -1 : list.size - 1 - found);
+        }),
+      ),
+    ],
+  ],
+  [
+    'first',
+    [
+      member(
+        overload1(listOfAny, types.optionalType(types.paramType('A')), (list) => new Optional(list.at(0))),
+      ),
+    ],
+  ],
+  [
+    'last',
+    [
+      member(
+        overload1(
+          listOfAny,
+          types.optionalType(types.paramType('A')),
+          (list) => new Optional(list.at(list.size - 1)),
+        ),
+      ),
+    ],
+  ],
+];
+
+/** `sets.contains`, `sets.equivalent`, `sets.intersects` (cel-go `ext/sets.go`). */
+export const setFunctions: Library = [
+  ['sets.contains', [setFunction(contains)]],
+  ['sets.equivalent', [setFunction((a, b, meter) => contains(a, b, meter) && contains(b, a, meter))]],
+  ['sets.intersects', [setFunction((a, b, meter) => a.some((item) => indexIn(b, item, meter) !== -1))]],
+];
+
+function contains(all: readonly Value[], some: readonly Value[], meter: Meter): boolean {
+  return some.every((item) => indexIn(all, item, meter) !== -1);
+}
+
+function setFunction(run: (a: readonly Value[], b: readonly Value[], meter: Meter) => boolean): Overload {
+  return overload2(listOfAny, listOfAny, types.boolType, (a, b, meter) => {
+    meter.walk(a, b);
+    return run(itemsOf(a), itemsOf(b), meter);
+  });
+}

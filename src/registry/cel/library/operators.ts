@@ -1,0 +1,222 @@
+import { compare } from '../equality.ts';
+import { equals } from '../equality.ts';
+import {
+  anything,
+  bool,
+  bytes,
+  double,
+  duration,
+  int,
+  type Library,
+  listOf,
+  listOfAny,
+  mapOfAny,
+  member,
+  optionalOfAny,
+  type Overload,
+  overload1,
+  overload2,
+  overload3,
+  type Param,
+  text,
+  timestamp,
+  uint,
+} from '../overload.ts';
+import * as types from '../types.ts';
+import {
+  checkedInt,
+  checkedUint,
+  Duration,
+  EvaluationError,
+  isList,
+  itemsOf,
+  noSuchOverload,
+  Timestamp,
+  typeName,
+  type Value,
+} from '../values.ts';
+
+/** Types of which two values have an order; numbers have one across their types (`CrossTypeNumericComparisons`). */
+const orderedPairs: readonly (readonly [types.CelType, types.CelType])[] = [
+  ...[
+    types.boolType,
+    types.intType,
+    types.uintType,
+    types.doubleType,
+    types.stringType,
+    types.bytesType,
+    types.timestampType,
+    types.durationType,
+  ].map((type): [types.CelType, types.CelType] => [type, type]),
+  [types.intType, types.doubleType],
+  [types.intType, types.uintType],
+  [types.uintType, types.doubleType],
+  [types.uintType, types.intType],
+  [types.doubleType, types.intType],
+  [types.doubleType, types.uintType],
+];
+
+function ordering(holds: (order: number) => boolean): Overload[] {
+  return orderedPairs.map(([left, right]) =>
+    overload2({ ...anything, type: left }, { ...anything, type: right }, types.boolType, (a, b, meter) => {
+      if (typeof a === 'string') meter.walk(a);
+      const order = compare(a, b);
+      if (order === undefined) throw noSuchOverload();
+      return holds(order);
+    }),
+  );
+}
+
+/** An integer operation on ints and on uints. */
+function whole(run: (a: bigint, b: bigint) => bigint): Overload[] {
+  return [
+    overload2(int, int, types.intType, (a, b) => checkedInt(run(a, b))),
+    overload2(uint, uint, types.uintType, (a, b) => checkedUint(run(a.value, b.value))),
+  ];
+}
+
+function divided(a: bigint, b: bigint): bigint {
+  if (b === 0n) throw new EvaluationError('division by zero');
+  return a / b;
+}
+
+function remainder(a: bigint, b: bigint): bigint {
+  if (b === 0n) throw new EvaluationError('modulus by zero');
+  return a % b;
+}
+
+function span(nanos: bigint): Duration {
+  return new Duration(checkedInt(nanos));
+}
+
+const equality = [overload2(anything, anything, types.boolType, () => false)];
+const condition: Param<boolean> = bool;
+
+/** CEL's operators (cel-spec `doc/langdef.md`); what depends on which operands are evaluated is in `evaluate.ts`. */
+export const operators: Library = [
+  ['_==_', equality],
+  ['_!=_', equality],
+  ['_?_:_', [overload3(condition, anything, anything, types.paramType('A'), (_, yes) => yes)]],
+  ['!_', [overload1(bool, types.boolType, (a) => !a)]],
+  [
+    '-_',
+    [
+      overload1(int, types.intType, (a) => checkedInt(-a)),
+      overload1(double, types.doubleType, (a) => -a),
+      overload1(duration, types.durationType, (a) => span(-a.nanos)),
+    ],
+  ],
+  ['_<_', ordering((order) => order < 0)],
+  ['_<=_', ordering((order) => order <= 0)],
+  ['_>_', ordering((order) => order > 0)],
+  ['_>=_', ordering((order) => order >= 0)],
+  [
+    '_+_',
+    [
+      ...whole((a, b) => a + b),
+      overload2(double, double, types.doubleType, (a, b) => a + b),
+      overload2(text, text, types.stringType, (a, b, meter) => {
+        meter.walk(a, b);
+        return a + b;
+      }),
+      overload2(bytes, bytes, types.bytesType, (a, b, meter) => {
+        meter.walk(a, b);
+        return Buffer.concat([a, b]);
+      }),
+      overload2(listOfAny, listOfAny, types.listType(types.paramType('A')), (a, b, meter) => {
+        meter.walk(a, b);
+        return a.concat(b);
+      }),
+      overload2(timestamp, duration, types.timestampType, (a, b) => new Timestamp(a.nanos + b.nanos)),
+      overload2(duration, timestamp, types.timestampType, (a, b) => new Timestamp(a.nanos + b.nanos)),
+      overload2(duration, duration, types.durationType, (a, b) => span(a.nanos + b.nanos)),
+    ],
+  ],
+  [
+    '_-_',
+    [
+      ...whole((a, b) => a - b),
+      overload2(double, double, types.doubleType, (a, b) => a - b),
+      overload2(timestamp, timestamp, types.durationType, (a, b) => span(a.nanos - b.nanos)),
+      overload2(timestamp, duration, types.timestampType, (a, b) => new Timestamp(a.nanos - b.nanos)),
+      overload2(duration, duration, types.durationType, (a, b) => span(a.nanos - b.nanos)),
+    ],
+  ],
+  ['_*_', [...whole((a, b) => a * b), overload2(double, double, types.doubleType, (a, b) => a * b)]],
+  ['_/_', [...whole(divided), overload2(double, double, types.doubleType, (a, b) => a / b)]],
+  ['_%_', whole(remainder)],
+  [
+    '@in',
+    [
+      overload2(anything, listOfAny, types.boolType, (item, list, meter) => {
+        meter.walk(list);
+        return itemsOf(list).some((one) => equals(item, one, meter));
+      }),
+      overload2(anything, mapOfAny, types.boolType, (key, map) => map.find(key) !== undefined),
+    ],
+  ],
+  [
+    '_[_]',
+    [
+      overload2(listOfAny, int, types.paramType('A'), (list, index) => itemAt(list, index)),
+      overload2(mapOfAny, anything, types.paramType('B'), (map, key) => {
+        const value = map.find(key);
+        if (value === undefined) throw new EvaluationError(`no such key: ${keyText(key)}`);
+        return value;
+      }),
+    ],
+  ],
+  [
+    '_[?_]',
+    [
+      overload2(listOf(types.paramType('V')), int, types.optionalType(types.paramType('V')), unused),
+      overload2(mapOfAny, anything, types.optionalType(types.paramType('B')), unused),
+      overload2(
+        { ...optionalOfAny, type: types.optionalType(types.listType(types.paramType('V'))) },
+        int,
+        types.optionalType(types.paramType('V')),
+        unused,
+      ),
+      overload2(
+        { ...optionalOfAny, type: types.optionalType(mapOfAny.type) },
+        anything,
+        types.optionalType(types.paramType('B')),
+        unused,
+      ),
+    ],
+  ],
+  [
+    'size',
+    [text, bytes, listOfAny, mapOfAny].flatMap((param) => {
+      const form = overload1<Value>(param, types.intType, (value, meter) => {
+        if (typeof value === 'string') meter.walk(value);
+        return size(value);
+      });
+      return [form, member(form)];
+    }),
+  ],
+];
+
+/** A key as errors name it. */
+function keyText(key: Value): string {
+  return typeof key === 'object' && key !== null ? typeName(key) : String(key);
+}
+
+/** The evaluator reads optional members itself. */
+function unused(): never {
+  throw noSuchOverload();
+}
+
+function itemAt(list: Value, index: bigint): Value {
+  const value = isList(list) ? list.at(Number(index)) : undefined;
+  if (value === undefined) throw new EvaluationError(`index out of bounds: ${index}`);
+  return value;
+}
+
+/** Characters of a text, not units of UTF-16. */
+function size(value: Value): bigint {
+  if (typeof value === 'string') return BigInt(Array.from(value).length);
+  if (value instanceof Uint8Array) return BigInt(value.length);
+  if (typeof value === 'object' && value !== null && 'size' in value) return BigInt(value.size);
+  throw noSuchOverload();
+}

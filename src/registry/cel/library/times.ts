@@ -1,0 +1,128 @@
+import {
+  duration,
+  type Library,
+  member,
+  type Overload,
+  overload1,
+  overload2,
+  text,
+  timestamp,
+} from '../overload.ts';
+import { intType } from '../types.ts';
+import { EvaluationError } from '../values.ts';
+
+/** A time read off a calendar and a clock. */
+interface Reading {
+  readonly year: number;
+  /** From 1. */
+  readonly month: number;
+  /** From 1. */
+  readonly day: number;
+  readonly hour: number;
+  readonly minute: number;
+  readonly second: number;
+}
+
+const nanosPerMilli = 1_000_000n;
+const fixedOffset = /^([+-]?)(\d\d):(\d\d)$/;
+
+function milliseconds(nanos: bigint): number {
+  const rest = ((nanos % nanosPerMilli) + nanosPerMilli) % nanosPerMilli;
+  return Number((nanos - rest) / nanosPerMilli);
+}
+
+function readUtc(time: number): Reading {
+  const date = new Date(time);
+  return {
+    year: date.getUTCFullYear(),
+    month: date.getUTCMonth() + 1,
+    day: date.getUTCDate(),
+    hour: date.getUTCHours(),
+    minute: date.getUTCMinutes(),
+    second: date.getUTCSeconds(),
+  };
+}
+
+/** Reads a time in a zone by its IANA name or as an offset such as `-08:00`. @throws {EvaluationError} */
+function readIn(time: number, zone: string): Reading {
+  const fixed = fixedOffset.exec(zone);
+  if (fixed !== null) {
+    const minutes = (Number(fixed[2]) * 60 + Number(fixed[3])) * (fixed[1] === '-' ? -1 : 1);
+    return readUtc(time + minutes * 60_000);
+  }
+  if (zone === '' || zone === 'UTC') return readUtc(time);
+  const parts = zoneFormat(zone).formatToParts(time);
+  const read = (type: string) => Number(parts.find((found) => found.type === type)?.value);
+  return {
+    year: read('year'),
+    month: read('month'),
+    day: read('day'),
+    hour: read('hour'),
+    minute: read('minute'),
+    second: read('second'),
+  };
+}
+
+const zoneFormats = new Map<string, Intl.DateTimeFormat>();
+const maxZoneFormats = 50;
+
+/** @throws {EvaluationError} when there is no such zone. */
+function zoneFormat(zone: string): Intl.DateTimeFormat {
+  const known = zoneFormats.get(zone);
+  if (known !== undefined) return known;
+  const numeric = { year: 'numeric', month: 'numeric', day: 'numeric' } as const;
+  const clock = { hour: 'numeric', minute: 'numeric', second: 'numeric', hourCycle: 'h23' } as const;
+  try {
+    const made = new Intl.DateTimeFormat('en-US', { timeZone: zone, ...numeric, ...clock });
+    if (zoneFormats.size === maxZoneFormats) zoneFormats.clear();
+    zoneFormats.set(zone, made);
+    return made;
+  } catch {
+    throw new EvaluationError(`unknown time zone ${zone}`);
+  }
+}
+
+function dayNumber({ year, month, day }: Reading): number {
+  return Date.UTC(year, month - 1, day) / 86_400_000;
+}
+
+/** A getter of timestamps, without and with a zone. Making a formatter of a zone is slow, and paid for. */
+function getter(read: (reading: Reading) => number): Overload[] {
+  return [
+    member(overload1(timestamp, intType, ({ nanos }) => BigInt(read(readUtc(milliseconds(nanos)))))),
+    member(
+      overload2(timestamp, text, intType, ({ nanos }, zone, meter) => {
+        meter.charge(zoneCost);
+        return BigInt(read(readIn(milliseconds(nanos), zone)));
+      }),
+    ),
+  ];
+}
+
+const zoneCost = 500;
+const millisOf = (nanos: bigint) => (nanos / nanosPerMilli) % 1000n;
+
+function inUnits(nanosPerUnit: bigint): Overload {
+  return member(overload1(duration, intType, ({ nanos }) => nanos / nanosPerUnit));
+}
+
+/** Parts of times and durations (cel-spec `doc/langdef.md`); months and days of the month count from 0, dates from 1. */
+export const timeFunctions: Library = [
+  ['getFullYear', getter(({ year }) => year)],
+  ['getMonth', getter(({ month }) => month - 1)],
+  ['getDate', getter(({ day }) => day)],
+  ['getDayOfMonth', getter(({ day }) => day - 1)],
+  ['getDayOfWeek', getter((reading) => (((dayNumber(reading) + 4) % 7) + 7) % 7)],
+  ['getDayOfYear', getter((reading) => dayNumber(reading) - dayNumber({ ...reading, month: 1, day: 1 }))],
+  ['getHours', [...getter(({ hour }) => hour), inUnits(3_600_000_000_000n)]],
+  ['getMinutes', [...getter(({ minute }) => minute), inUnits(60_000_000_000n)]],
+  ['getSeconds', [...getter(({ second }) => second), inUnits(1_000_000_000n)]],
+  [
+    'getMilliseconds',
+    [
+      member(overload1(timestamp, intType, ({ nanos }) => (millisOf(nanos) + 1000n) % 1000n)),
+      member(overload2(timestamp, text, intType, ({ nanos }) => (millisOf(nanos) + 1000n) % 1000n)),
+      member(overload1(duration, intType, ({ nanos }) => millisOf(nanos))),
+    ],
+  ],
+];

@@ -1,0 +1,55 @@
+import type { Expression } from './ast.ts';
+import { parseDuration, parseTimestamp } from './go-time.ts';
+import { compilePattern } from './library/patterns.ts';
+import type { Issue } from './source.ts';
+
+/** What a literal must be, by the function that takes it (cel-go `cel/validator.go`). */
+const readers: ReadonlyMap<string, (value: string) => unknown> = new Map<string, (value: string) => unknown>([
+  ['duration', parseDuration],
+  ['timestamp', parseTimestamp],
+  ['matches', compilePattern],
+]);
+
+/** Durations, times and patterns that are written down in an expression are checked when it is compiled. */
+export function validateLiterals(expression: Expression): Issue[] {
+  const issues: Issue[] = [];
+  visit(expression, issues);
+  return issues;
+}
+
+function visit(expression: Expression, issues: Issue[]): void {
+  if (expression.kind === 'call') {
+    const argument = expression.args.at(-1);
+    const read = readers.get(expression.name);
+    if (read !== undefined && argument?.kind === 'literal' && typeof argument.value === 'string') {
+      try {
+        read(argument.value);
+      } catch {
+        issues.push({ at: argument.at, message: `invalid ${expression.name} argument` });
+      }
+    }
+  }
+  for (const child of childrenOf(expression)) visit(child, issues);
+}
+
+function childrenOf(expression: Expression): readonly Expression[] {
+  switch (expression.kind) {
+    case 'literal':
+    case 'ident':
+      return [];
+    case 'select':
+      return [expression.operand];
+    case 'call':
+      return expression.target === undefined ? expression.args : [expression.target, ...expression.args];
+    case 'logical':
+      return expression.operands;
+    case 'list':
+      return expression.elements.map(({ value }) => value);
+    case 'map':
+      return expression.entries.flatMap(({ key, value }) => [key, value]);
+    case 'comprehension': {
+      const { range, filter, body } = expression;
+      return filter === undefined ? [range, body] : [range, filter, body];
+    }
+  }
+}

@@ -1,0 +1,69 @@
+import type { Comprehension, ComprehensionKind, Expression } from './ast.ts';
+import { SyntaxIssue } from './source.ts';
+
+/** Macros over lists and maps: their arguments without the variables. `#` is a variable, `f` the filter, `b` the body. */
+const overItems: ReadonlyMap<string, readonly { readonly kind: ComprehensionKind; readonly form: string }[]> =
+  new Map([
+    ['all', [form('all', '#b'), form('all', '##b')]],
+    ['exists', [form('exists', '#b'), form('exists', '##b')]],
+    ['exists_one', [form('existsOne', '#b'), form('existsOne', '##b')]],
+    ['existsOne', [form('existsOne', '#b'), form('existsOne', '##b')]],
+    ['filter', [form('filter', '#b')]],
+    ['map', [form('map', '#b'), form('map', '#fb')]],
+    ['transformList', [form('transformList', '##b'), form('transformList', '##fb')]],
+    ['transformMap', [form('transformMap', '##b'), form('transformMap', '##fb')]],
+    ['transformMapEntry', [form('transformMapEntry', '##b'), form('transformMapEntry', '##fb')]],
+    ['optMap', [form('optMap', '#b')]],
+    ['optFlatMap', [form('optFlatMap', '#b')]],
+  ]);
+
+function form(kind: ComprehensionKind, text: string): { kind: ComprehensionKind; form: string } {
+  return { kind, form: text };
+}
+
+/** A call, or what the macro of that name makes of it (cel-go `parser/macro.go`, `ext/comprehensions.go`). @throws {SyntaxIssue} */
+export function expandMacro(
+  name: string,
+  at: number,
+  target: Expression | undefined,
+  args: readonly Expression[],
+): Expression {
+  if (target === undefined)
+    return name === 'has' && args.length === 1 ? has(args) : plain(name, at, target, args);
+  const fitting = overItems.get(name)?.find(({ form: shape }) => shape.length === args.length);
+  if (fitting === undefined) return plain(name, at, target, args);
+  const names: string[] = [];
+  let filter: Expression | undefined;
+  for (const [i, letter] of Array.from(fitting.form).entries()) {
+    const arg = args[i];
+    if (arg === undefined) break;
+    if (letter === '#') names.push(variable(arg, names));
+    else if (letter === 'f') filter = arg;
+  }
+  const [first = '', second] = names;
+  const body = args.at(-1) ?? target;
+  const variables: Comprehension['variables'] = second === undefined ? [first] : [first, second];
+  return { kind: 'comprehension', at, macro: fitting.kind, range: target, variables, filter, body };
+}
+
+function plain(
+  name: string,
+  at: number,
+  target: Expression | undefined,
+  args: readonly Expression[],
+): Expression {
+  return { kind: 'call', at, name, target, args };
+}
+
+function has([arg]: readonly Expression[]): Expression {
+  if (arg?.kind === 'select' && !arg.test) return { ...arg, test: true };
+  throw new SyntaxIssue(arg?.at ?? 0, 'invalid argument to has() macro');
+}
+
+function variable(arg: Expression, taken: readonly string[]): string {
+  if (arg.kind !== 'ident') throw new SyntaxIssue(arg.at, 'argument must be a simple name');
+  if (arg.name === '__result__')
+    throw new SyntaxIssue(arg.at, 'iteration variable overwrites accumulator variable');
+  if (taken.includes(arg.name)) throw new SyntaxIssue(arg.at, `duplicate variable name: ${arg.name}`);
+  return arg.name;
+}

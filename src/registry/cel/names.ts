@@ -1,0 +1,27 @@
+import type { Expression } from './ast.ts';
+import * as types from './types.ts';
+import { type CelType, formatType } from './types.ts';
+
+const typeNames: ReadonlyMap<string, CelType> = new Map([
+  ...[types.boolType, types.intType, types.uintType, types.doubleType, types.stringType, types.bytesType].map(
+    (type): [string, CelType] => [formatType(type), type],
+  ),
+  ['null_type', types.nullType],
+  ['list', types.listType(types.dynType)],
+  ['map', types.mapType(types.dynType, types.dynType)],
+  ['google.protobuf.Timestamp', types.timestampType],
+  ['google.protobuf.Duration', types.durationType],
+]);
+
+/** The type that a name such as `string` stands for, undefined when it is none. */
+export function namedType(name: string): CelType | undefined {
+  return typeNames.get(name);
+}
+
+/** `a.b.c` of nothing but names. */
+export function qualifiedName(expression: Expression): string | undefined {
+  if (expression.kind === 'ident') return expression.name;
+  if (expression.kind !== 'select' || expression.test) return undefined;
+  const operand = qualifiedName(expression.operand);
+  return operand === undefined ? undefined : `${operand}.${expression.field}`;
+}

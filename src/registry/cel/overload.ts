@@ -1,0 +1,154 @@
+/** How functions of CEL are declared: with the types that the checker sees and the guards that an evaluation asks. */
+import type { Meter } from './meter.ts';
+import * as types from './types.ts';
+import {
+  type Duration,
+  isBytes,
+  isDuration,
+  isList,
+  isMap,
+  isOptional,
+  isTimestamp,
+  isUint,
+  type ListValue,
+  type MapValue,
+  type Optional,
+  type Timestamp,
+  type Uint,
+  type Value,
+} from './values.ts';
+
+/** What an argument must be. */
+export interface Param<T extends Value> {
+  readonly type: types.CelType;
+  is(value: Value): value is T;
+}
+
+/** One form of a function. */
+export interface Overload {
+  /** Called as `target.name(args)`: the target is the first of the parameters. */
+  readonly member: boolean;
+  readonly params: readonly types.CelType[];
+  readonly result: types.CelType;
+  /** Undefined when the arguments are not of this form. @throws {EvaluationError} @throws {CostLimitError} */
+  call(args: readonly Value[], meter: Meter): Value | undefined;
+}
+
+/** Functions by name. */
+export type Library = readonly (readonly [name: string, overloads: readonly Overload[]])[];
+
+export function overload0(result: types.CelType, run: () => Value): Overload {
+  return { member: false, params: [], result, call: (args) => (args.length === 0 ? run() : undefined) };
+}
+
+export function overload1<A extends Value>(
+  a: Param<A>,
+  result: types.CelType,
+  run: (a: A, meter: Meter) => Value,
+): Overload {
+  return {
+    member: false,
+    params: [a.type],
+    result,
+    call([first, ...more], meter) {
+      return first !== undefined && more.length === 0 && a.is(first) ? run(first, meter) : undefined;
+    },
+  };
+}
+
+export function overload2<A extends Value, B extends Value>(
+  a: Param<A>,
+  b: Param<B>,
+  result: types.CelType,
+  run: (a: A, b: B, meter: Meter) => Value,
+): Overload {
+  return {
+    member: false,
+    params: [a.type, b.type],
+    result,
+    call([first, second, ...more], meter) {
+      if (first === undefined || second === undefined || more.length > 0) return undefined;
+      return a.is(first) && b.is(second) ? run(first, second, meter) : undefined;
+    },
+  };
+}
+
+export function overload3<A extends Value, B extends Value, C extends Value>(
+  a: Param<A>,
+  b: Param<B>,
+  c: Param<C>,
+  result: types.CelType,
+  run: (a: A, b: B, c: C, meter: Meter) => Value,
+): Overload {
+  return {
+    member: false,
+    params: [a.type, b.type, c.type],
+    result,
+    call([first, second, third, ...more], meter) {
+      if (first === undefined || second === undefined || third === undefined || more.length > 0)
+        return undefined;
+      return a.is(first) && b.is(second) && c.is(third) ? run(first, second, third, meter) : undefined;
+    },
+  };
+}
+
+export function overload4<A extends Value, B extends Value, C extends Value, D extends Value>(
+  a: Param<A>,
+  b: Param<B>,
+  c: Param<C>,
+  d: Param<D>,
+  result: types.CelType,
+  run: (a: A, b: B, c: C, d: D, meter: Meter) => Value,
+): Overload {
+  return {
+    member: false,
+    params: [a.type, b.type, c.type, d.type],
+    result,
+    call([first, second, third, fourth], meter) {
+      if (first === undefined || second === undefined || third === undefined || fourth === undefined)
+        return undefined;
+      if (!a.is(first) || !b.is(second) || !c.is(third) || !d.is(fourth)) return undefined;
+      return run(first, second, third, fourth, meter);
+    },
+  };
+}
+
+/** The form that is called on its first argument. */
+export function member(overload: Overload): Overload {
+  return { ...overload, member: true };
+}
+
+export const text: Param<string> = {
+  type: types.stringType,
+  is: (value): value is string => typeof value === 'string',
+};
+export const int: Param<bigint> = {
+  type: types.intType,
+  is: (value): value is bigint => typeof value === 'bigint',
+};
+export const double: Param<number> = {
+  type: types.doubleType,
+  is: (value): value is number => typeof value === 'number',
+};
+export const bool: Param<boolean> = {
+  type: types.boolType,
+  is: (value): value is boolean => typeof value === 'boolean',
+};
+export const uint: Param<Uint> = { type: types.uintType, is: isUint };
+export const bytes: Param<Uint8Array> = { type: types.bytesType, is: isBytes };
+export const timestamp: Param<Timestamp> = { type: types.timestampType, is: isTimestamp };
+export const duration: Param<Duration> = { type: types.durationType, is: isDuration };
+const a = types.paramType('A');
+const b = types.paramType('B');
+
+/** Any value; the same one wherever it stands in a form. */
+export const anything: Param<Value> = { type: a, is: (_value): _value is Value => true };
+export const dynamic: Param<Value> = { type: types.dynType, is: anything.is.bind(anything) };
+export const listOfAny: Param<ListValue> = { type: types.listType(a), is: isList };
+export const mapOfAny: Param<MapValue> = { type: types.mapType(a, b), is: isMap };
+export const optionalOfAny: Param<Optional> = { type: types.optionalType(a), is: isOptional };
+
+/** A list whose items have a type; items are looked at when they are used. */
+export function listOf(type: types.CelType): Param<ListValue> {
+  return { type: types.listType(type), is: isList };
+}

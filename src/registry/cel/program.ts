@@ -1,0 +1,82 @@
+import type { Expression } from './ast.ts';
+import { check, type Checked } from './checker.ts';
+import { environment } from './environment.ts';
+import { evaluate } from './evaluate.ts';
+import { validateLiterals } from './literal-arguments.ts';
+import { Meter } from './meter.ts';
+import { parse } from './parser.ts';
+import { describeIssues, SyntaxIssue } from './source.ts';
+import { type CelType, formatType } from './types.ts';
+import type { Value } from './values.ts';
+
+/** An expression that does not compile; the message is laid out as cel-go's, places included. */
+export class CompileError extends Error {
+  override readonly name = 'CompileError';
+}
+
+/** What came of an evaluation. */
+export interface Outcome {
+  /** Undefined when the evaluation failed. */
+  readonly value: Value | undefined;
+  /** An EvaluationError or a CostLimitError. */
+  readonly error: Error | undefined;
+  /** Units of cost that were spent. */
+  readonly cost: number;
+}
+
+/** A CEL expression that is ready to be evaluated, any number of times. */
+export class Program {
+  readonly #expression: Expression;
+  readonly #checked: Checked;
+
+  /**
+   * @param variables the names that the expression may read, with their types.
+   * @throws {CompileError}
+   */
+  constructor(source: string, variables: ReadonlyMap<string, CelType>) {
+    this.#expression = parsed(source);
+    this.#checked = check(this.#expression, { variables, functions: environment() });
+    const { issues } = this.#checked;
+    const wrong = issues.length > 0 ? issues : validateLiterals(this.#expression);
+    if (wrong.length > 0) throw new CompileError(describeIssues(source, wrong));
+  }
+
+  /** What the expression gives, as cel-go names types: `bool`. */
+  get resultType(): string {
+    return formatType(this.#checked.type);
+  }
+
+  /** True when the expression reads the variable. */
+  reads(variable: string): boolean {
+    return this.#checked.variables.has(variable);
+  }
+
+  /**
+   * Evaluates the expression. Never throws for what an expression or its values do.
+   *
+   * @param costLimit units of cost after which the evaluation is ended.
+   */
+  evaluate(bindings: ReadonlyMap<string, Value>, costLimit: number): Outcome {
+    const meter = new Meter(costLimit);
+    try {
+      const value = evaluate(this.#expression, this.#checked, bindings, meter);
+      return { value, error: undefined, cost: meter.spent };
+    } catch (error) {
+      if (!isExpected(error)) throw error;
+      return { value: undefined, error, cost: meter.spent };
+    }
+  }
+}
+
+function isExpected(error: unknown): error is Error {
+  return error instanceof Error && (error.name === 'EvaluationError' || error.name === 'CostLimitError');
+}
+
+function parsed(source: string): Expression {
+  try {
+    return parse(source);
+  } catch (error) {
+    if (!(error instanceof SyntaxIssue)) throw error;
+    throw new CompileError(describeIssues(source, [{ at: error.at, message: error.message }]));
+  }
+}

@@ -1,0 +1,34 @@
+/** What is wrong with an expression, as cel-go tells it (`common/error.go`). */
+export interface Issue {
+  /** Offset in the text. */
+  readonly at: number;
+  readonly message: string;
+}
+
+/** cel-go reports no more. */
+const maxIssues = 100;
+
+/** The issues with place and line, e.g. `ERROR: <input>:1:5: undefined field 'x'` and the line with a caret below. */
+export function describeIssues(source: string, issues: readonly Issue[]): string {
+  const lines = source.split('\n');
+  const texts = issues.slice(0, maxIssues).map(({ at, message }) => {
+    const before = source.slice(0, at).split('\n');
+    const line = lines[before.length - 1] ?? '';
+    const column = Array.from(before.at(-1) ?? '').length;
+    const place = `<input>:${before.length}:${column + 1}`;
+    return `ERROR: ${place}: ${message}\n | ${line.replaceAll('\t', ' ')}\n | ${'.'.repeat(column)}^`;
+  });
+  if (issues.length > maxIssues) texts.push(`${issues.length - maxIssues} more errors were truncated`);
+  return texts.join('\n');
+}
+
+/** An expression that cannot be read. */
+export class SyntaxIssue extends Error {
+  override readonly name = 'SyntaxIssue';
+  readonly at: number;
+
+  constructor(at: number, message: string) {
+    super(message);
+    this.at = at;
+  }
+}

@@ -1,0 +1,76 @@
+import { Program } from '../../../../src/registry/cel/program.ts';
+import * as types from '../../../../src/registry/cel/types.ts';
+import { formatDuration, formatTimestamp } from '../../../../src/registry/cel/go-time.ts';
+import { isList, isMap, itemsOf, type Value } from '../../../../src/registry/cel/values.ts';
+import { toValue } from '../../../../src/registry/customresource/rules/schema-values.ts';
+import { declType } from '../../../../src/registry/customresource/rules/decl-type.ts';
+import type { JsonSchema } from '../../../../src/registry/customresourcedefinition/json-schema.ts';
+
+const schema: JsonSchema = {
+  type: 'object',
+  properties: {
+    count: { type: 'integer' },
+    ratio: { type: 'number' },
+    name: { type: 'string' },
+    port: { 'x-kubernetes-int-or-string': true },
+    numbers: { type: 'array', items: { type: 'integer' } },
+    names: { type: 'array', items: { type: 'string' } },
+    labels: { type: 'object', additionalProperties: { type: 'string' } },
+    missing: { type: 'string' },
+    since: { type: 'string', format: 'date-time' },
+  },
+};
+const self = {
+  count: 5,
+  ratio: 0.5,
+  name: 'héllo😀',
+  port: 'http',
+  numbers: [1, 2, 3],
+  names: ['a', 'b'],
+  labels: { app: 'web', tier: 'front' },
+  since: '2024-02-29T12:30:45.5Z',
+};
+const selfType = declType(schema, false) ?? types.dynType;
+const enough = 1_000_000;
+
+/** The value of an expression over the object above, as JSON would show it. @throws {Error} what it fails with. */
+export function valueOf(expression: string, costLimit = enough): unknown {
+  const program = new Program(expression, new Map([['self', selfType]]));
+  const { value, error } = program.evaluate(new Map([['self', toValue(schema, self)]]), costLimit);
+  if (error !== undefined || value === undefined) throw error ?? new Error('no value');
+  return plain(value);
+}
+
+/** What compiling an expression fails with; "" when it compiles. */
+export function issuesOf(expression: string): string {
+  try {
+    new Program(expression, new Map([['self', selfType]]));
+    return '';
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+function plain(value: Value): unknown {
+  if (typeof value === 'bigint') return Number(value);
+  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value;
+  if (isList(value)) return itemsOf(value).map(plain);
+  if (isMap(value)) {
+    return Object.fromEntries(
+      value.keys().map((key) => [String(plain(key)), plain(value.find(key) ?? null)]),
+    );
+  }
+  switch (value.kind) {
+    case 'uint':
+      return Number(value.value);
+    case 'timestamp':
+      return formatTimestamp(value.nanos);
+    case 'duration':
+      return formatDuration(value.nanos);
+    case 'optional':
+      return value.value === undefined ? 'none' : { of: plain(value.value) };
+    case 'type':
+    case 'opaque':
+      return value.kind;
+  }
+}
