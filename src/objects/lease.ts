@@ -8,7 +8,5 @@ export interface Lease extends KubeObject {
     acquireTime?: string;
     renewTime?: string;
     leaseTransitions?: number;
-    strategy?: string;
-    preferredHolder?: string;
   };
 }

@@ -68,6 +68,8 @@ export interface Strategy<T extends KubeObject = KubeObject> {
 
   /** Versioned defaulting (`SetDefaults_X`). Idempotent. */
   setDefaults(object: T): void;
+  /** Loads what the rules of the object need; undefined when all is there. Asked before every create and update. */
+  ready?(object: T): Promise<void> | undefined;
   /** Takes what the object needs from allocators; may throw a StatusError, having taken nothing. */
   beginCreate?(object: T, context: StrategyContext): Reservation;
   beginUpdate?(object: T, old: T, context: StrategyContext): Reservation;
@@ -139,13 +141,8 @@ export interface ResourceDefinition {
   readonly storageVersionHash?: string;
   /** Shares its objects with another resource (events.k8s.io and core events). */
   readonly storedAs?: SharedStorage;
-  /** Field labels that stand for another one, e.g. `spec.host` for `spec.nodeName`. */
+  /** Field labels of this version that stand for another one, e.g. `regarding.name` for `involvedObject.name`. */
   readonly fieldAliases?: ReadonlyMap<string, string>;
-  /**
-   * Every field label of this version besides those of the metadata, with the name that the strategy has for it
-   * (`regarding.name` → `involvedObject.name`); absent: the strategy's names are the labels.
-   */
-  readonly fieldLabels?: ReadonlyMap<string, string>;
   /** `/scale`, where a definition and not the program says what it is: custom resources. */
   readonly scale?: ScaleForm;
   /** Text of a `Warning` header on every request to the resource, before all other warnings. */

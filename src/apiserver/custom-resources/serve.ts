@@ -1,11 +1,9 @@
-import { createHash } from 'node:crypto';
 import { terminatingDefinition } from '../../objects/status-errors.ts';
 import { customScale } from '../../registry/customresource/scale.ts';
 import { customResourceStrategy } from '../../registry/customresource/strategy.ts';
-import {
-  type CustomResourceDefinition,
-  type CustomResourceVersion,
-  hasCondition,
+import type {
+  CustomResourceDefinition,
+  CustomResourceVersion,
 } from '../../registry/customresourcedefinition/definition.ts';
 import type { Strategy } from '../../registry/strategy.ts';
 import { type ServedForm, serveResource, type ServedResource } from '../rest/served-resource.ts';
@@ -13,7 +11,6 @@ import { schemaFromCustomResource } from '../schema/custom-schema.ts';
 import { customTableConverter } from '../tables/custom-columns.ts';
 
 const verbs = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch'];
-const verbsAtTheEnd = ['delete', 'deletecollection', 'get', 'list', 'watch'];
 
 /** The resources of an established definition: one for each served version, by its accepted names. */
 export function resourcesOf(definition: CustomResourceDefinition): ServedResource[] {
@@ -23,7 +20,7 @@ export function resourcesOf(definition: CustomResourceDefinition): ServedResourc
   return versions
     .filter((version) => version.served)
     .map((version) => {
-      const served = serveVersion(definition, version, storage);
+      const served = serveVersion(definition, version, versions);
       return several
         ? {
             ...served,
@@ -36,16 +33,11 @@ export function resourcesOf(definition: CustomResourceDefinition): ServedResourc
 function serveVersion(
   definition: CustomResourceDefinition,
   version: CustomResourceVersion,
-  storage: CustomResourceVersion | undefined,
+  versions: readonly CustomResourceVersion[],
 ): ServedResource {
   const { spec, status } = definition;
-  const versions = spec.versions ?? [];
   const { plural, singular = '', shortNames = [], kind, categories = [] } = status.acceptedNames;
   const namespaced = spec.scope === 'Namespaced';
-  const forms = {
-    apiVersion: `${spec.group}/${version.name}`,
-    storedApiVersion: `${spec.group}/${storage?.name ?? version.name}`,
-  };
   const warning = deprecation(spec.group, kind, version, versions);
   return serveResource(
     {
@@ -57,15 +49,9 @@ function serveVersion(
       namespaced,
       shortNames,
       categories,
-      verbs: hasCondition(definition, 'Terminating') ? verbsAtTheEnd : verbs,
+      verbs,
       schema: `${spec.group.split('.').reverse().join('.')}.${version.name}.${kind}`,
-      strategy: {
-        ...customResourceStrategy({ ...forms, kind, namespaced, version }),
-        ...endOfCreation(definition),
-      },
-      ...(storage?.served === true
-        ? { storageVersionHash: storageVersionHash(spec.group, storage.name, kind) }
-        : {}),
+      strategy: { ...customResourceStrategy({ kind, namespaced, version }), ...endOfCreation(definition) },
       ...(version.subresources?.scale === undefined
         ? {}
         : { scale: customScale(version.subresources.scale) }),
@@ -75,15 +61,6 @@ function serveVersion(
     () => customTableConverter(version.additionalPrinterColumns ?? []),
     true,
   );
-}
-
-/** What discovery shows of the version that objects are stored in (apiserver `endpoints/discovery/storageversionhash.go`). */
-function storageVersionHash(group: string, version: string, kind: string): string {
-  return createHash('sha256')
-    .update(`${group}/${version}/${kind}`)
-    .digest()
-    .subarray(0, 8)
-    .toString('base64');
 }
 
 /** Nothing new comes to a definition that goes. */
@@ -96,13 +73,10 @@ function endOfCreation({ metadata, spec, status }: CustomResourceDefinition): Pi
   };
 }
 
-/** Conversion None: versions differ in their apiVersion only. What is of another one stays so, for the strategy to refuse. */
+/** Conversion None: versions differ in their apiVersion only. */
 function versionForm(group: string, version: string, storage: string): ServedForm {
   return {
-    toStored: (object) =>
-      object.apiVersion === `${group}/${version}`
-        ? { ...object, apiVersion: `${group}/${storage}` }
-        : { ...object },
+    toStored: (object) => ({ ...object, apiVersion: `${group}/${storage}` }),
     fromStored: (object) => ({ ...object, apiVersion: `${group}/${version}` }),
   };
 }

@@ -132,20 +132,13 @@ export function apiResourceList(
     kind: 'APIResourceList',
     ...(group === '' ? {} : { apiVersion: 'v1' }),
     groupVersion: group === '' ? version : `${group}/${version}`,
-    resources: inOrder(
-      resources.flatMap((resource) => [
+    resources: resources
+      .flatMap((resource) => [
         ...(resource.verbs.length === 0 ? [] : [resourceRow(resource)]),
         ...resource.subresources.map((row) => subresourceRow(resource, row)),
-      ]),
-      resources.some(({ custom }) => custom),
-    ),
+      ])
+      .sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0)),
   };
-}
-
-/** Rows of built-in resources come by name; those of custom ones with `/status` before `/scale`. */
-function inOrder(rows: readonly ApiResource[], custom: boolean): readonly ApiResource[] {
-  if (custom) return rows;
-  return rows.toSorted((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
 }
 
 /** A row of an APIResourceList. */

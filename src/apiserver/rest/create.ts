@@ -102,6 +102,8 @@ async function createOnce(
     object = (await core.admission.mutate(attributes, reply)) ?? object;
     matchNamespace(object, resource.definition.namespaced ? namespace : '');
   }
+  const loading = strategy.ready?.(object);
+  if (loading !== undefined) await loading;
   nameObject(core, object);
   strategy.admitCreate?.(object, context);
   fillSystemFields(core, object, context.now);

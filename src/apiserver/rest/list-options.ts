@@ -47,8 +47,7 @@ function watchDefaults(options: ListOptions): ListOptions {
   return { ...options, sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' };
 }
 
-const listMatches = ['Exact', 'NotOlderThan', ''];
-const watchMatches = ['NotOlderThan'];
+const matches = ['Exact', 'NotOlderThan', ''];
 
 /** `validateListOptions` of apimachinery `internalversion/validation`. */
 function listErrors(options: ListOptions): FieldError[] {
@@ -86,8 +85,8 @@ function matchErrors(options: ListOptions): FieldError[] {
       forbiddenField('resourceVersionMatch', 'resourceVersionMatch is forbidden when continue is provided'),
     );
   }
-  if (!listMatches.includes(options.resourceVersionMatch)) {
-    errors.push(notSupported('resourceVersionMatch', options.resourceVersionMatch, listMatches));
+  if (!matches.includes(options.resourceVersionMatch)) {
+    errors.push(notSupported('resourceVersionMatch', options.resourceVersionMatch, matches));
   }
   return errors;
 }
@@ -113,9 +112,7 @@ function watchErrors(options: ListOptions): FieldError[] {
         ),
       );
     }
-    if (!watchMatches.includes(match)) {
-      errors.push(notSupported('resourceVersionMatch', match, watchMatches));
-    }
+    if (!matches.includes(match)) errors.push(notSupported('resourceVersionMatch', match, matches));
     if (options.continueToken !== '') {
       errors.push(
         forbiddenField('resourceVersionMatch', 'resourceVersionMatch is forbidden when continue is provided'),

@@ -101,6 +101,8 @@ async function updateOnce(core: ServerCore, resource: ServedResource, update: Up
   update.track(object, old);
   const webhooks = core.admission.handles(attributes);
   if (webhooks) object = (await core.admission.mutate(attributes, reply)) ?? object;
+  const loading = strategy.ready?.(object);
+  if (loading !== undefined) await loading;
   checkResourceVersion(resource, object, live);
   const context = strategyContext(core, update.dryRun);
   const rules = update.subresource === '' ? strategy : subresourceStrategy(resource, update.subresource);

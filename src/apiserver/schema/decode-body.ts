@@ -164,8 +164,7 @@ function decodeRegistered(
       ? undefined
       : builtinSchema(registered.schema);
   const decoded = schema === undefined ? undefined : decodeStruct(schema, parsed);
-  const wanted = same ? registered : registeredKind(expected.group, expected.version, expected.kind);
-  const internal = wanted?.internalPackage ?? '';
+  const internal = registeredKind(expected.group, expected.version, expected.kind)?.internalPackage ?? '';
   if (actual.kind !== expected.kind || registered.internalPackage !== internal) {
     throw new DecodeError(
       `converting (${actual.version}.${actual.kind}) to (${internal}.${expected.kind}): unknown conversion`,

@@ -49,8 +49,8 @@ export interface StoredObject {
   readonly revision: number;
   /** Frozen; carries apiVersion, kind and metadata.resourceVersion. */
   readonly object: KubeObject;
-  /** The JSON of `object`, without a newline: made when it is first wanted, and shared by every reader. */
-  text(): string;
+  /** The encoding of `object`, made at most once and shared by every reader. */
+  bytes(): Buffer;
 }
 
 export interface Write {

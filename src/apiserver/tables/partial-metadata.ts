@@ -1,21 +1,15 @@
 import type { JsonRecord } from '../../objects/json.ts';
 import type { KubeObject, ListMeta, ObjectMeta } from '../../objects/meta.ts';
-import type { MetaVersion } from '../http/negotiation.ts';
 import { builtinSchema } from '../schema/builtin.ts';
 
 export interface PartialObjectMetadata {
   kind: 'PartialObjectMetadata';
-  apiVersion: `meta.k8s.io/${MetaVersion}`;
+  apiVersion: 'meta.k8s.io/v1';
   metadata: ObjectMeta;
 }
 
-/** What all objects have. */
-export function partialMetadata(object: KubeObject, version: MetaVersion): PartialObjectMetadata {
-  return {
-    kind: 'PartialObjectMetadata',
-    apiVersion: `meta.k8s.io/${version}`,
-    metadata: inOrder(object.metadata),
-  };
+export function partialMetadata(object: KubeObject): PartialObjectMetadata {
+  return { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: inOrder(object.metadata) };
 }
 
 /** The metadata with its members in the order of Go's ObjectMeta: stored objects have them as they were set. */
@@ -31,7 +25,7 @@ function inOrder(metadata: ObjectMeta): ObjectMeta {
 
 export interface PartialObjectMetadataList {
   kind: 'PartialObjectMetadataList';
-  apiVersion: `meta.k8s.io/${MetaVersion}`;
+  apiVersion: 'meta.k8s.io/v1';
   metadata: ListMeta;
   items: PartialObjectMetadata[];
 }
@@ -39,12 +33,11 @@ export interface PartialObjectMetadataList {
 export function partialMetadataList(
   objects: readonly KubeObject[],
   metadata: ListMeta,
-  version: MetaVersion,
 ): PartialObjectMetadataList {
   return {
     kind: 'PartialObjectMetadataList',
-    apiVersion: `meta.k8s.io/${version}`,
+    apiVersion: 'meta.k8s.io/v1',
     metadata,
-    items: objects.map((object) => partialMetadata(object, version)),
+    items: objects.map(partialMetadata),
   };
 }

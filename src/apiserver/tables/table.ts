@@ -1,6 +1,5 @@
 import { badRequest } from '../../objects/status-errors.ts';
 import type { KubeObject, ListMeta } from '../../objects/meta.ts';
-import type { MetaVersion } from '../http/negotiation.ts';
 import { timeSince } from './age.ts';
 import { partialMetadata } from './partial-metadata.ts';
 
@@ -37,10 +36,10 @@ interface TableRow {
   object: unknown;
 }
 
-/** meta.k8s.io Table: both versions have the same members. */
+/** meta.k8s.io/v1 Table. */
 export interface Table {
   kind: 'Table';
-  apiVersion: `meta.k8s.io/${MetaVersion}`;
+  apiVersion: 'meta.k8s.io/v1';
   metadata: ListMeta;
   /** null in all but the first event of a watch. */
   columnDefinitions: readonly TableColumn[] | null;
@@ -54,7 +53,6 @@ export interface TableOptions {
   readonly metadata: ListMeta;
   /** False leaves the column definitions out (watch events after the first). */
   readonly withColumns: boolean;
-  readonly version: MetaVersion;
 }
 
 /**
@@ -79,7 +77,7 @@ export function toTable(
 ): Table {
   return {
     kind: 'Table',
-    apiVersion: `meta.k8s.io/${options.version}`,
+    apiVersion: 'meta.k8s.io/v1',
     metadata: options.metadata,
     columnDefinitions: options.withColumns ? converter.columns : null,
     rows: objects.map((object) => {
@@ -87,18 +85,18 @@ export function toTable(
       return {
         cells: converter.cells(object, options.now),
         ...(conditions === undefined ? {} : { conditions }),
-        object: included(object, options),
+        object: included(object, options.includeObject),
       };
     }),
   };
 }
 
-function included(object: KubeObject, { includeObject, version }: TableOptions): unknown {
-  switch (includeObject) {
+function included(object: KubeObject, include: IncludeObject): unknown {
+  switch (include) {
     case 'None':
       return null;
     case 'Metadata':
-      return partialMetadata(object, version);
+      return partialMetadata(object);
     case 'Object':
       return object;
   }

@@ -1,7 +1,7 @@
 import { isRecord, jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { CustomResourceVersion } from '../customresourcedefinition/definition.ts';
-import { type FieldError, invalid } from '../field-errors.ts';
+import { type FieldError, type FieldErrorReason, invalid } from '../field-errors.ts';
 import { genericStrategy } from '../generic.ts';
 import { validateCustomObjectMeta, validateCustomObjectMetaUpdate } from '../metadata.ts';
 import { nameIsDNSSubdomain } from '../names.ts';
@@ -9,18 +9,30 @@ import type { Strategy, SubresourceStrategy } from '../strategy.ts';
 import { applyDefaults } from './defaulting.ts';
 import { validateEmbedded } from './embedded.ts';
 import { validateListTypes } from './list-types.ts';
+import { hasRules } from './rules/has-rules.ts';
+import { loadRuleEngine, ruleEngine } from './rules/on-demand.ts';
 import { fieldAt, simplePath } from './simple-path.ts';
 import { validateValue } from './validate-value.ts';
+
+/** Errors of values that are not as rules expect them (apiextensions `registry/customresource/strategy.go` hasBlockingErr). */
+const blocking: ReadonlySet<FieldErrorReason> = new Set([
+  'FieldValueNotSupported',
+  'FieldValueRequired',
+  'FieldValueTooLong',
+  'FieldValueTooMany',
+  'FieldValueTypeInvalid',
+]);
+const notAsked = invalid(
+  '<nil>',
+  undefined,
+  'some validation rules were not checked because the object was invalid; correct the existing errors to complete validation',
+);
 
 /** A version of a custom resource, as its strategy needs it. */
 export interface CustomKind {
   readonly kind: string;
   readonly namespaced: boolean;
   readonly version: CustomResourceVersion;
-  /** The apiVersion of requests, `<group>/<version>`. */
-  readonly apiVersion: string;
-  /** The apiVersion in which objects reach the strategy: that of the storage version. */
-  readonly storedApiVersion: string;
 }
 
 /** A custom object: metadata and anything else. */
@@ -31,7 +43,7 @@ interface CustomObject extends KubeObject {
 
 /** The rules of the objects of one version of a custom resource (apiextensions `registry/customresource`). */
 export function customResourceStrategy(custom: CustomKind): Strategy<CustomObject> {
-  const { kind, namespaced, version, apiVersion, storedApiVersion } = custom;
+  const { kind, namespaced, version } = custom;
   const schema = version.schema?.openAPIV3Schema;
   const hasStatus = version.subresources?.status !== undefined;
   const rules = { namespaced, nameRule: nameIsDNSSubdomain };
@@ -45,21 +57,29 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
       ...(wrongBefore ? [] : validateListTypes(schema, object)),
     ];
   };
-  const kindErrors = (object: CustomObject): FieldError[] => [
-    ...(object.kind === kind ? [] : [invalid('kind', object.kind, `must be ${kind}`)]),
-    ...(object.apiVersion === storedApiVersion
-      ? []
-      : [invalid('apiVersion', object.apiVersion, `must be ${apiVersion}`)]),
-  ];
+  const tolerated = new WeakMap<CustomObject, readonly FieldError[]>();
+  /** The rules in CEL are asked last, and only about a value whose shape is right. */
+  const withRules = (errors: FieldError[], object: CustomObject, old?: CustomObject): FieldError[] => {
+    if (schema === undefined || !hasRules(schema)) return errors;
+    if (errors.some(({ reason }) => blocking.has(reason))) return [...errors, notAsked];
+    const verdict = ruleEngine().validateRules(schema, object, old);
+    tolerated.set(object, verdict.tolerated);
+    return [...errors, ...verdict.errors];
+  };
+  const warningsOnUpdate = (object: CustomObject): string[] =>
+    (tolerated.get(object) ?? []).map(({ field, body }) => `${field}: ${body}`);
+  const kindErrors = (object: CustomObject): FieldError[] =>
+    object.kind === kind ? [] : [invalid('kind', object.kind, `must be ${kind}`)];
   const base = genericStrategy<CustomObject>({ ...rules, allowUnconditionalUpdate: false, hasStatus });
   const status: SubresourceStrategy<CustomObject> = {
     prepareForUpdate(object, old) {
       takeAllButStatus(object, old);
     },
-    validateUpdate: (object, old) => [
-      ...validateCustomObjectMetaUpdate(object.metadata, old.metadata),
-      ...valueErrors(object, old),
-    ],
+    validateUpdate: (object, old) => {
+      const errors = validateCustomObjectMetaUpdate(object.metadata, old.metadata);
+      return withRules([...errors, ...valueErrors(object, old)], object, old);
+    },
+    warningsOnUpdate,
   };
   const { status: _unused, ...main } = base;
   return {
@@ -76,17 +96,20 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
       const changed = !jsonEqual(content(object, hasStatus), content(old, hasStatus));
       object.metadata.generation = (old.metadata.generation ?? 0) + (changed ? 1 : 0);
     },
-    validateCreate: (object) => [
-      ...kindErrors(object),
-      ...validateCustomObjectMeta(object.metadata, rules),
-      ...valueErrors(object),
-    ],
-    validateUpdate: (object, old) => [
-      ...kindErrors(object),
-      ...validateCustomObjectMetaUpdate(object.metadata, old.metadata),
-      ...valueErrors(object, old),
-    ],
+    validateCreate: (object) => {
+      const errors = [...kindErrors(object), ...validateCustomObjectMeta(object.metadata, rules)];
+      return withRules([...errors, ...valueErrors(object)], object);
+    },
+    validateUpdate: (object, old) => {
+      const errors = [
+        ...kindErrors(object),
+        ...validateCustomObjectMetaUpdate(object.metadata, old.metadata),
+      ];
+      return withRules([...errors, ...valueErrors(object, old)], object, old);
+    },
+    warningsOnUpdate,
     fields: selectable(version),
+    ready: () => (schema !== undefined && hasRules(schema) ? loadRuleEngine() : undefined),
     ...(hasStatus ? { status } : {}),
   };
 }

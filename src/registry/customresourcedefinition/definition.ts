@@ -1,5 +1,4 @@
 import type { KubeObject } from '../../objects/meta.ts';
-import type { Webhook } from '../webhookconfiguration/webhook.ts';
 import type { JsonSchema } from './json-schema.ts';
 
 /** apiextensions.k8s.io/v1 CustomResourceDefinition. */
@@ -13,16 +12,8 @@ export interface CustomResourceDefinitionSpec {
   names: CustomResourceNames;
   scope: string;
   versions: CustomResourceVersion[] | null;
-  conversion?: CustomResourceConversion;
+  conversion?: { strategy: string; webhook?: object };
   preserveUnknownFields?: boolean;
-}
-
-export interface CustomResourceConversion {
-  strategy: string;
-  webhook?: {
-    clientConfig?: NonNullable<Webhook['clientConfig']>;
-    conversionReviewVersions?: string[];
-  };
 }
 
 export interface CustomResourceNames {

@@ -38,7 +38,18 @@ export interface JsonSchema {
   readonly 'x-kubernetes-list-type'?: string;
   readonly 'x-kubernetes-list-map-keys'?: readonly string[];
   readonly 'x-kubernetes-map-type'?: string;
-  readonly 'x-kubernetes-validations'?: readonly object[];
+  readonly 'x-kubernetes-validations'?: readonly ValidationRule[];
+}
+
+/** A rule of a schema in CEL (apiextensions `ValidationRule`). */
+export interface ValidationRule {
+  readonly rule: string;
+  readonly message?: string;
+  readonly messageExpression?: string;
+  readonly reason?: string;
+  readonly fieldPath?: string;
+  /** `oldSelf` is an optional, and the rule is asked on create as well. */
+  readonly optionalOldSelf?: boolean;
 }
 
 /** The schema of list items; undefined when there is none, or several (which no structural schema has). */

@@ -2,6 +2,7 @@
 import { type FieldError, forbiddenField, invalid, notSupported, required } from '../field-errors.ts';
 import { itemsOf, type JsonSchema, valuesOf } from './json-schema.ts';
 import { validateListMap } from './schema-list-map.ts';
+import { validateRuleMembers } from './schema-rules.ts';
 
 const types = ['array', 'boolean', 'integer', 'number', 'object', 'string'];
 const listTypes = ['atomic', 'set', 'map'];
@@ -117,11 +118,7 @@ function pushExtensionErrors(schema: JsonSchema, path: string, errors: FieldErro
     errors.push(listType === undefined ? required(at, detail) : invalid(at, listType, detail));
   }
   errors.push(...validateListMap(schema, path));
-  if ((schema['x-kubernetes-validations'] ?? []).length > 0) {
-    const detail =
-      'this server does not evaluate CEL rules; remove them, or use a cluster, rather than have them ignored';
-    errors.push(forbiddenField(`${path}.x-kubernetes-validations`, detail));
-  }
+  errors.push(...validateRuleMembers(schema, path));
 }
 
 /** Items of a set are one value each. kube-apiserver shows the list type of the items in either case. */

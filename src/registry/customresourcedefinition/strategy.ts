@@ -1,14 +1,15 @@
 import { jsonEqual } from '../../objects/json.ts';
+import { hasRules } from '../customresource/rules/has-rules.ts';
+import { loadRuleEngine } from '../customresource/rules/on-demand.ts';
 import { genericStrategy } from '../generic.ts';
 import { nameIsDNSSubdomain } from '../names.ts';
 import type { Strategy } from '../strategy.ts';
-import { validateApproval } from './approval.ts';
 import { type CustomResourceDefinition, hasCondition, withCondition } from './definition.ts';
 import {
   validateDefinition,
   validateDefinitionName,
   validateImmutableNames,
-  validatePreservation,
+  validatePolicy,
 } from './validation.ts';
 
 /** Keeps a deleted definition until its objects are gone (apiextensions `finalizer` controller). */
@@ -50,17 +51,14 @@ const rules = genericStrategy<CustomResourceDefinition>({
   validateCreate: (definition) => [
     ...validateDefinitionName(definition),
     ...validateDefinition(definition),
-    ...validateApproval(definition, definition.spec.group),
-    ...validatePreservation(definition),
+    ...validatePolicy(definition),
   ],
   validateUpdate(definition, old) {
     const established = hasCondition(old, 'Established');
     const immutable = validateImmutableNames(definition, old, established);
-    return [
-      ...validateDefinition(definition, immutable),
-      ...validateApproval(definition, definition.spec.group, old),
-      ...validatePreservation(definition, old),
-    ];
+    // What was wrong before may stay so.
+    const policy = validatePolicy(old).length > 0 ? [] : validatePolicy(definition);
+    return [...validateDefinition(definition, immutable), ...policy];
   },
 });
 
@@ -70,6 +68,10 @@ const rules = genericStrategy<CustomResourceDefinition>({
  */
 export const customResourceDefinitionStrategy: Strategy<CustomResourceDefinition> = {
   ...rules,
+  ready: ({ spec }) => {
+    const withRules = (spec.versions ?? []).some(({ schema }) => hasRules(schema?.openAPIV3Schema ?? {}));
+    return withRules ? loadRuleEngine() : undefined;
+  },
   termination: {
     mark: (definition) => {
       const { metadata } = definition;

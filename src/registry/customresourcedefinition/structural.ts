@@ -1,5 +1,7 @@
 /** Structural schemas (apiextensions `apiserver/schema/{validation,complete}.go`, KEP 20190425): what a schema must be. */
 import { isPattern } from '../customresource/pattern.ts';
+import { hasRules } from '../customresource/rules/has-rules.ts';
+import { ruleEngine } from '../customresource/rules/on-demand.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../field-errors.ts';
 import { itemsOf, type JsonSchema, valuesOf } from './json-schema.ts';
 import { validateSchemaDefaults } from './schema-defaults.ts';
@@ -9,7 +11,10 @@ import { validateOpenApi } from './schema-openapi.ts';
 /** Deeper schemas are refused: nobody writes them, and they cost time at every write. */
 const maxSchemaDepth = 100;
 
-/** All rules that a version's schema breaks: its structure or else its defaults, then what OpenAPI says. */
+/**
+ * All rules that a version's schema breaks: its structure or else its defaults, then what OpenAPI says, then what is
+ * wrong with its own rules in CEL, whose engine must be loaded.
+ */
 export function validateSchema(schema: JsonSchema, path: string): FieldError[] {
   const errors: FieldError[] = [];
   if (schema.nullable === true) {
@@ -17,7 +22,12 @@ export function validateSchema(schema: JsonSchema, path: string): FieldError[] {
   }
   const structural = validateStructural(schema, path);
   errors.push(...(structural.length > 0 ? structural : validateSchemaDefaults(schema, path)));
+  const broken = errors.length > 0;
   errors.push(...validateOpenApi(schema, path));
+  // Rules are compiled against the types of a schema that holds.
+  if (!broken && hasRules(schema)) {
+    errors.push(...ruleEngine().validateRuleExpressions(schema, path, errors));
+  }
   return errors;
 }
 

@@ -151,13 +151,6 @@ describe('a schema is not structural', () => {
         '.properties[a]: Required value: because it is defined in s.properties[spec].not.properties[a]',
       ],
     ],
-    [
-      'with CEL',
-      { type: 'object', 'x-kubernetes-validations': [{ rule: 'true' }] },
-      [
-        '.x-kubernetes-validations: Forbidden: this server does not evaluate CEL rules; remove them, or use a cluster, rather than have them ignored',
-      ],
-    ],
   ])('%s', (_name, schema, expected) => {
     expect(faults(schema)).toEqual(expected);
   });
