@@ -29,9 +29,7 @@ export type Ability =
   /** Services get addresses of one family only. */
   | 'single-stack'
   /** Pods that are created become ready by themselves. */
-  | 'runs-pods'
-  /** The suite may end all controllers for a while. */
-  | 'stops-controllers';
+  | 'runs-pods';
 
 /** An AddressPool as this suite makes them. */
 interface AddressPool extends KubeObject {
@@ -75,7 +73,6 @@ export class Cluster {
     const abilities: Ability[] = [];
     abilities.push(families.length === 2 ? 'dual-stack' : 'single-stack');
     if (hasNodes) abilities.push('runs-pods');
-    if (this.controllers.canStop) abilities.push('stops-controllers');
     this.abilities = new Set(abilities);
   }
 
@@ -101,7 +98,7 @@ export class Cluster {
   async close(): Promise<void> {
     for (const name of this.#namespaces) await this.#forget(this.#clients.for(namespaces), name);
     for (const name of this.#pools) await this.#forget(this.#clients.for(addressPools), name);
-    await this.controllers.stop();
+    await this.controllers.end();
     await this.client.close();
     await this.target.stop();
   }

@@ -1,56 +1,69 @@
+import { rmSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ResourceClient } from '../../src/client/resource-client.ts';
 import { leases, pods } from '../../src/client/resources.ts';
 import type { Transport } from '../../src/client/transport.ts';
+import type { Pod } from '../../src/objects/pod.ts';
+import { numberAt } from '../../src/objects/read.ts';
+import { call } from '../support/test-server.ts';
 import { Child } from './child.ts';
+import { type ControllerCommand, controllerCommand } from './controller-command.ts';
 import type { Target } from './targets/target.ts';
 
 /** servicenet's controllers on the target: two that compete for the lease. */
 export interface Controllers {
-  /** Where they run: `ability` of the report. */
-  readonly canStop: boolean;
   start(): Promise<void>;
-  /** Ends both, as a signal does. Only when they can be stopped. */
+  /** Ends all, as a signal does, until the next start. */
   stop(): Promise<void>;
+  /** The suite is over: what it has started ends. */
+  end(): Promise<void>;
   /** Ends the one that leads, as a crash would. Answers its identity. */
   killLeader(): Promise<string>;
   /** Who leads; "" for nobody. */
   leader(): Promise<string>;
+  /** What they wrote of requests that the API server did not allow them (403). */
+  refusals(): string[] | Promise<string[]>;
 }
-
-const lease = { namespace: 'kube-system', name: 'servicenet-e2e' };
-const endpointsFamily = 'endpoints-controller,endpointslice-controller,endpointslice-mirroring-controller';
 
 /** Two processes beside the suite. */
 export class OwnControllers implements Controllers {
-  readonly canStop = true;
-  readonly #args: readonly string[];
+  readonly #target: Target;
   readonly #client: Transport;
+  #command: ControllerCommand | undefined;
   #children: Child[] = [];
+  /** Those that ended: they may have something to say, too. */
+  readonly #ended: Child[] = [];
 
   constructor(target: Target, client: Transport) {
+    this.#target = target;
     this.#client = client;
-    this.#args = [
-      ...['src/main.ts', 'controller', '--kubeconfig', target.kubeconfig, '--log-format', 'json'],
-      ...['--metrics-bind-address', '127.0.0.1:0', '--log-level', 'debug'],
-      `--controllers=*${target.endpoints === 'nobody' ? `,${endpointsFamily}` : ''}`,
-      ...['--leader-elect-resource-namespace', lease.namespace, '--leader-elect-resource-name', lease.name],
-      ...['--leader-elect-lease-duration', '3s', '--leader-elect-renew-deadline', '2s'],
-      ...['--leader-elect-retry-period', '500ms'],
-    ];
   }
 
   async start(): Promise<void> {
+    this.#command ??= await controllerCommand(this.#target, this.#client);
+    const { args } = this.#command;
     while (this.#children.filter(({ running }) => running).length < 2) {
-      const child = new Child(process.execPath, this.#args, { KUBECONFIG: '' });
+      const child = new Child(process.execPath, ['src/main.ts', ...args], { KUBECONFIG: '' });
       this.#children.push(child);
       await child.until(() => child.output.includes('serving health'));
     }
     await this.#children[0]?.until(async () => (await this.leader()) !== '');
   }
 
+  refusals(): string[] {
+    const lines = [...this.#ended, ...this.#children].flatMap(({ output }) => output.split('\n'));
+    return lines.filter((line) => line.includes('not allowed to'));
+  }
+
   async stop(): Promise<void> {
     await Promise.all(this.#children.map((child) => child.end()));
-    this.#children = [];
+    this.#ended.push(...this.#children.splice(0));
+  }
+
+  async end(): Promise<void> {
+    await this.stop();
+    const directory = this.#command?.directory;
+    if (directory !== undefined) rmSync(directory, { recursive: true });
   }
 
   async killLeader(): Promise<string> {
@@ -61,29 +74,43 @@ export class OwnControllers implements Controllers {
     if (leading === undefined) throw new Error(`no process of ours is ${identity}`);
     await leading.end('SIGKILL');
     this.#children = this.#children.filter((child) => child !== leading);
+    this.#ended.push(leading);
     return identity;
   }
 
   leader(): Promise<string> {
-    return holderOf(this.#client, lease);
+    return this.#command === undefined ? Promise.resolve('') : holderOf(this.#client, this.#command.lease);
   }
 }
 
+const deployment = { namespace: 'servicenet-system', name: 'servicenet' };
+const scalePath = `/apis/apps/v1/namespaces/${deployment.namespace}/deployments/${deployment.name}/scale`;
+
 /** The Pods of deploy/overlays/kind. */
 export class DeployedControllers implements Controllers {
-  readonly canStop = false;
   readonly #client: Transport;
-  readonly #lease = { namespace: 'servicenet-system', name: 'servicenet-controller' };
+  readonly #lease = { namespace: deployment.namespace, name: 'servicenet-controller' };
+  /** Replicas to go back to; undefined: they were never taken away. */
+  #replicas: number | undefined;
 
   constructor(client: Transport) {
     this.#client = client;
   }
 
-  start(): Promise<void> {
-    return Promise.resolve();
+  async start(): Promise<void> {
+    if (this.#replicas !== undefined) await this.#scale(this.#replicas);
+    const wanted = this.#replicas ?? 1;
+    await this.#until(async () => (await this.#ready()) >= wanted && (await this.leader()) !== '');
   }
 
-  stop(): Promise<void> {
+  async stop(): Promise<void> {
+    const { body } = await call(this.#client, 'GET', scalePath);
+    this.#replicas ??= numberAt(body, 'spec', 'replicas');
+    await this.#scale(0);
+    await this.#until(async () => (await this.#pods()).length === 0);
+  }
+
+  end(): Promise<void> {
     return Promise.resolve();
   }
 
@@ -99,9 +126,46 @@ export class DeployedControllers implements Controllers {
   leader(): Promise<string> {
     return holderOf(this.#client, this.#lease);
   }
+
+  /** Their logs are out of reach, but a Pod to which something is refused is not ready. */
+  async refusals(): Promise<string[]> {
+    const all = await this.#pods();
+    return all.filter((pod) => !isReady(pod)).map(({ metadata }) => `${metadata.name ?? ''} is not ready`);
+  }
+
+  async #scale(replicas: number): Promise<void> {
+    await this.#client.request('PATCH', scalePath, {
+      contentType: 'application/merge-patch+json',
+      body: { spec: { replicas } },
+    });
+  }
+
+  async #ready(): Promise<number> {
+    return (await this.#pods()).filter(isReady).length;
+  }
+
+  async #pods(): Promise<readonly Pod[]> {
+    const labelSelector = `app.kubernetes.io/name=${deployment.name}`;
+    const { namespace } = deployment;
+    return (await new ResourceClient(this.#client, pods).list({ namespace, labelSelector })).items;
+  }
+
+  async #until(condition: () => Promise<boolean>): Promise<void> {
+    const deadline = Date.now() + 60_000;
+    while (!(await condition())) {
+      if (Date.now() > deadline) throw new Error('the Deployment does not come to what it was scaled to');
+      await sleep(200);
+    }
+  }
 }
 
-async function holderOf(client: Transport, { namespace, name }: typeof lease): Promise<string> {
+function isReady({ status }: Pod): boolean {
+  return (
+    status.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True') === true
+  );
+}
+
+async function holderOf(client: Transport, { namespace, name }: ControllerCommand['lease']): Promise<string> {
   const { items } = await new ResourceClient(client, leases).list({ namespace });
   return items.find(({ metadata }) => metadata.name === name)?.spec.holderIdentity ?? '';
 }

@@ -29,5 +29,5 @@ describe.each(chosenTargets(process.env))('$name', (choice) => {
   serviceTypes(cluster, need);
   endpointsFollowPods(cluster);
   loadBalancers(cluster, need);
-  continuity(cluster, need);
+  continuity(cluster);
 });

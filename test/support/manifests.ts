@@ -1,4 +1,6 @@
 import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseAllDocuments } from 'yaml';
 import { isKubeObject } from '../../src/client/resources.ts';
@@ -19,6 +21,18 @@ export function parseManifests(text: string): KubeObject[] {
 /** What `kubectl kustomize` makes of a directory. */
 export function kustomize(directory: string): KubeObject[] {
   return parseManifests(execFileSync('kubectl', ['kustomize', directory], { encoding: 'utf8' }));
+}
+
+/** The base with a component, as a user's kustomization would have it. */
+export function kustomizeWith(component: string): KubeObject[] {
+  const directory = mkdtempSync(join(process.cwd(), 'deploy', '.test-'));
+  try {
+    const text = `resources: [../base]\ncomponents: [../components/${component}]\n`;
+    writeFileSync(join(directory, 'kustomization.yaml'), text);
+    return kustomize(directory);
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
 }
 
 /** `Deployment/servicenet`. */

@@ -46,7 +46,10 @@ export async function startAssets(directory: string, serviceCidrs: string): Prom
     } finally {
       await client.close();
     }
-    return { name: 'kube-apiserver', kubeconfig, endpoints: 'nobody', controllers: 'suite', stop };
+    return {
+      ...{ name: 'kube-apiserver', kubeconfig, endpoints: 'nobody', controllers: 'suite', stop },
+      identity: 'service-account',
+    };
   } catch (error) {
     await stop();
     throw error;

@@ -19,7 +19,10 @@ export function chosenTargets(environment: NodeJS.ProcessEnv): readonly TargetCh
   if (kubeconfig !== undefined && kubeconfig !== '') {
     const controllers = environment['SERVICENET_E2E_CONTROLLERS'] === 'deployed' ? 'deployed' : 'suite';
     const stop = (): Promise<void> => Promise.resolve();
-    const target: Target = { name: kubeconfig, kubeconfig, endpoints: 'target', controllers, stop };
+    const target: Target = {
+      ...{ name: kubeconfig, kubeconfig, endpoints: 'target', controllers, stop },
+      identity: 'kubeconfig-user',
+    };
     return [{ name: kubeconfig, start: () => Promise.resolve(target) }];
   }
   if (assets !== undefined && assets !== '') {

@@ -11,7 +11,7 @@ export async function startEmbedded(name: string, serviceCidrs: string): Promise
   const child = new Child(process.execPath, [
     ...['src/main.ts', 'up', '--port', '0', '--write-kubeconfig', kubeconfig],
     ...['--service-cluster-ip-range', serviceCidrs, '--nodes', '3'],
-    '--controllers=*,-load-balancer-controller',
+    ...['--controllers=*,-load-balancer-controller', '--authorization-mode', 'RBAC'],
   ]);
   const stop = async (): Promise<void> => {
     await child.end();
@@ -23,5 +23,8 @@ export async function startEmbedded(name: string, serviceCidrs: string): Promise
     await stop();
     throw error;
   }
-  return { name: `embedded (${name})`, kubeconfig, endpoints: 'target', controllers: 'suite', stop };
+  return {
+    ...{ name: `embedded (${name})`, kubeconfig, endpoints: 'target', controllers: 'suite', stop },
+    identity: 'service-account',
+  };
 }

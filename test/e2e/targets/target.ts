@@ -5,6 +5,11 @@ export interface Target {
   readonly kubeconfig: string;
   /** Who writes Endpoints and EndpointSlices there: the target itself, or nobody until we do. */
   readonly endpoints: 'target' | 'nobody';
+  /**
+   * Who our processes are there: the service account of deploy/base, which is applied first, or the kubeconfig's user,
+   * where the suite shall install nothing.
+   */
+  readonly identity: 'service-account' | 'kubeconfig-user';
   /** Who runs servicenet's controllers: the suite as processes, or a Deployment in the cluster. */
   readonly controllers: 'suite' | 'deployed';
   stop(): Promise<void>;
