@@ -19,7 +19,9 @@ type Fate =
   /** It is answered, and after a while the server gets it again. */
   | 'late-copy'
   /** The server never hears of it: 409, 410, 429, 500, 503. */
-  | 'refuse';
+  | 'refuse'
+  /** The same, with 409. */
+  | 'conflict';
 
 interface Refusal {
   readonly code: number;
@@ -112,8 +114,8 @@ export class HostileProxy {
     for await (const chunk of incoming) if (Buffer.isBuffer(chunk)) chunks.push(chunk);
     const body = Buffer.concat(chunks);
     const number = ++this.#requests;
-    const fate = this.#fate(incoming.method !== 'GET');
-    if (fate !== 'pass' && fate !== 'refuse' && fate !== 'cut') this.note(fate);
+    const fate = this.#fate(incoming);
+    if (!['pass', 'refuse', 'conflict', 'cut'].includes(fate)) this.note(fate);
     this.#trace?.(`#${number} ${incoming.method ?? ''} ${incoming.url ?? ''} ${fate} ${body.toString()}`);
     // A long wait lets later requests overtake this one, those of a client that is gone, too.
     if (this.hostile)
@@ -124,8 +126,8 @@ export class HostileProxy {
       outgoing.destroy();
       return;
     }
-    if (fate === 'refuse') {
-      this.#refuse(incoming, outgoing);
+    if (fate === 'refuse' || fate === 'conflict') {
+      this.#refuse(incoming, outgoing, fate);
       return;
     }
     if (this.#isForgotten(incoming)) {
@@ -151,21 +153,24 @@ export class HostileProxy {
     await copy.body.dump();
   }
 
-  #fate(isWrite: boolean): Fate {
+  #fate(incoming: IncomingMessage): Fate {
     if (!this.hostile) return 'pass';
     const roll = this.#choices.next();
+    const isWrite = incoming.method !== 'GET';
     if (roll < 0.04) return 'drop';
     if (roll < 0.08) return 'lose-answer';
     if (roll < 0.11) return 'cut';
     if (roll < 0.17) return 'refuse';
     if (roll < 0.19 && isWrite) return 'twice';
     if (roll < 0.21 && isWrite) return 'late-copy';
+    // Most requests renew leases: those that matter conflict more often.
+    if (roll < 0.29 && isWorkOf(incoming)) return 'conflict';
     return 'pass';
   }
 
-  #refuse(incoming: IncomingMessage, outgoing: ServerResponse): void {
+  #refuse(incoming: IncomingMessage, outgoing: ServerResponse, fate: 'refuse' | 'conflict'): void {
     const fitting = incoming.method === 'GET' ? [expired, ...busy] : [conflict, ...busy];
-    const refusal = this.#choices.pick(fitting);
+    const refusal = fate === 'conflict' ? conflict : this.#choices.pick(fitting);
     this.note(String(refusal.code));
     if (refusal === expired) this.#forget(incoming, watchedFrom(incoming));
     this.#answerStatus(outgoing, refusal);
@@ -207,10 +212,7 @@ export class HostileProxy {
       ...(body.length === 0 ? {} : { body }),
     });
     answer.body.on('error', () => undefined);
-    const path = incoming.url ?? '';
-    // Leases and Events are no work of a controller.
-    if (incoming.method !== 'GET' && answer.statusCode < 300 && !/\/(leases|events)\b/.test(path))
-      this.writes++;
+    if (isWorkOf(incoming) && answer.statusCode < 300) this.writes++;
     return answer;
   }
 
@@ -260,6 +262,11 @@ function methodOf(method: string | undefined): 'GET' | 'POST' | 'PUT' | 'PATCH' 
 
 function statusOf(code: number, reason: string): object {
   return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message: reason, reason, code };
+}
+
+/** A write; Leases and Events are no work of a controller. */
+function isWorkOf({ method, url = '' }: IncomingMessage): boolean {
+  return method !== 'GET' && !/\/(leases|events)\b/.test(url);
 }
 
 function pathOf(incoming: IncomingMessage): string {
