@@ -6,7 +6,7 @@ import type { EndpointSource } from './transport.ts';
 /** What a connection and a request show of who we are. */
 export interface Credentials {
   /** Lower-case names: authorization, impersonate-user. */
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers: Readonly<Record<string, string | string[]>>;
   readonly tls: Pick<
     ConnectionOptions,
     'ca' | 'cert' | 'key' | 'pfx' | 'passphrase' | 'rejectUnauthorized' | 'servername'

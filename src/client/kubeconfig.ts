@@ -1,11 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import type { OutgoingHttpHeaders, RequestOptions } from 'node:http';
-import { homedir } from 'node:os';
-import { delimiter, dirname, join, resolve } from 'node:path';
-import type { KubeConfig } from '@kubernetes/client-node';
-import { parse } from 'yaml';
+import { resolve } from 'node:path';
+import type { Cluster, KubeConfig } from '@kubernetes/client-node';
 import { isRecord } from '../objects/json.ts';
 import type { Clock } from './clock.ts';
+import { type ClusterForPlugin, runExecPlugin } from './exec-plugin.ts';
 import {
   type Credentials,
   type Identity,
@@ -14,13 +13,17 @@ import {
   tokenLifetime,
   trimSlash,
 } from './identity.ts';
+import { type KubeConfigUser, readKubeConfigUser } from './kubeconfig-user.ts';
+import { CachedLogin, type Login } from './login.ts';
+import { OidcProvider } from './oidc.ts';
 import type { KubeConfigSource } from './transport.ts';
 
 /**
- * The identity that a kubeconfig says, by client-node: exec plugins, OIDC, certificates. client-node costs half a
- * second and 80 MB to load, so that only this function loads it.
+ * The identity that a kubeconfig says. client-node reads the file, authorities, certificates and the service account
+ * of a Pod; exec plugins, OIDC and impersonation are done here, as its own do not ask again after a 401, do not
+ * refresh, or are missing. client-node costs half a second and 80 MB to load, so that only this function loads it.
  *
- * @throws {Error} when there is no usable cluster in it.
+ * @throws {Error} when there is no usable cluster in it, or its user is malformed.
  */
 export async function kubeConfigIdentity(source: KubeConfigSource, clock: Clock): Promise<Identity> {
   const { KubeConfig } = await import('@kubernetes/client-node');
@@ -36,7 +39,15 @@ export async function kubeConfigIdentity(source: KubeConfigSource, clock: Clock)
   if (source.path === undefined && cluster.server === 'http://localhost:8080') {
     throw new Error('there is no kubeconfig: set KUBECONFIG, or name a file or a server');
   }
-  const file = await tokenFileOf(config, source);
+  // Without a user client-node leaves out the authority of the cluster, too.
+  if (config.getCurrentUser() === null) config.loadFromClusterAndUser(cluster, { name: 'nobody' });
+  const user = await readKubeConfigUser(source, config.getCurrentUser()?.name ?? '', cluster.name);
+  const login = user === undefined ? undefined : await loginOf(user, cluster, clock);
+  const file = user?.tokenFile ?? serviceAccountFile(config);
+  if (login !== undefined) {
+    for (const member of ['exec', 'authProvider'])
+      Reflect.deleteProperty(config.getCurrentUser() ?? {}, member);
+  }
   return new KubeConfigIdentity(config, {
     server: trimSlash(cluster.server),
     proxy:
@@ -44,14 +55,56 @@ export async function kubeConfigIdentity(source: KubeConfigSource, clock: Clock)
         ? { kind: 'environment' }
         : { kind: 'uri', uri: cluster.proxyUrl },
     tokenFile: file === undefined ? undefined : new TokenFile(file, clock),
+    login,
+    impersonation: user?.impersonation ?? {},
     clock,
   });
+}
+
+async function loginOf(user: KubeConfigUser, cluster: Cluster, clock: Clock): Promise<Login | undefined> {
+  const { exec, oidc, folder } = user;
+  const now = (): number => clock.now();
+  if (exec !== undefined) {
+    const told = await clusterForPlugin(cluster, user.pluginConfig);
+    return new CachedLogin(() => runExecPlugin(exec, folder, told), now);
+  }
+  if (oidc !== undefined) {
+    const { 'idp-certificate-authority': file, 'idp-certificate-authority-data': data } = oidc;
+    const ca = file ? await readFile(resolve(folder, file)) : data ? Buffer.from(data, 'base64') : undefined;
+    const provider = new OidcProvider(oidc, ca, now);
+    return new CachedLogin(() => provider.obtain(), now);
+  }
+  return undefined;
+}
+
+/** `ExecCredential.spec.cluster`: the names are those of a kubeconfig. */
+async function clusterForPlugin(cluster: Cluster, config: unknown): Promise<ClusterForPlugin> {
+  const { server, caFile, caData, skipTLSVerify, tlsServerName, proxyUrl } = cluster;
+  const authority = caFile ? (await readFile(caFile)).toString('base64') : caData;
+  return {
+    server,
+    ...(authority ? { 'certificate-authority-data': authority } : {}),
+    ...(skipTLSVerify ? { 'insecure-skip-tls-verify': true } : {}),
+    ...(tlsServerName ? { 'tls-server-name': tlsServerName } : {}),
+    ...(proxyUrl ? { 'proxy-url': proxyUrl } : {}),
+    ...(config === undefined ? {} : { config }),
+  };
+}
+
+/** The token of a Pod's service account, which client-node would read anew for every request. */
+function serviceAccountFile(config: KubeConfig): string | undefined {
+  const provider: unknown = config.getCurrentUser()?.authProvider;
+  const settings = isRecord(provider) ? provider['config'] : undefined;
+  const file = isRecord(settings) ? settings['tokenFile'] : undefined;
+  return typeof file === 'string' ? file : undefined;
 }
 
 interface KubeConfigIdentityOptions {
   readonly server: string;
   readonly proxy: ProxySetting;
   readonly tokenFile: TokenFile | undefined;
+  readonly login: Login | undefined;
+  readonly impersonation: Credentials['headers'];
   readonly clock: Clock;
 }
 
@@ -60,23 +113,30 @@ class KubeConfigIdentity implements Identity {
   readonly proxy: ProxySetting;
   readonly #config: KubeConfig;
   readonly #tokenFile: TokenFile | undefined;
+  readonly #login: Login | undefined;
+  readonly #impersonation: Credentials['headers'];
   readonly #clock: Clock;
   #credentials: Promise<Credentials> | undefined;
   #readAt = 0;
+  #expiresAt = Number.POSITIVE_INFINITY;
 
   constructor(config: KubeConfig, options: KubeConfigIdentityOptions) {
     this.#config = config;
     this.server = options.server;
     this.proxy = options.proxy;
     this.#tokenFile = options.tokenFile;
+    this.#login = options.login;
+    this.#impersonation = options.impersonation;
     this.#clock = options.clock;
   }
 
-  /** Files are read and plugins asked once a minute: plugins keep their own credentials until those expire. */
+  /** Files are read once a minute; a login is asked when its credential ran out. */
   credentials(): Promise<Credentials> {
     const now = this.#clock.monotonic();
-    if (this.#credentials === undefined || now - this.#readAt >= tokenLifetime) {
+    const isOld = now - this.#readAt >= tokenLifetime || this.#clock.now() >= this.#expiresAt;
+    if (this.#credentials === undefined || isOld) {
       this.#readAt = now;
+      this.#expiresAt = Number.POSITIVE_INFINITY;
       const reading = this.#read();
       this.#credentials = reading;
       reading.catch(() => {
@@ -89,6 +149,7 @@ class KubeConfigIdentity implements Identity {
   refused(): void {
     this.#credentials = undefined;
     this.#tokenFile?.forget();
+    this.#login?.forget();
   }
 
   async #read(): Promise<Credentials> {
@@ -99,9 +160,13 @@ class KubeConfigIdentity implements Identity {
       headers['authorization'] = `Basic ${Buffer.from(options.auth).toString('base64')}`;
     }
     if (this.#tokenFile !== undefined) headers['authorization'] = `Bearer ${await this.#tokenFile.token()}`;
-    const { ca, cert, key, pfx, passphrase, rejectUnauthorized, servername } = options;
+    const login = await this.#login?.credential();
+    if (login?.expiresAt !== undefined) this.#expiresAt = login.expiresAt;
+    if (login?.token !== undefined) headers['authorization'] = `Bearer ${login.token}`;
+    const { ca, pfx, passphrase, rejectUnauthorized, servername } = options;
+    const { cert, key } = login?.cert === undefined ? options : login;
     return {
-      headers,
+      headers: { ...headers, ...this.#impersonation },
       tls: {
         ...(ca !== undefined && { ca }),
         ...(cert !== undefined && { cert }),
@@ -122,42 +187,4 @@ function lowerCase(headers: OutgoingHttpHeaders | readonly string[] | undefined)
     if (typeof value === 'string') result[name.toLowerCase()] = value.trim();
   }
   return result;
-}
-
-/** The file that the current user's token is in: the service account's, or `tokenFile`, which client-node does not know. */
-async function tokenFileOf(config: KubeConfig, source: KubeConfigSource): Promise<string | undefined> {
-  const user = config.getCurrentUser();
-  if (user === null) return undefined;
-  const provider: unknown = user.authProvider;
-  const settings = isRecord(provider) ? provider['config'] : undefined;
-  if (isRecord(settings) && typeof settings['tokenFile'] === 'string') return settings['tokenFile'];
-  for (const path of candidates(source)) {
-    const found = await tokenFileIn(path, user.name);
-    if (found !== undefined) return found;
-  }
-  return undefined;
-}
-
-function candidates(source: KubeConfigSource): string[] {
-  if (source.path !== undefined) return [source.path];
-  const variable = process.env['KUBECONFIG'];
-  if (variable !== undefined && variable !== '')
-    return variable.split(delimiter).filter((path) => path !== '');
-  return [join(homedir(), '.kube', 'config')];
-}
-
-async function tokenFileIn(path: string, userName: string): Promise<string | undefined> {
-  let document: unknown;
-  try {
-    document = parse(await readFile(path, 'utf8'));
-  } catch {
-    return undefined;
-  }
-  const users = isRecord(document) && Array.isArray(document['users']) ? document['users'] : [];
-  for (const entry of users) {
-    if (!isRecord(entry) || entry['name'] !== userName || !isRecord(entry['user'])) continue;
-    const file = entry['user']['tokenFile'];
-    return typeof file === 'string' && file !== '' ? resolve(dirname(path), file) : undefined;
-  }
-  return undefined;
 }

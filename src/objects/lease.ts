@@ -8,5 +8,7 @@ export interface Lease extends KubeObject {
     acquireTime?: string;
     renewTime?: string;
     leaseTransitions?: number;
+    strategy?: string;
+    preferredHolder?: string;
   };
 }

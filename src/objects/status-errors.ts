@@ -93,6 +93,12 @@ export function methodNotAllowed(allow: readonly string[] = []): StatusError {
   );
 }
 
+/** 405 for a verb that the objects of a custom resource lack (`NewMethodNotSupported`). */
+export function methodNotSupported(resource: GroupResource, verb: string): StatusError {
+  const message = `${verb} is not supported on resources of kind ${JSON.stringify(qualified(resource))}`;
+  return new StatusError(405, 'MethodNotAllowed', message, { details: detailsOf(resource, '') });
+}
+
 /** 405 for a create of a custom object whose definition is being deleted. */
 export function terminatingDefinition(resource: GroupResource): StatusError {
   const message = 'create not allowed while custom resource definition is terminating';

@@ -7,7 +7,7 @@ import { daemonSetStrategy } from './daemonset/strategy.ts';
 import { deploymentStrategy } from './deployment/strategy.ts';
 import { endpointsStrategy } from './endpoints/strategy.ts';
 import { endpointSliceStrategy } from './endpointslice/strategy.ts';
-import { eventFieldAliases, sharedWithCoreEvents } from './event/event.ts';
+import { eventFieldLabels, sharedWithCoreEvents } from './event/event.ts';
 import { coreEventStrategy, newEventStrategy } from './event/strategy.ts';
 import { ingressStrategy } from './ingress/strategy.ts';
 import { ingressClassStrategy } from './ingressclass/strategy.ts';
@@ -192,7 +192,7 @@ function others(): ResourceDefinition[] {
     rowsOf('events.k8s.io', 'events')('Event', 'events', 'r2yiGXH7wu8=', newEventStrategy, {
       shortNames: ['ev'],
       storedAs: sharedWithCoreEvents,
-      fieldAliases: eventFieldAliases,
+      fieldLabels: eventFieldLabels,
     }),
     rowsOf('policy', 'policy')(
       'PodDisruptionBudget',

@@ -141,8 +141,13 @@ export interface ResourceDefinition {
   readonly storageVersionHash?: string;
   /** Shares its objects with another resource (events.k8s.io and core events). */
   readonly storedAs?: SharedStorage;
-  /** Field labels of this version that stand for another one, e.g. `regarding.name` for `involvedObject.name`. */
+  /** Field labels that stand for another one, e.g. `spec.host` for `spec.nodeName`. */
   readonly fieldAliases?: ReadonlyMap<string, string>;
+  /**
+   * Every field label of this version besides those of the metadata, with the name that the strategy has for it
+   * (`regarding.name` → `involvedObject.name`); absent: the strategy's names are the labels.
+   */
+  readonly fieldLabels?: ReadonlyMap<string, string>;
   /** `/scale`, where a definition and not the program says what it is: custom resources. */
   readonly scale?: ScaleForm;
   /** Text of a `Warning` header on every request to the resource, before all other warnings. */

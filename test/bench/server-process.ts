@@ -52,7 +52,7 @@ export class ServerProcess {
 
   /** CPU time that all its threads have taken so far, in µs, to 10 ms. */
   async cpu(): Promise<number> {
-    const stat = await readFile(`/proc/${this.#pid}/stat`, 'utf8');
+    const stat = await readFile(`/proc/${this.pid}/stat`, 'utf8');
     // behind the name, which may hold spaces: utime and stime are fields 14 and 15 (proc_pid_stat(5))
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return (Number(fields[11]) + Number(fields[12])) * microsecondsPerTick;
@@ -60,7 +60,7 @@ export class ServerProcess {
 
   /** Resident memory in MiB. */
   async residentMiB(): Promise<number> {
-    const status = await readFile(`/proc/${this.#pid}/status`, 'utf8');
+    const status = await readFile(`/proc/${this.pid}/status`, 'utf8');
     return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
   }
 
@@ -72,7 +72,7 @@ export class ServerProcess {
     await rm(this.#folder, { recursive: true, force: true });
   }
 
-  get #pid(): number {
+  get pid(): number {
     const { pid } = this.#child;
     if (pid === undefined) throw new Error('the server did not start');
     return pid;

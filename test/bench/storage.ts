@@ -72,7 +72,7 @@ function service(name: string): KubeObject {
 }
 
 const options: DiskStorageOptions = {
-  encode: (object) => Buffer.from(JSON.stringify(object)),
+  encode: (object) => JSON.stringify(object),
   retain: { revisions: 100_000, milliseconds: 300_000, bytes: 64 * 1024 * 1024 },
   clock: Date.now,
   onListenerError: (error) => {

@@ -4,7 +4,7 @@ import { createMemoryStorage } from '../../src/apiserver/storage/memory-storage.
 import { checkHistory, histories } from './storage-model.ts';
 import { describeStorage } from './storage.contract.ts';
 
-const encode = (object: object) => Buffer.from(JSON.stringify(object));
+const encode = (object: object) => JSON.stringify(object);
 
 describeStorage('memory', (options) => Promise.resolve(createMemoryStorage({ ...options, encode })));
 

@@ -43,6 +43,62 @@ async function untilGone(path: string): Promise<void> {
   while ((await send('GET', path)).status !== 404);
 }
 
+describe('requests for custom objects', () => {
+  /** Status and message; the plain "404 page not found" comes with what the client says of it. */
+  async function answerOf(method: string, path: string, body?: unknown): Promise<unknown[]> {
+    const { status, body: answer } = await send(method, path, body);
+    return [status, String(answer['message']).replace(/^.*: (?=404 page)/, '')];
+  }
+
+  test('go by their verb, not by their path', async () => {
+    await send('POST', `${boats}/elsewhere`, boat('a'));
+    expect((await send('GET', `${boats}/a`)).status).toBe(200);
+    expect((await server.client.request('HEAD', boats, {})).status).toBe(200);
+    expect(await answerOf('PUT', boats, boat('a'))).toEqual([400, 'name must be provided']);
+    const verbless = ' is not supported on resources of kind "boats.example.com"';
+    expect(await answerOf('OPTIONS', boats)).toEqual([405, verbless]);
+  });
+
+  test('find nothing where there is none, as if the group were unknown', async () => {
+    expect(await answerOf('GET', '/apis/example.com/v1/ships')).toEqual([404, '404 page not found']);
+    expect(await answerOf('POST', '/apis/example.com/v1/boats', boat('a'))).toEqual([
+      404,
+      '404 page not found',
+    ]);
+    expect(await answerOf('DELETE', '/apis/example.com/v1/boats')).toEqual([404, '404 page not found']);
+    expect((await send('GET', '/apis/example.com/v1/boats')).status).toBe(200);
+    const message = 'boats.example.com "a" not found';
+    expect(await answerOf('GET', `${boats}/a/captain`)).toEqual([404, message]);
+  });
+
+  test('cannot move an object to another version', async () => {
+    await send('POST', boats, boat('a'));
+    const { status, body } = await send('PATCH', `${boats}/a`, { apiVersion: 'example.com/v2' }, merge);
+    expect([status, body['message']]).toEqual([
+      422,
+      'Boat.example.com "a" is invalid: apiVersion: Invalid value: "example.com/v2": must be example.com/v1',
+    ]);
+  });
+
+  test('see what discovery tells: the status before the scale', async () => {
+    const path = `${definitions}/boats.example.com`;
+    const scale = { specReplicasPath: '.spec.n', statusReplicasPath: '.status.n' };
+    const value = { scale, status: {} };
+    await send(
+      'PATCH',
+      path,
+      [{ op: 'add', path: '/spec/versions/0/subresources', value }],
+      'application/json-patch+json',
+    );
+    const names = async () =>
+      listAt((await send('GET', '/apis/example.com/v1')).body, 'resources').map((row) => textAt(row, 'name'));
+    await expect.poll(names).toEqual(['boats', 'boats/status', 'boats/scale']);
+    const [row] = listAt((await send('GET', '/apis/example.com/v1')).body, 'resources');
+    // SHA-256 of "example.com/v1/Boat", its first 8 bytes
+    expect(textAt(row, 'storageVersionHash')).toBe('tqdf5nBpA9c=');
+  });
+});
+
 describe('a definition that is deleted', () => {
   test('takes its objects along', async () => {
     for (const name of ['a', 'b']) await send('POST', boats, boat(name));

@@ -131,7 +131,7 @@ describe('/scale of a custom resource', () => {
 
   test('is discovered, with the categories', async () => {
     const rows = listAt((await send('GET', '/apis/example.com/v1')).body, 'resources');
-    expect(rows.map((row) => textAt(row, 'name'))).toEqual(['fleets', 'fleets/scale', 'fleets/status']);
+    expect(rows.map((row) => textAt(row, 'name'))).toEqual(['fleets', 'fleets/status', 'fleets/scale']);
     expect(rows.find((row) => textAt(row, 'name') === 'fleets/scale')).toMatchObject({
       group: 'autoscaling',
       version: 'v1',

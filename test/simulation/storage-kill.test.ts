@@ -115,7 +115,7 @@ it(
         }
 
         const storage = await openDiskStorage(directory, {
-          encode: (object) => Buffer.from(JSON.stringify(object)),
+          encode: (object) => JSON.stringify(object),
           retain: { revisions: 500, milliseconds: 300_000 },
           clock: Date.now,
           onListenerError: (error) => {

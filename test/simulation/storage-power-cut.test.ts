@@ -78,7 +78,7 @@ it('loses no acknowledged write when the power is cut between any two operations
     let now = 0;
     const open = (files?: FileLayer) =>
       openDiskStorage(directory, {
-        encode: (object) => Buffer.from(JSON.stringify(object)),
+        encode: (object) => JSON.stringify(object),
         retain: { revisions: 1000, milliseconds: 60_000 },
         clock: () => now,
         onListenerError: (error) => {

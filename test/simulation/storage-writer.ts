@@ -37,7 +37,7 @@ function below(bound: number): number {
 say('ready');
 await new Promise((resolve) => process.stdin.once('data', resolve));
 const storage = await openDiskStorage(directory, {
-  encode: (object) => Buffer.from(JSON.stringify(object)),
+  encode: (object) => JSON.stringify(object),
   retain: { revisions: 500, milliseconds: 300_000 },
   clock: Date.now,
   onListenerError: (error) => {

@@ -1,9 +1,11 @@
+import { createHash } from 'node:crypto';
 import { terminatingDefinition } from '../../objects/status-errors.ts';
 import { customScale } from '../../registry/customresource/scale.ts';
 import { customResourceStrategy } from '../../registry/customresource/strategy.ts';
-import type {
-  CustomResourceDefinition,
-  CustomResourceVersion,
+import {
+  type CustomResourceDefinition,
+  type CustomResourceVersion,
+  hasCondition,
 } from '../../registry/customresourcedefinition/definition.ts';
 import type { Strategy } from '../../registry/strategy.ts';
 import { type ServedForm, serveResource, type ServedResource } from '../rest/served-resource.ts';
@@ -11,6 +13,7 @@ import { schemaFromCustomResource } from '../schema/custom-schema.ts';
 import { customTableConverter } from '../tables/custom-columns.ts';
 
 const verbs = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch'];
+const verbsAtTheEnd = ['delete', 'deletecollection', 'get', 'list', 'watch'];
 
 /** The resources of an established definition: one for each served version, by its accepted names. */
 export function resourcesOf(definition: CustomResourceDefinition): ServedResource[] {
@@ -20,7 +23,7 @@ export function resourcesOf(definition: CustomResourceDefinition): ServedResourc
   return versions
     .filter((version) => version.served)
     .map((version) => {
-      const served = serveVersion(definition, version, versions);
+      const served = serveVersion(definition, version, storage);
       return several
         ? {
             ...served,
@@ -33,11 +36,16 @@ export function resourcesOf(definition: CustomResourceDefinition): ServedResourc
 function serveVersion(
   definition: CustomResourceDefinition,
   version: CustomResourceVersion,
-  versions: readonly CustomResourceVersion[],
+  storage: CustomResourceVersion | undefined,
 ): ServedResource {
   const { spec, status } = definition;
+  const versions = spec.versions ?? [];
   const { plural, singular = '', shortNames = [], kind, categories = [] } = status.acceptedNames;
   const namespaced = spec.scope === 'Namespaced';
+  const forms = {
+    apiVersion: `${spec.group}/${version.name}`,
+    storedApiVersion: `${spec.group}/${storage?.name ?? version.name}`,
+  };
   const warning = deprecation(spec.group, kind, version, versions);
   return serveResource(
     {
@@ -49,9 +57,15 @@ function serveVersion(
       namespaced,
       shortNames,
       categories,
-      verbs,
+      verbs: hasCondition(definition, 'Terminating') ? verbsAtTheEnd : verbs,
       schema: `${spec.group.split('.').reverse().join('.')}.${version.name}.${kind}`,
-      strategy: { ...customResourceStrategy({ kind, namespaced, version }), ...endOfCreation(definition) },
+      strategy: {
+        ...customResourceStrategy({ ...forms, kind, namespaced, version }),
+        ...endOfCreation(definition),
+      },
+      ...(storage?.served === true
+        ? { storageVersionHash: storageVersionHash(spec.group, storage.name, kind) }
+        : {}),
       ...(version.subresources?.scale === undefined
         ? {}
         : { scale: customScale(version.subresources.scale) }),
@@ -61,6 +75,15 @@ function serveVersion(
     () => customTableConverter(version.additionalPrinterColumns ?? []),
     true,
   );
+}
+
+/** What discovery shows of the version that objects are stored in (apiserver `endpoints/discovery/storageversionhash.go`). */
+function storageVersionHash(group: string, version: string, kind: string): string {
+  return createHash('sha256')
+    .update(`${group}/${version}/${kind}`)
+    .digest()
+    .subarray(0, 8)
+    .toString('base64');
 }
 
 /** Nothing new comes to a definition that goes. */
@@ -73,10 +96,13 @@ function endOfCreation({ metadata, spec, status }: CustomResourceDefinition): Pi
   };
 }
 
-/** Conversion None: versions differ in their apiVersion only. */
+/** Conversion None: versions differ in their apiVersion only. What is of another one stays so, for the strategy to refuse. */
 function versionForm(group: string, version: string, storage: string): ServedForm {
   return {
-    toStored: (object) => ({ ...object, apiVersion: `${group}/${storage}` }),
+    toStored: (object) =>
+      object.apiVersion === `${group}/${version}`
+        ? { ...object, apiVersion: `${group}/${storage}` }
+        : { ...object },
     fromStored: (object) => ({ ...object, apiVersion: `${group}/${version}` }),
   };
 }

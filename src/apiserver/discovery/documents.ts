@@ -132,13 +132,20 @@ export function apiResourceList(
     kind: 'APIResourceList',
     ...(group === '' ? {} : { apiVersion: 'v1' }),
     groupVersion: group === '' ? version : `${group}/${version}`,
-    resources: resources
-      .flatMap((resource) => [
+    resources: inOrder(
+      resources.flatMap((resource) => [
         ...(resource.verbs.length === 0 ? [] : [resourceRow(resource)]),
         ...resource.subresources.map((row) => subresourceRow(resource, row)),
-      ])
-      .sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0)),
+      ]),
+      resources.some(({ custom }) => custom),
+    ),
   };
+}
+
+/** Rows of built-in resources come by name; those of custom ones with `/status` before `/scale`. */
+function inOrder(rows: readonly ApiResource[], custom: boolean): readonly ApiResource[] {
+  if (custom) return rows;
+  return rows.toSorted((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
 }
 
 /** A row of an APIResourceList. */

@@ -8,9 +8,14 @@ import { type MediaType, servedMediaTypes } from './media-types.ts';
 /** The conversions of meta.k8s.io that a client can ask for with `as=`; "" is the object itself. */
 type Conversion = '' | 'Table' | 'PartialObjectMetadata' | 'PartialObjectMetadataList';
 
+/** The versions of meta.k8s.io that have these conversions. */
+export type MetaVersion = 'v1' | 'v1beta1';
+
 export interface Negotiated {
   readonly mediaType: MediaType;
   readonly as: Conversion;
+  /** The version of the conversion. */
+  readonly metaVersion: MetaVersion;
 }
 
 /**
@@ -19,7 +24,7 @@ export interface Negotiated {
  */
 export type Endpoint = 'object' | 'collection' | 'watch' | 'review' | 'custom' | 'custom-watch';
 
-const json: Negotiated = { mediaType: 'application/json', as: '' };
+const json: Negotiated = { mediaType: 'application/json', as: '', metaVersion: 'v1' };
 const streamedMediaTypes = 'application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch';
 
 const producible: ReadonlySet<string> = new Set([
@@ -46,9 +51,9 @@ export function negotiate(accept: string | undefined, endpoint: Endpoint): Negot
       const stream = clause.parameters.get('stream') ?? '';
       if (stream !== '' && (stream !== 'watch' || !streams)) continue;
       if (streams && mediaType === 'application/yaml') continue;
-      const as = conversion(clause.parameters);
-      if (as === undefined || (as !== '' && endpoint === 'review')) continue;
-      return { mediaType, as };
+      const converted = conversion(clause.parameters);
+      if (converted === undefined || (converted.as !== '' && endpoint === 'review')) continue;
+      return { mediaType, ...converted };
     }
   }
   const types = streams ? streamedMediaTypes : servedMediaTypes;
@@ -103,11 +108,16 @@ function requireProducible(accept: string, streamed: boolean): void {
 }
 
 /** The conversion that a clause asks for; undefined when there is no such one. */
-function conversion(parameters: ReadonlyMap<string, string>): Conversion | undefined {
+function conversion(parameters: ReadonlyMap<string, string>): Omit<Negotiated, 'mediaType'> | undefined {
   const as = parameters.get('as') ?? '';
-  if (as === '') return '';
-  if (parameters.get('g') !== 'meta.k8s.io' || parameters.get('v') !== 'v1') return undefined;
-  if (as === 'Table' || as === 'PartialObjectMetadata' || as === 'PartialObjectMetadataList') return as;
+  if (as === '') return { as: '', metaVersion: 'v1' };
+  const metaVersion = parameters.get('v');
+  if (parameters.get('g') !== 'meta.k8s.io' || (metaVersion !== 'v1' && metaVersion !== 'v1beta1')) {
+    return undefined;
+  }
+  if (as === 'Table' || as === 'PartialObjectMetadata' || as === 'PartialObjectMetadataList') {
+    return { as, metaVersion };
+  }
   return undefined;
 }
 

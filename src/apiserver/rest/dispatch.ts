@@ -1,6 +1,7 @@
-import { methodNotAllowed, notFound, resourceNotFound } from '../../objects/status-errors.ts';
+import { methodNotAllowed, resourceNotFound } from '../../objects/status-errors.ts';
 import type { Handler, RequestInfo } from '../http/exchange.ts';
 import { replyNotFound } from '../http/router.ts';
+import { customHandler, isCustomPath } from './custom-dispatch.ts';
 import {
   handleCreate,
   handleDelete,
@@ -28,16 +29,22 @@ export function restHandler(core: ServerCore, specials: SpecialHandlers): Handle
   return async (request, reply) => {
     const { info } = request;
     const resource = core.resources.find(info.group, info.version, info.resource);
-    if (resource === undefined) throw resourceNotFound();
-    if (!isInScope(resource, info)) {
-      if (!resource.custom) throw resourceNotFound();
+    if (resource === undefined) {
+      if (!core.resources.isCustomGroup(info.group)) throw resourceNotFound();
       replyNotFound(reply);
       return;
     }
+    if (resource.custom && !isCustomPath(resource, info)) {
+      replyNotFound(reply);
+      return;
+    }
+    if (!resource.custom && !isInScope(resource, info)) throw resourceNotFound();
     checkRequestTimeout(request.query);
     const { deprecationWarning } = resource.definition;
     if (deprecationWarning !== undefined) reply.warn(deprecationWarning);
-    const handler = specialOf(specials, resource, info) ?? handlerOf(resource, request.method, info);
+    const handler = resource.custom
+      ? customHandler(resource, info, specials.get('scale'))
+      : (specialOf(specials, resource, info) ?? handlerOf(resource, request.method, info));
     await handler(core, resource, request, reply);
   };
 }
@@ -45,10 +52,8 @@ export function restHandler(core: ServerCore, specials: SpecialHandlers): Handle
 function specialOf(
   specials: SpecialHandlers,
   { definition }: ServedResource,
-  { group, subresource, rest }: RequestInfo,
+  { group, subresource }: RequestInfo,
 ): ResourceHandler | undefined {
-  if (definition.scale !== undefined && subresource === 'scale' && rest.length === 0)
-    return specials.get('scale');
   return specials.get(`${group}/${definition.plural}/${subresource}`);
 }
 
@@ -67,7 +72,7 @@ function handlerOf(resource: ServedResource, method: string, info: RequestInfo):
   const { definition } = resource;
   if (info.subresource !== '') {
     if (info.rest.length > 0 || !hasPart(resource, info.subresource)) {
-      throw resource.custom ? notFound(resource.groupResource, info.name) : resourceNotFound();
+      throw resourceNotFound();
     }
     return choose(partHandlers(info.subresource), method);
   }

@@ -47,7 +47,8 @@ function watchDefaults(options: ListOptions): ListOptions {
   return { ...options, sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' };
 }
 
-const matches = ['Exact', 'NotOlderThan', ''];
+const listMatches = ['Exact', 'NotOlderThan', ''];
+const watchMatches = ['NotOlderThan'];
 
 /** `validateListOptions` of apimachinery `internalversion/validation`. */
 function listErrors(options: ListOptions): FieldError[] {
@@ -85,8 +86,8 @@ function matchErrors(options: ListOptions): FieldError[] {
       forbiddenField('resourceVersionMatch', 'resourceVersionMatch is forbidden when continue is provided'),
     );
   }
-  if (!matches.includes(options.resourceVersionMatch)) {
-    errors.push(notSupported('resourceVersionMatch', options.resourceVersionMatch, matches));
+  if (!listMatches.includes(options.resourceVersionMatch)) {
+    errors.push(notSupported('resourceVersionMatch', options.resourceVersionMatch, listMatches));
   }
   return errors;
 }
@@ -112,7 +113,9 @@ function watchErrors(options: ListOptions): FieldError[] {
         ),
       );
     }
-    if (!matches.includes(match)) errors.push(notSupported('resourceVersionMatch', match, matches));
+    if (!watchMatches.includes(match)) {
+      errors.push(notSupported('resourceVersionMatch', match, watchMatches));
+    }
     if (options.continueToken !== '') {
       errors.push(
         forbiddenField('resourceVersionMatch', 'resourceVersionMatch is forbidden when continue is provided'),

@@ -1,10 +1,12 @@
 import type { KubeObject, ListMeta } from '../../objects/meta.ts';
-import type { Status } from '../../objects/status.ts';
+import type { Status, StatusError } from '../../objects/status.ts';
+import { notAcceptable, plainError } from '../../objects/status-errors.ts';
 import type { ApiRequest, Reply } from '../http/exchange.ts';
 import { encode as encodeAs } from '../http/encoding.ts';
 import type { MediaType } from '../http/media-types.ts';
 import { type Endpoint, negotiate, type Negotiated } from '../http/negotiation.ts';
 import { encodeObject } from '../schema/encode.ts';
+import { registeredKind } from '../schema/builtin.ts';
 import { partialMetadata, partialMetadataList } from '../tables/partial-metadata.ts';
 import { type IncludeObject, includeObjectOf, toTable } from '../tables/table.ts';
 import { itemJson, keyOf, presented, type ServedResource, storedJson } from './served-resource.ts';
@@ -42,13 +44,13 @@ export function sendStored(
 ): void {
   const { as, mediaType } = output.negotiated;
   if (as === '' && mediaType === 'application/json') {
-    reply.send(status, mediaType, Buffer.concat([storedJson(resource, stored), newline]));
+    reply.send(status, mediaType, `${storedJson(resource, stored)}\n`);
     return;
   }
   sendObject(reply, status, output, resource, stored.object, now);
 }
 
-/** Answers the object of a write: with the bytes of the stored version when it is the newest one. */
+/** Answers the object of a write: with the text of the stored version when it is the newest one. */
 export function sendWritten(
   core: ServerCore,
   reply: Reply,
@@ -78,6 +80,7 @@ export function sendObject(
     sendJsonText(reply, status, mediaType, encodeObject(resource.schema, shown));
     return;
   }
+  if (as === 'PartialObjectMetadataList') throw notAList(resource);
   sendValue(reply, status, mediaType, convertOne(output, resource, shown, now, true));
 }
 
@@ -94,7 +97,8 @@ export function convertOne(
   now: number,
   withColumns: boolean,
 ): unknown {
-  if (output.negotiated.as === 'Table') {
+  const { as, metaVersion: version } = output.negotiated;
+  if (as === 'Table') {
     const metadata: ListMeta =
       object.metadata.resourceVersion === undefined
         ? {}
@@ -104,9 +108,10 @@ export function convertOne(
       now,
       metadata,
       withColumns,
+      version,
     });
   }
-  return partialMetadata(object);
+  return partialMetadata(object, version);
 }
 
 /** Answers a list. `metadata` is the list's. */
@@ -118,11 +123,9 @@ export function sendList(
   metadata: ListMeta,
   now: number,
 ): void {
-  const { as, mediaType } = output.negotiated;
+  const { as, mediaType, metaVersion: version } = output.negotiated;
   if (as === '') {
-    const json = listJson(resource, items, metadata);
-    if (mediaType === 'application/json') reply.send(200, mediaType, json);
-    else sendJsonText(reply, 200, mediaType, json.toString());
+    sendJsonText(reply, 200, mediaType, listJson(resource, items, metadata));
     return;
   }
   const objects = items.map((item) => presented(resource, item.object));
@@ -132,34 +135,58 @@ export function sendList(
       reply,
       200,
       mediaType,
-      toTable(resource.table, objects, { includeObject, now, metadata, withColumns: true }),
+      toTable(resource.table, objects, { includeObject, now, metadata, withColumns: true, version }),
     );
     return;
   }
-  sendValue(reply, 200, mediaType, partialMetadataList(objects, metadata));
+  if (as === 'PartialObjectMetadata') {
+    throw notAcceptable(
+      `you requested PartialObjectMetadata, but the requested object is a list (${goType(resource, 'List')})`,
+    );
+  }
+  sendValue(reply, 200, mediaType, partialMetadataList(objects, metadata, version));
 }
 
-const comma = Buffer.from(',');
-const newline = Buffer.from('\n');
-
-function listJson(resource: ServedResource, items: readonly StoredObject[], metadata: ListMeta): Buffer {
-  const { kind } = resource.definition;
-  const head = resource.custom
-    ? `{"apiVersion":${JSON.stringify(resource.apiVersion)},"items":[`
-    : `{"kind":${JSON.stringify(`${kind}List`)},"apiVersion":${JSON.stringify(resource.apiVersion)},"metadata":${JSON.stringify(metadata)},"items":[`;
-  const chunks: Buffer[] = [Buffer.from(head)];
-  items.forEach((item, at) => {
-    if (at > 0) chunks.push(comma);
-    chunks.push(resource.custom ? storedJson(resource, item) : itemJson(resource, item));
-  });
-  chunks.push(
-    Buffer.from(
-      resource.custom
-        ? `],"kind":${JSON.stringify(`${kind}List`)},"metadata":${customListMeta(metadata)}}\n`
-        : ']}\n',
-    ),
+/** `asPartialObjectMetadataList` of an object: an unstructured one can be a list and is asked for its items. */
+function notAList(resource: ServedResource): StatusError {
+  if (resource.custom) return plainError('content is not a list');
+  return notAcceptable(
+    `you requested PartialObjectMetadataList, but the requested object is not a list (${goType(resource)})`,
   );
-  return Buffer.concat(chunks);
+}
+
+/** The type that kube-apiserver holds an object or list of the resource in. */
+function goType(resource: ServedResource, suffix = ''): string {
+  if (resource.custom) return `*unstructured.Unstructured${suffix}`;
+  const { group, version, kind } = resource.definition;
+  return `*${registeredKind(group, version, kind)?.internalPackage ?? ''}.${kind}${suffix}`;
+}
+
+function listJson(resource: ServedResource, items: readonly StoredObject[], metadata: ListMeta): string {
+  const kind = JSON.stringify(`${resource.definition.kind}List`);
+  const apiVersion = JSON.stringify(resource.apiVersion);
+  if (!resource.custom) {
+    const head = `{"kind":${kind},"apiVersion":${apiVersion},"metadata":${JSON.stringify(metadata)},"items":[`;
+    return `${appendItems(head, resource, items, itemJson)}]}`;
+  }
+  const start = appendItems(`{"apiVersion":${apiVersion},"items":[`, resource, items, storedJson);
+  return `${start}],"kind":${kind},"metadata":${customListMeta(metadata)}}`;
+}
+
+/** By appending, so that a list of megabytes is put together only once: when its bytes are wanted. */
+function appendItems(
+  start: string,
+  resource: ServedResource,
+  items: readonly StoredObject[],
+  json: (resource: ServedResource, item: StoredObject) => string,
+): string {
+  let text = start;
+  let separator = '';
+  for (const item of items) {
+    text += separator + json(resource, item);
+    separator = ',';
+  }
+  return text;
 }
 
 /** Lists of custom objects are maps: their members come sorted, and the token is there even when it is empty. */

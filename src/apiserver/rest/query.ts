@@ -16,7 +16,7 @@ export function booleanParameter(query: URLSearchParams, name: string): boolean 
 export function integerParameter(query: URLSearchParams, name: string): number | undefined {
   const text = query.get(name);
   if (text === null) return undefined;
-  if (!/^[+-]?\d{1,19}$/.test(text))
+  if (!/^[+-]?\d{1,64}$/.test(text))
     throw badRequest(`strconv.ParseInt: parsing ${JSON.stringify(text)}: invalid syntax`);
   const value = Number(text);
   if (BigInt(text) > 9223372036854775807n || BigInt(text) < -9223372036854775808n) {

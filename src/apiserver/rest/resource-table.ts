@@ -42,6 +42,12 @@ export class ResourceTable {
     return this.#kinds.get(`${group}/${version}/${kind}`);
   }
 
+  /** True for a group that only custom resources are in. */
+  isCustomGroup(group: string): boolean {
+    const own = this.all().filter(({ definition }) => definition.group === group);
+    return own.length > 0 && own.every(({ custom }) => custom);
+  }
+
   /** In the order in which they were added; the same array while nothing changes. */
   all(): readonly ServedResource[] {
     this.#all ??= [...this.#resources.values()];

@@ -58,7 +58,10 @@ function knownField(resource: ServedResource, label: string): string {
       `${JSON.stringify(label)} is not a known field selector: only "metadata.name", "metadata.namespace"`,
     );
   }
-  const field = definition.fieldAliases?.get(label) ?? label;
+  const field =
+    definition.fieldLabels === undefined
+      ? (definition.fieldAliases?.get(label) ?? label)
+      : (definition.fieldLabels.get(label) ?? '');
   const known = definition.strategy.fields({ metadata: {} });
   if (!Object.hasOwn(known, field)) throw badRequest(`field label not supported: ${label}`);
   return field;

@@ -91,15 +91,12 @@ export function presented(resource: ServedResource, object: KubeObject): KubeObj
 }
 
 /** The JSON of a stored object as this resource serves it; shared with other readers where nothing differs. */
-export function storedJson(resource: ServedResource, stored: StoredObject): Buffer {
+export function storedJson(resource: ServedResource, stored: StoredObject): string {
   const shown = presented(resource, stored.object);
-  return shown === stored.object ? stored.bytes() : Buffer.from(encodeObject(resource.schema, shown));
+  return shown === stored.object ? stored.text() : encodeObject(resource.schema, shown);
 }
 
 /** The JSON of an object without kind and apiVersion, as items of lists are. */
-export function itemJson(resource: ServedResource, stored: StoredObject): Buffer {
-  const json = storedJson(resource, stored);
-  return Buffer.concat([openBrace, json.subarray(resource.head.length)]);
+export function itemJson(resource: ServedResource, stored: StoredObject): string {
+  return `{${storedJson(resource, stored).slice(resource.head.length)}`;
 }
-
-const openBrace = Buffer.from('{');

@@ -62,7 +62,7 @@ export async function watchObjects(
   try {
     const initial =
       options.sendInitialEvents === true || (from === 0 && options.sendInitialEvents === undefined);
-    const start = initial ? await session.sendInitial(prefix, request.signal) : from;
+    const start = initial ? await session.sendInitial(prefix, request.signal) : startOf(core, from);
     if (start < core.firstRevision) throw new CompactedError(start, core.firstRevision);
     unsubscribe = core.storage.watch(prefix, start, (event) => session.onEvent(event));
   } catch (error) {
@@ -74,6 +74,11 @@ export async function watchObjects(
   await session.run(milliseconds, request.signal);
   unsubscribe();
   stream.end();
+}
+
+/** Who asks for any state but not for what exists (`sendInitialEvents=false` without a version) starts at now. */
+function startOf(core: ServerCore, from: number): number {
+  return from === 0 ? core.storage.revision : from;
 }
 
 /** One open watch: filters events, joins those of one turn into one write, sends bookmarks, ends slow clients. */
@@ -256,11 +261,7 @@ class WatchSession {
 function frame(resource: ServedResource, type: EventType, stored: StoredObject): Buffer {
   if (lastFrame?.stored === stored && lastFrame.type === type && lastFrame.resource === resource)
     return lastFrame.line;
-  const line = Buffer.concat([
-    Buffer.from(`{"type":"${type}","object":`),
-    storedJson(resource, stored),
-    lineEnd,
-  ]);
+  const line = Buffer.from(`{"type":"${type}","object":${storedJson(resource, stored)}}\n`);
   lastFrame = { resource, type, stored, line };
   return line;
 }
@@ -273,4 +274,3 @@ interface Frame {
 }
 
 let lastFrame: Frame | undefined;
-const lineEnd = Buffer.from('}\n');

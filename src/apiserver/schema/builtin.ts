@@ -35,13 +35,37 @@ export function builtinSchema(name: string): StructSchema {
   return schema;
 }
 
-/** The registered kind, or undefined: what Go's scheme answers. `apiVersion` as in a body. */
+/** The registered kind, or undefined: what Go's scheme answers. */
 export function registeredKind(group: string, version: string, kind: string): RegisteredKind | undefined {
-  const key = `${group === '' ? version : `${group}/${version}`} ${kind}`;
+  return lookUp(group === '' ? version : `${group}/${version}`, kind);
+}
+
+/** The schema of a registered kind; undefined for other kinds, and for those that are known only by name. */
+export function registeredSchema(apiVersion: string, kind: string): StructSchema | undefined {
+  const schema = lookUp(apiVersion, kind)?.schema;
+  return schema === undefined ? undefined : builtinSchema(schema);
+}
+
+/** Kinds that were asked for: requests ask for the same few again and again. */
+const known = new Map<string, RegisteredKind>();
+
+function lookUp(apiVersion: string, kind: string): RegisteredKind | undefined {
+  const key = `${apiVersion} ${kind}`;
+  let found = known.get(key);
+  if (found !== undefined) return found;
   const entry = Object.hasOwn(kinds, key) ? kinds[key] : undefined;
   if (entry === undefined) return undefined;
+  const slash = apiVersion.indexOf('/');
   const [internalPackage = '', component = '-'] = entry.split(' ');
-  return { group, version, kind, internalPackage, schema: component === '-' ? undefined : component };
+  found = {
+    group: slash < 0 ? '' : apiVersion.slice(0, slash),
+    version: apiVersion.slice(slash + 1),
+    kind,
+    internalPackage,
+    schema: component === '-' ? undefined : component,
+  };
+  known.set(key, found);
+  return found;
 }
 
 function parseStruct(text: string): StructSchema {

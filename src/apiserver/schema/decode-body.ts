@@ -164,7 +164,8 @@ function decodeRegistered(
       ? undefined
       : builtinSchema(registered.schema);
   const decoded = schema === undefined ? undefined : decodeStruct(schema, parsed);
-  const internal = registeredKind(expected.group, expected.version, expected.kind)?.internalPackage ?? '';
+  const wanted = same ? registered : registeredKind(expected.group, expected.version, expected.kind);
+  const internal = wanted?.internalPackage ?? '';
   if (actual.kind !== expected.kind || registered.internalPackage !== internal) {
     throw new DecodeError(
       `converting (${actual.version}.${actual.kind}) to (${internal}.${expected.kind}): unknown conversion`,

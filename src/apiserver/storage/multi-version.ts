@@ -119,7 +119,7 @@ export class MultiVersionStore {
   }
 
   /**
-   * Checks and takes writes in; later calls of stage and getForUpdate see them. `encodeNow` makes the bytes too, so
+   * Checks and takes writes in; later calls of stage and getForUpdate see them. `encodeNow` makes the text too, so
    * that an object that cannot be encoded is refused here. @throws {PreconditionError}
    */
   stage(writes: readonly Write[], encodeNow = false): StagedCommit {
@@ -134,7 +134,7 @@ export class MultiVersionStore {
       revision++;
       if (object !== undefined) {
         const current = writtenVersion(key, revision, object, this.encode);
-        if (encodeNow) current.bytes();
+        if (encodeNow) current.text();
         events.push({ type: previous === undefined ? 'ADDED' : 'MODIFIED', revision, current, previous });
         root = treeSet(root, current);
       } else {

@@ -49,8 +49,8 @@ export interface StoredObject {
   readonly revision: number;
   /** Frozen; carries apiVersion, kind and metadata.resourceVersion. */
   readonly object: KubeObject;
-  /** The encoding of `object`, made at most once and shared by every reader. */
-  bytes(): Buffer;
+  /** The JSON of `object`, without a newline: made when it is first wanted, and shared by every reader. */
+  text(): string;
 }
 
 export interface Write {

@@ -2,37 +2,55 @@ import { isRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { StoredObject } from './storage.ts';
 
-/** Turns an object into the bytes that every reader shares: JSON, in Kubernetes' field order. */
-export type Encode = (object: KubeObject) => Buffer;
+/** Turns an object into the text that every reader shares: JSON, in Kubernetes' field order. */
+export type Encode = (object: KubeObject) => string;
 
 /** A stored version that also says roughly how much memory it holds. */
 export interface Version extends StoredObject {
   /** Bytes, roughly: to bound what old versions hold. */
   readonly weight: number;
-  /** Another version took its place and was told of: the bytes are let go, and made again if somebody asks. */
+  /** Bytes of the text in UTF-8. */
+  byteLength(): number;
+  /** Writes the text as UTF-8 to `target` from `at` on, where there is room for it; returns where it ends. */
+  writeTo(target: Buffer, at: number): number;
+  /** Another version took its place and was told of: the text is let go, and made again if somebody asks. */
   supersede(): void;
 }
 
-/** A version made by a write: the object is there, its bytes are made when somebody asks. */
-class WrittenVersion implements Version {
+/** A version whose object is in memory: the text is made when somebody asks. */
+abstract class EncodedVersion implements Version {
   readonly key: string;
   readonly revision: number;
-  readonly object: KubeObject;
   readonly weight: number;
+  abstract readonly object: KubeObject;
   private readonly encode: Encode;
-  private encoded: Buffer | undefined = undefined;
-  constructor(key: string, revision: number, object: KubeObject, weight: number, encode: Encode) {
+  private encoded: string | undefined = undefined;
+  constructor(key: string, revision: number, weight: number, encode: Encode) {
     this.key = key;
     this.revision = revision;
-    this.object = object;
     this.weight = weight;
     this.encode = encode;
   }
-  bytes(): Buffer {
+  text(): string {
     return (this.encoded ??= this.encode(this.object));
+  }
+  byteLength(): number {
+    return Buffer.byteLength(this.text());
+  }
+  writeTo(target: Buffer, at: number): number {
+    return at + target.write(this.text(), at);
   }
   supersede(): void {
     this.encoded = undefined;
+  }
+}
+
+/** A version made by a write. */
+class WrittenVersion extends EncodedVersion {
+  readonly object: KubeObject;
+  constructor(key: string, revision: number, object: KubeObject, weight: number, encode: Encode) {
+    super(key, revision, weight, encode);
+    this.object = object;
   }
 }
 
@@ -65,8 +83,14 @@ class LoadedVersion implements Version {
   get object(): KubeObject {
     return (this.decoded ??= decode(this.encoded));
   }
-  bytes(): Buffer {
-    return this.encoded;
+  text(): string {
+    return this.encoded.toString();
+  }
+  byteLength(): number {
+    return this.encoded.length;
+  }
+  writeTo(target: Buffer, at: number): number {
+    return at + this.encoded.copy(target, at);
   }
   supersede(): void {
     // Its bytes are all that it has.
@@ -91,28 +115,15 @@ function isKubeObject(value: unknown): value is KubeObject {
 }
 
 /** The last version of a deleted object, made when somebody watches. */
-class DeletedVersion implements Version {
-  readonly key: string;
-  readonly revision: number;
-  readonly weight = DELETED_WEIGHT;
+class DeletedVersion extends EncodedVersion {
   private readonly last: StoredObject;
-  private readonly encode: Encode;
   private made: KubeObject | undefined = undefined;
-  private encoded: Buffer | undefined = undefined;
   constructor(last: StoredObject, revision: number, encode: Encode) {
-    this.key = last.key;
-    this.revision = revision;
+    super(last.key, revision, DELETED_WEIGHT, encode);
     this.last = last;
-    this.encode = encode;
   }
   get object(): KubeObject {
     return (this.made ??= this.copy());
-  }
-  bytes(): Buffer {
-    return (this.encoded ??= this.encode(this.object));
-  }
-  supersede(): void {
-    this.encoded = undefined;
   }
   /** All but the object and its metadata is shared with the frozen version before. */
   private copy(): KubeObject {

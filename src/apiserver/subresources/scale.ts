@@ -36,7 +36,7 @@ export const scaleHandler: ResourceHandler = async (core, resource, request, rep
   };
   const stored = core.storage.get(keyOf(resource, namespace, name))?.object;
   let scaled = scaleOfStored(stored);
-  if (request.method === 'GET') {
+  if (request.method === 'GET' || request.method === 'HEAD') {
     if (stored !== undefined) form.check?.(stored);
     reply.send(200, mediaType, encode(scaled, mediaType));
     return;

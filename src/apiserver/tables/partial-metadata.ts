@@ -1,15 +1,21 @@
 import type { JsonRecord } from '../../objects/json.ts';
 import type { KubeObject, ListMeta, ObjectMeta } from '../../objects/meta.ts';
+import type { MetaVersion } from '../http/negotiation.ts';
 import { builtinSchema } from '../schema/builtin.ts';
 
 export interface PartialObjectMetadata {
   kind: 'PartialObjectMetadata';
-  apiVersion: 'meta.k8s.io/v1';
+  apiVersion: `meta.k8s.io/${MetaVersion}`;
   metadata: ObjectMeta;
 }
 
-export function partialMetadata(object: KubeObject): PartialObjectMetadata {
-  return { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: inOrder(object.metadata) };
+/** What all objects have. */
+export function partialMetadata(object: KubeObject, version: MetaVersion): PartialObjectMetadata {
+  return {
+    kind: 'PartialObjectMetadata',
+    apiVersion: `meta.k8s.io/${version}`,
+    metadata: inOrder(object.metadata),
+  };
 }
 
 /** The metadata with its members in the order of Go's ObjectMeta: stored objects have them as they were set. */
@@ -25,7 +31,7 @@ function inOrder(metadata: ObjectMeta): ObjectMeta {
 
 export interface PartialObjectMetadataList {
   kind: 'PartialObjectMetadataList';
-  apiVersion: 'meta.k8s.io/v1';
+  apiVersion: `meta.k8s.io/${MetaVersion}`;
   metadata: ListMeta;
   items: PartialObjectMetadata[];
 }
@@ -33,11 +39,12 @@ export interface PartialObjectMetadataList {
 export function partialMetadataList(
   objects: readonly KubeObject[],
   metadata: ListMeta,
+  version: MetaVersion,
 ): PartialObjectMetadataList {
   return {
     kind: 'PartialObjectMetadataList',
-    apiVersion: 'meta.k8s.io/v1',
+    apiVersion: `meta.k8s.io/${version}`,
     metadata,
-    items: objects.map(partialMetadata),
+    items: objects.map((object) => partialMetadata(object, version)),
   };
 }

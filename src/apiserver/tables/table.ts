@@ -1,5 +1,6 @@
 import { badRequest } from '../../objects/status-errors.ts';
 import type { KubeObject, ListMeta } from '../../objects/meta.ts';
+import type { MetaVersion } from '../http/negotiation.ts';
 import { timeSince } from './age.ts';
 import { partialMetadata } from './partial-metadata.ts';
 
@@ -36,10 +37,10 @@ interface TableRow {
   object: unknown;
 }
 
-/** meta.k8s.io/v1 Table. */
+/** meta.k8s.io Table: both versions have the same members. */
 export interface Table {
   kind: 'Table';
-  apiVersion: 'meta.k8s.io/v1';
+  apiVersion: `meta.k8s.io/${MetaVersion}`;
   metadata: ListMeta;
   /** null in all but the first event of a watch. */
   columnDefinitions: readonly TableColumn[] | null;
@@ -53,6 +54,7 @@ export interface TableOptions {
   readonly metadata: ListMeta;
   /** False leaves the column definitions out (watch events after the first). */
   readonly withColumns: boolean;
+  readonly version: MetaVersion;
 }
 
 /**
@@ -77,7 +79,7 @@ export function toTable(
 ): Table {
   return {
     kind: 'Table',
-    apiVersion: 'meta.k8s.io/v1',
+    apiVersion: `meta.k8s.io/${options.version}`,
     metadata: options.metadata,
     columnDefinitions: options.withColumns ? converter.columns : null,
     rows: objects.map((object) => {
@@ -85,18 +87,18 @@ export function toTable(
       return {
         cells: converter.cells(object, options.now),
         ...(conditions === undefined ? {} : { conditions }),
-        object: included(object, options.includeObject),
+        object: included(object, options),
       };
     }),
   };
 }
 
-function included(object: KubeObject, include: IncludeObject): unknown {
-  switch (include) {
+function included(object: KubeObject, { includeObject, version }: TableOptions): unknown {
+  switch (includeObject) {
     case 'None':
       return null;
     case 'Metadata':
-      return partialMetadata(object);
+      return partialMetadata(object, version);
     case 'Object':
       return object;
   }

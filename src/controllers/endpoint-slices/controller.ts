@@ -8,6 +8,7 @@ import type { Node } from '../../objects/node.ts';
 import type { Service } from '../../objects/service.ts';
 import type { ControllerContext, ControllerDefinition } from '../runtime/context.ts';
 import { Controller, Priority, type ReconcileResult } from '../runtime/controller.ts';
+import { AllocationGrace } from '../service-pods/allocation-grace.ts';
 import { Membership } from '../service-pods/membership.ts';
 import { nodeInformer } from '../service-pods/node-cache.ts';
 import { podInformer } from '../service-pods/pod-cache.ts';
@@ -54,6 +55,7 @@ class EndpointSlicesWiring {
   readonly #membership: Membership;
   readonly #tracker: SliceTracker;
   readonly #writer: SliceWriter;
+  readonly #grace: AllocationGrace;
   readonly #homeless = new HomelessPods();
   readonly #times = new TriggerTimes();
   /** What users were told last about a Service: they hear of changes only. */
@@ -69,6 +71,7 @@ class EndpointSlicesWiring {
     const pods = podInformer(context);
     this.#membership = new Membership(this.#services, pods);
     this.#tracker = new SliceTracker(() => context.clock.monotonic());
+    this.#grace = new AllocationGrace(() => context.clock.monotonic());
     this.#writer = new SliceWriter(context.clients.for(endpointSlices), this.#tracker);
     this.controller = new Controller({
       name: 'endpoint_slice',
@@ -117,6 +120,8 @@ class EndpointSlicesWiring {
       return undefined;
     }
     if (!this.#context.serves(service)) return undefined;
+    const left = this.#grace.left(key, service);
+    if (left > 0) return { requeueAfter: left };
     const existing = this.#slices.cache
       .byIndex(serviceNameLabel, key)
       .filter(
@@ -198,6 +203,7 @@ class EndpointSlicesWiring {
   #forget(key: ObjectKey): void {
     this.#tracker.forget(key);
     this.#times.forget(key);
+    this.#grace.forget(key);
     this.#told.delete(key);
     this.#homeless.note(key, []);
     this.topology.note(key, new Map());

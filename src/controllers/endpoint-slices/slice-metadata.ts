@@ -2,7 +2,7 @@
 import type { EndpointSlice, SlicePort } from '../../objects/endpoint-slice.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import type { IPFamily, Service } from '../../objects/service.ts';
-import { hasClusterIP } from '../service-pods/pod.ts';
+import { isHeadless } from '../service-pods/pod.ts';
 
 /** The label that ties a slice to its Service. */
 export const serviceNameLabel = 'kubernetes.io/service-name';
@@ -18,7 +18,7 @@ const reserved: readonly string[] = [serviceNameLabel, managedByLabel, headlessL
 export function sliceLabels(service: Service): Record<string, string> {
   return {
     ...unreserved(service.metadata.labels),
-    ...(hasClusterIP(service) ? {} : { [headlessLabel]: '' }),
+    ...(isHeadless(service) ? { [headlessLabel]: '' } : {}),
     [serviceNameLabel]: service.metadata.name ?? '',
     [managedByLabel]: endpointSliceController,
   };

@@ -9,6 +9,7 @@ import type { ControllerContext, ControllerDefinition, Runnable } from '../runti
 import { Controller, Priority, type ReconcileResult } from '../runtime/controller.ts';
 import { Expectations } from '../runtime/expectations.ts';
 import { isNamespaceTerminating } from '../service-pods/api-errors.ts';
+import { AllocationGrace } from '../service-pods/allocation-grace.ts';
 import { Membership } from '../service-pods/membership.ts';
 import { managedSelector } from '../service-pods/pod.ts';
 import { podInformer } from '../service-pods/pod-cache.ts';
@@ -37,6 +38,7 @@ class EndpointsWiring {
   readonly #membership: Membership;
   readonly #times = new TriggerTimes();
   readonly #expectations: Expectations<Endpoints>;
+  readonly #grace: AllocationGrace;
   /** Keys that came too early for the cache. */
   readonly #waiting = new Set<ObjectKey>();
   /** Services that were ours to serve when they went. */
@@ -49,6 +51,7 @@ class EndpointsWiring {
     this.#services = context.informers.informer(services);
     this.#endpoints = context.informers.informer(endpointsResource);
     this.#client = context.clients.for(endpointsResource);
+    this.#grace = new AllocationGrace(() => context.clock.monotonic());
     this.#expectations = new Expectations(this.#endpoints, context.clock);
     const pods = podInformer(context);
     this.#membership = new Membership(this.#services, pods);
@@ -98,6 +101,8 @@ class EndpointsWiring {
     this.#departed.delete(key);
     const selector = managedSelector(service);
     if (selector === undefined || !this.#context.serves(service)) return undefined;
+    const left = this.#grace.left(key, service);
+    if (left > 0) return { requeueAfter: left };
 
     if (!this.#expectations.settled(key)) {
       this.#waiting.add(key);
@@ -151,6 +156,7 @@ class EndpointsWiring {
 
   async #remove(key: ObjectKey, signal: AbortSignal): Promise<undefined> {
     this.#times.forget(key);
+    this.#grace.forget(key);
     this.#written.delete(key);
     const existing = this.#endpoints.cache.get(key);
     // Endpoints carry the labels of their Service: they tell whose they were when it went while nobody looked.

@@ -9,6 +9,7 @@ import type { Service } from '../../objects/service.ts';
 import { canonicalIP } from '../service-pods/pod-ip.ts';
 import {
   hasClusterIP,
+  isHeadless,
   isPodReady,
   isPodTerminating,
   mayBackService,
@@ -85,7 +86,7 @@ export function isManagedEndpoints({ metadata }: Endpoints): boolean {
 /** The Service's labels, and the two that are the controller's own. */
 function labelsOf(service: Service): Record<string, string> {
   const labels = withoutHeadless(service.metadata.labels);
-  if (!hasClusterIP(service)) labels[headlessLabel] = '';
+  if (isHeadless(service)) labels[headlessLabel] = '';
   labels[managedByLabel] = managedBy;
   return labels;
 }

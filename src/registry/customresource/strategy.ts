@@ -33,6 +33,10 @@ export interface CustomKind {
   readonly kind: string;
   readonly namespaced: boolean;
   readonly version: CustomResourceVersion;
+  /** The apiVersion of requests, `<group>/<version>`. */
+  readonly apiVersion: string;
+  /** The apiVersion in which objects reach the strategy: that of the storage version. */
+  readonly storedApiVersion: string;
 }
 
 /** A custom object: metadata and anything else. */
@@ -43,7 +47,7 @@ interface CustomObject extends KubeObject {
 
 /** The rules of the objects of one version of a custom resource (apiextensions `registry/customresource`). */
 export function customResourceStrategy(custom: CustomKind): Strategy<CustomObject> {
-  const { kind, namespaced, version } = custom;
+  const { kind, namespaced, version, apiVersion, storedApiVersion } = custom;
   const schema = version.schema?.openAPIV3Schema;
   const hasStatus = version.subresources?.status !== undefined;
   const rules = { namespaced, nameRule: nameIsDNSSubdomain };
@@ -68,8 +72,12 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
   };
   const warningsOnUpdate = (object: CustomObject): string[] =>
     (tolerated.get(object) ?? []).map(({ field, body }) => `${field}: ${body}`);
-  const kindErrors = (object: CustomObject): FieldError[] =>
-    object.kind === kind ? [] : [invalid('kind', object.kind, `must be ${kind}`)];
+  const kindErrors = (object: CustomObject): FieldError[] => [
+    ...(object.kind === kind ? [] : [invalid('kind', object.kind, `must be ${kind}`)]),
+    ...(object.apiVersion === storedApiVersion
+      ? []
+      : [invalid('apiVersion', object.apiVersion, `must be ${apiVersion}`)]),
+  ];
   const base = genericStrategy<CustomObject>({ ...rules, allowUnconditionalUpdate: false, hasStatus });
   const status: SubresourceStrategy<CustomObject> = {
     prepareForUpdate(object, old) {

@@ -1,4 +1,5 @@
 import type { KubeObject } from '../../objects/meta.ts';
+import type { Webhook } from '../webhookconfiguration/webhook.ts';
 import type { JsonSchema } from './json-schema.ts';
 
 /** apiextensions.k8s.io/v1 CustomResourceDefinition. */
@@ -12,8 +13,16 @@ export interface CustomResourceDefinitionSpec {
   names: CustomResourceNames;
   scope: string;
   versions: CustomResourceVersion[] | null;
-  conversion?: { strategy: string; webhook?: object };
+  conversion?: CustomResourceConversion;
   preserveUnknownFields?: boolean;
+}
+
+export interface CustomResourceConversion {
+  strategy: string;
+  webhook?: {
+    clientConfig?: NonNullable<Webhook['clientConfig']>;
+    conversionReviewVersions?: string[];
+  };
 }
 
 export interface CustomResourceNames {

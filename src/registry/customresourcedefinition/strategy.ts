@@ -4,12 +4,13 @@ import { loadRuleEngine } from '../customresource/rules/on-demand.ts';
 import { genericStrategy } from '../generic.ts';
 import { nameIsDNSSubdomain } from '../names.ts';
 import type { Strategy } from '../strategy.ts';
+import { validateApproval } from './approval.ts';
 import { type CustomResourceDefinition, hasCondition, withCondition } from './definition.ts';
 import {
   validateDefinition,
   validateDefinitionName,
   validateImmutableNames,
-  validatePolicy,
+  validatePreservation,
 } from './validation.ts';
 
 /** Keeps a deleted definition until its objects are gone (apiextensions `finalizer` controller). */
@@ -51,14 +52,17 @@ const rules = genericStrategy<CustomResourceDefinition>({
   validateCreate: (definition) => [
     ...validateDefinitionName(definition),
     ...validateDefinition(definition),
-    ...validatePolicy(definition),
+    ...validateApproval(definition, definition.spec.group),
+    ...validatePreservation(definition),
   ],
   validateUpdate(definition, old) {
     const established = hasCondition(old, 'Established');
     const immutable = validateImmutableNames(definition, old, established);
-    // What was wrong before may stay so.
-    const policy = validatePolicy(old).length > 0 ? [] : validatePolicy(definition);
-    return [...validateDefinition(definition, immutable), ...policy];
+    return [
+      ...validateDefinition(definition, immutable),
+      ...validateApproval(definition, definition.spec.group, old),
+      ...validatePreservation(definition, old),
+    ];
   },
 });
 

@@ -1,11 +1,10 @@
 import { jsonEqual } from '../../objects/json.ts';
-import { type FieldError, forbiddenField, invalid, notSupported, required } from '../field-errors.ts';
+import { type FieldError, invalid, notSupported, required } from '../field-errors.ts';
 import { isDNS1035Label, isDNS1123Subdomain } from '../names.ts';
+import { validateConversion } from './conversion.ts';
 import type { CustomResourceDefinition, CustomResourceNames, CustomResourceVersion } from './definition.ts';
 import { validateSchema } from './structural.ts';
 import { validateColumns, validateSelectableFields, validateWarning } from './version-members.ts';
-
-const approval = 'api-approved.kubernetes.io';
 
 /** The name says what is defined. */
 export function validateDefinitionName({ spec, metadata }: CustomResourceDefinition): FieldError[] {
@@ -38,22 +37,15 @@ export function validateDefinition(
   ];
 }
 
-/** What a definition must say that is neither of its shape nor of its versions. */
-export function validatePolicy({ metadata, spec }: CustomResourceDefinition): FieldError[] {
-  const errors: FieldError[] = [];
-  const isProtected = /(^|\.)(k8s|kubernetes)\.io$/.test(spec.group);
-  const { annotations = {} } = metadata;
-  if (isProtected && (!Object.hasOwn(annotations, approval) || annotations[approval] === '')) {
-    const see = 'see https://github.com/kubernetes/enhancements/pull/1111';
-    const detail = `protected groups must have approval annotation "${approval}", ${see}`;
-    errors.push(required(`metadata.annotations[${approval}]`, detail));
-  }
-  if (spec.preserveUnknownFields === true) {
-    const detail =
-      'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead';
-    errors.push(invalid('spec.preserveUnknownFields', true, detail));
-  }
-  return errors;
+/** Told last, and never of what was so before (`validatePreserveUnknownFields`). */
+export function validatePreservation(
+  { spec }: CustomResourceDefinition,
+  old?: CustomResourceDefinition,
+): FieldError[] {
+  if (spec.preserveUnknownFields !== true || old?.spec.preserveUnknownFields === true) return [];
+  const detail =
+    'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead';
+  return [invalid('spec.preserveUnknownFields', true, detail)];
 }
 
 function validateGroup(group: string): FieldError[] {
@@ -218,17 +210,6 @@ function validateNames(names: CustomResourceNames, path: string): FieldError[] {
   }
   categories.forEach((name, i) => label(name, `${path}.categories[${i}]`));
   return errors;
-}
-
-function validateConversion(conversion: CustomResourceDefinition['spec']['conversion']): FieldError[] {
-  const strategy = conversion?.strategy ?? 'None';
-  if (strategy === 'None') return [];
-  if (strategy === 'Webhook') {
-    return [
-      forbiddenField('spec.conversion.strategy', 'this server converts between versions by "None" only'),
-    ];
-  }
-  return [notSupported('spec.conversion.strategy', strategy, ['None', 'Webhook'])];
 }
 
 /** What may not change: the name of a definition tells its group and plural; storage knows scope and kind. */

@@ -42,12 +42,13 @@ export const sharedWithCoreEvents: SharedStorage = {
   fromStored: (object) => renamed(object, newNames, 'events.k8s.io/v1'),
 };
 
-/** The field labels of events.k8s.io/v1 that have other names in core/v1. */
-export const eventFieldAliases: ReadonlyMap<string, string> = new Map([
+/** Every field label of events.k8s.io/v1, with its name in core/v1 (`AddFieldLabelConversionsForEvent`). */
+export const eventFieldLabels: ReadonlyMap<string, string> = new Map([
   ...['kind', 'namespace', 'name', 'uid', 'apiVersion', 'resourceVersion', 'fieldPath'].map(
     (member): [string, string] => [`regarding.${member}`, `involvedObject.${member}`],
   ),
   ['reportingController', 'reportingComponent'],
+  ...['reason', 'source', 'type'].map((label): [string, string] => [label, label]),
 ]);
 
 function renamed(object: KubeObject, names: ReadonlyMap<string, string>, apiVersion: string): KubeObject {

@@ -25,32 +25,32 @@ const shared = {
 export const coreEventStrategy: Strategy<Event> = {
   ...shared,
   validateCreate(event) {
-    const errors = validateAnyEvent(event);
+    const errors = validateAnyEvent(event, 'reportingComponent');
     if (errors.length > 0) return errors;
     return validateObjectMeta(event.metadata, { namespaced: true, nameRule: nameIsPathSegment });
   },
-  validateUpdate: validateAnyEvent,
+  validateUpdate: (event) => validateAnyEvent(event, 'reportingComponent'),
 };
 
 /** The rules of events.k8s.io/v1 Events, on their stored form. */
 export const newEventStrategy: Strategy<Event> = {
   ...shared,
   validateCreate: (event) => [
-    ...validateAnyEvent(event),
+    ...validateAnyEvent(event, 'reportingController'),
     ...validateObjectMeta(event.metadata, { namespaced: true, nameRule: nameIsDNSSubdomain }),
     ...validateSeries(event),
     ...validateNewFields(event),
   ],
   validateUpdate: (event, old) => [
-    ...validateAnyEvent(event),
+    ...validateAnyEvent(event, 'reportingController'),
     ...validateObjectMetaUpdate(event.metadata, old.metadata),
     ...(jsonEqual(event.series, old.series) ? [] : validateSeries(event)),
     ...validateUnchanged(event, old),
   ],
 };
 
-/** The rules of every version (`legacyValidateEvent`). */
-function validateAnyEvent(event: Event): FieldError[] {
+/** The rules of every version (`legacyValidateEvent`). `controllerPath` is what the version calls the controller. */
+function validateAnyEvent(event: Event, controllerPath: string): FieldError[] {
   const errors: FieldError[] = [];
   const namespace = event.metadata.namespace ?? '';
   const involved = event.involvedObject?.namespace ?? '';
@@ -62,9 +62,9 @@ function validateAnyEvent(event: Event): FieldError[] {
   } else {
     if (involved === '' && namespace !== 'default' && namespace !== 'kube-system') wrongNamespace();
     const controller = event.reportingComponent ?? '';
-    if (controller === '') errors.push(required('reportingController'));
+    if (controller === '') errors.push(required(controllerPath));
     for (const message of isQualifiedName(controller)) {
-      errors.push(invalid('reportingController', controller, message));
+      errors.push(invalid(controllerPath, controller, message));
     }
     pushTextErrors(errors, 'reportingInstance', event.reportingInstance, maxReportingInstance);
     pushTextErrors(errors, 'action', event.action, maxAction);

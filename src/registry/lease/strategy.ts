@@ -12,9 +12,17 @@ export const leaseStrategy = genericStrategy<Lease>({
   setDefaults(lease: Partial<Pick<Lease, 'spec'>>) {
     lease.spec ??= {};
   },
+  prepareForCreate: (lease) => dropCoordination(lease),
+  prepareForUpdate: dropCoordination,
   validateCreate: validateSpec,
   validateUpdate: validateSpec,
 });
+
+/** The fields of coordinated leader election, whose feature is off by default, stay only where they were. */
+function dropCoordination({ spec }: Lease, old?: Lease): void {
+  if (old?.spec.strategy === undefined) delete spec.strategy;
+  if (old?.spec.preferredHolder === undefined) delete spec.preferredHolder;
+}
 
 function validateSpec({ spec }: Lease): FieldError[] {
   const errors: FieldError[] = [];

@@ -78,7 +78,7 @@ export class GroupCommitter {
     let bytes = 0;
     let count = 0;
     for (const { commit } of this.pending) {
-      for (const event of commit.events) bytes += event.type === 'DELETED' ? 0 : event.current.bytes().length;
+      for (const event of commit.events) bytes += event.type === 'DELETED' ? 0 : event.current.byteLength();
       count++;
       if (bytes >= GROUP_BYTES) break;
     }

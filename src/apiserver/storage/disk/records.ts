@@ -31,16 +31,16 @@ export interface Group {
 /** A frame for events that follow each other. */
 export function encodeGroup(events: readonly PastEvent[], time: number, salt: number): Buffer {
   let length = GROUP_HEAD;
-  for (const event of events)
-    length += ENTRY_HEAD + Buffer.byteLength(event.current.key) + valueOf(event).length;
+  for (const { type, current } of events) {
+    length += ENTRY_HEAD + Buffer.byteLength(current.key) + (type === 'DELETED' ? 0 : current.byteLength());
+  }
   const frame = allocateFrame(length);
   let at = frame.writeUInt8(GROUP, FRAME_HEADER_SIZE);
   at = frame.writeDoubleLE(time, at);
   at = frame.writeUIntLE((events[0]?.revision ?? 1) - 1, at, 6);
   at = frame.writeUInt32LE(events.length, at);
-  for (const event of events) {
-    const value = event.type === 'DELETED' ? undefined : event.current.bytes();
-    at = writeEntry(frame, at, event.current.key, value);
+  for (const { type, current } of events) {
+    at = writeEntry(frame, at, current.key, type === 'DELETED' ? undefined : current);
   }
   sealFrame(frame, length, salt);
   return frame;
@@ -50,14 +50,14 @@ export function encodeGroup(events: readonly PastEvent[], time: number, salt: nu
 export function encodeObjects(versions: readonly Version[], salt: number): Buffer {
   let length = OBJECTS_HEAD;
   for (const version of versions) {
-    length += 6 + ENTRY_HEAD + Buffer.byteLength(version.key) + version.bytes().length;
+    length += 6 + ENTRY_HEAD + Buffer.byteLength(version.key) + version.byteLength();
   }
   const frame = allocateFrame(length);
   let at = frame.writeUInt8(OBJECTS, FRAME_HEADER_SIZE);
   at = frame.writeUInt32LE(versions.length, at);
   for (const version of versions) {
     at = frame.writeUIntLE(version.revision, at, 6);
-    at = writeEntry(frame, at, version.key, version.bytes());
+    at = writeEntry(frame, at, version.key, version);
   }
   sealFrame(frame, length, salt);
   return frame;
@@ -104,18 +104,13 @@ export function decodeSnapshotPart(
   return { objects };
 }
 
-function valueOf(event: PastEvent): Buffer {
-  return event.type === 'DELETED' ? NOTHING : event.current.bytes();
-}
-
-const NOTHING = Buffer.alloc(0);
-
-function writeEntry(frame: Buffer, start: number, key: string, value: Buffer | undefined): number {
+function writeEntry(frame: Buffer, start: number, key: string, value: Version | undefined): number {
   const keyLength = frame.write(key, start + ENTRY_HEAD);
   frame.writeUInt32LE(keyLength, start);
-  frame.writeUInt32LE(value?.length ?? DELETED, start + 4);
-  const end = start + ENTRY_HEAD + keyLength;
-  return value === undefined ? end : end + value.copy(frame, end);
+  const keyEnd = start + ENTRY_HEAD + keyLength;
+  const end = value?.writeTo(frame, keyEnd) ?? keyEnd;
+  frame.writeUInt32LE(value === undefined ? DELETED : end - keyEnd, start + 4);
+  return end;
 }
 
 function readEntry(payload: Buffer, start: number): { key: string; value: Buffer | undefined; end: number } {

@@ -68,7 +68,7 @@ async function* parts(state: StartingPoint): AsyncGenerator<Version[]> {
   for (let at = 0; at < state.root.size; at += BATCH) {
     for (const version of treeSlice(state.root, at, at + BATCH)) {
       part.push(version);
-      bytes += version.bytes().length;
+      bytes += version.byteLength();
       if (bytes < FRAME_BYTES) continue;
       yield part;
       part = [];

@@ -36,7 +36,15 @@ describe('Accept', () => {
     ],
     ['application/json; as=Table; v=v1; g=meta.k8s.io', 'application/json', 'Table'],
   ])('%s', (accept, mediaType, as) => {
-    expect(negotiate(accept, 'object')).toEqual({ mediaType, as });
+    expect(negotiate(accept, 'object')).toEqual({ mediaType, as, metaVersion: 'v1' });
+  });
+
+  test('conversions have an older version, which is as good', () => {
+    expect(negotiate('application/json;as=Table;v=v1beta1;g=meta.k8s.io', 'object')).toEqual({
+      mediaType: 'application/json',
+      as: 'Table',
+      metaVersion: 'v1beta1',
+    });
   });
 
   test('go-restful refuses what it cannot produce, in its words', () => {

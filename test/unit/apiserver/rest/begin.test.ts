@@ -13,7 +13,7 @@ const side = { group: '', plural: 'sides', namespace: '', name: 'x' };
 
 function newCore(): ServerCore {
   const storage = createMemoryStorage({
-    encode: (object) => Buffer.from(JSON.stringify(object)),
+    encode: (object) => JSON.stringify(object),
     retain: { revisions: 10, milliseconds: 1000 },
     clock: () => 0,
     onListenerError: (error) => {

@@ -46,6 +46,9 @@ describe('options of a list', () => {
     expect(messageOf(() => listOptions(new URLSearchParams('limit=9223372036854775808'), false))).toBe(
       'strconv.ParseInt: parsing "9223372036854775808": value out of range',
     );
+    expect(messageOf(() => listOptions(new URLSearchParams('limit=99999999999999999999'), false))).toBe(
+      'strconv.ParseInt: parsing "99999999999999999999": value out of range',
+    );
     expect(listOptions(new URLSearchParams('limit=-1'), false).limit).toBe(-1);
   });
 });
@@ -69,6 +72,10 @@ describe('options of a watch', () => {
     [
       'resourceVersion=5&resourceVersionMatch=NotOlderThan',
       'resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided',
+    ],
+    [
+      'sendInitialEvents=true&resourceVersionMatch=Exact',
+      '[resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan, resourceVersionMatch: Unsupported value: "Exact": supported values: "NotOlderThan"]',
     ],
     [
       'continue=abc',

@@ -16,7 +16,7 @@ const configMap: KubeObject = {
 
 describe('toTable', () => {
   const converter = tableConverter('', 'ConfigMap');
-  const options = { now, metadata: { resourceVersion: '5' }, withColumns: true } as const;
+  const options = { now, metadata: { resourceVersion: '5' }, withColumns: true, version: 'v1' } as const;
 
   test('carries the metadata of the objects unless told otherwise', () => {
     const table = toTable(converter, [configMap], { ...options, includeObject: 'Metadata' });
@@ -40,6 +40,18 @@ describe('toTable', () => {
     expect(toTable(converter, [configMap], { ...options, includeObject: 'Object' }).rows[0]?.object).toBe(
       configMap,
     );
+  });
+
+  test('is of the version that was asked for, and so is the metadata in it', () => {
+    const table = toTable(converter, [configMap], {
+      ...options,
+      includeObject: 'Metadata',
+      version: 'v1beta1',
+    });
+    expect([table.apiVersion, table.rows[0]?.object]).toEqual([
+      'meta.k8s.io/v1beta1',
+      { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1beta1', metadata: configMap.metadata },
+    ]);
   });
 
   test('has no rows for no objects, and no columns when they were sent before', () => {

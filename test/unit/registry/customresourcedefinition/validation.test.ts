@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { validateApproval } from '../../../../src/registry/customresourcedefinition/approval.ts';
 import type {
   CustomResourceDefinition,
   CustomResourceVersion,
@@ -6,7 +7,7 @@ import type {
 import {
   validateDefinition,
   validateDefinitionName,
-  validatePolicy,
+  validatePreservation,
 } from '../../../../src/registry/customresourcedefinition/validation.ts';
 
 const schema = {
@@ -140,15 +141,83 @@ describe('a definition is refused', () => {
     ]);
   });
 
-  test('in a group of Kubernetes without approval, and with fields that nobody knows', () => {
-    expect(texts(validatePolicy(definition({ group: 'apps.k8s.io', preserveUnknownFields: true })))).toEqual([
-      'metadata.annotations[api-approved.kubernetes.io]: Required value: protected groups must have approval annotation "api-approved.kubernetes.io", see https://github.com/kubernetes/enhancements/pull/1111',
+  test('with fields that nobody knows, unless it had them before', () => {
+    const free = definition({ preserveUnknownFields: true });
+    expect(texts(validatePreservation(free))).toEqual([
       'spec.preserveUnknownFields: Invalid value: true: cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead',
     ]);
+    expect(validatePreservation(free, free)).toEqual([]);
+  });
+
+  test.each<[string, CustomResourceDefinition['spec']['conversion'], string[]]>([
+    [
+      'by a webhook that is not told of',
+      { strategy: 'Webhook' },
+      [
+        'spec.conversion.webhookClientConfig: Required value: required when strategy is set to Webhook',
+        'spec.conversion.conversionReviewVersions: Required value',
+      ],
+    ],
+    [
+      'by a webhook that knows no version of ours',
+      {
+        strategy: 'Webhook',
+        webhook: {
+          clientConfig: { service: { name: 'a', namespace: 'b' } },
+          conversionReviewVersions: ['v9', 'v9', 'V'],
+        },
+      },
+      [
+        'spec.conversion.conversionReviewVersions[1]: Invalid value: "v9": duplicate version',
+        `spec.conversion.conversionReviewVersions[2]: Invalid value: "V": ${label}`,
+        'spec.conversion.conversionReviewVersions: Invalid value: ["v9","v9","V"]: must include at least one of v1, v1beta1',
+      ],
+    ],
+    [
+      'by nothing, and a webhook all the same',
+      {
+        strategy: 'None',
+        webhook: { clientConfig: { url: 'https://a' }, conversionReviewVersions: ['v1'] },
+      },
+      [
+        'spec.conversion.webhookClientConfig: Forbidden: should not be set when strategy is not set to Webhook',
+        'spec.conversion.conversionReviewVersions: Forbidden: should not be set when strategy is not set to Webhook',
+      ],
+    ],
+  ])('that converts %s', (_name, conversion, expected) => {
+    expect(texts(validateDefinition(definition({ ...(conversion && { conversion }) })))).toEqual(expected);
+  });
+});
+
+describe('a group of Kubernetes needs an approval', () => {
+  const approved = (text?: string): CustomResourceDefinition => {
+    const plain = definition({ group: 'apps.k8s.io' });
+    if (text === undefined) return plain;
+    return { ...plain, metadata: { ...plain.metadata, annotations: { 'api-approved.kubernetes.io': text } } };
+  };
+  const faults = (now: CustomResourceDefinition, old?: CustomResourceDefinition) =>
+    texts(validateApproval(now, now.spec.group, old));
+
+  test('which is a URL, or says that there was none', () => {
+    expect(faults(approved())).toEqual([
+      'metadata.annotations[api-approved.kubernetes.io]: Required value: protected groups must have approval annotation "api-approved.kubernetes.io", see https://github.com/kubernetes/enhancements/pull/1111',
+    ]);
+    expect(faults(approved('yes'))).toEqual([
+      'metadata.annotations[api-approved.kubernetes.io]: Invalid value: "yes": protected groups must have approval annotation "api-approved.kubernetes.io" with either a URL or a reason starting with "unapproved", see https://github.com/kubernetes/enhancements/pull/1111',
+    ]);
+    expect(faults(approved('https://example.com/review'))).toEqual([]);
+    expect(faults(approved('unapproved, an experiment'))).toEqual([]);
+    expect(validateApproval(approved('yes'), 'example.com')).toEqual([]);
+  });
+
+  test('but what was so before is left alone', () => {
+    expect(faults(approved(), approved())).toEqual([]);
+    expect(faults(approved('no'), approved('yes'))).toEqual([]);
+    expect(faults(approved('no'), approved())).toHaveLength(1);
   });
 });
 
 test('a sound definition passes', () => {
   expect(validateDefinition(definition({}))).toEqual([]);
-  expect(validatePolicy(definition({}))).toEqual([]);
+  expect(validatePreservation(definition({}))).toEqual([]);
 });

@@ -64,6 +64,15 @@ describe('a core event', () => {
     ]);
   });
 
+  it('calls the controller by its own name for it', () => {
+    const missing = { ...fresh, reportingController: '' };
+    expect(create(newEvents, missing).errors[0]).toBe('reportingController: Required value');
+    const { regarding: involvedObject, ...rest } = missing;
+    expect(create(coreEvents, { ...rest, involvedObject, reportingComponent: '' }).errors[0]).toBe(
+      'reportingComponent: Required value',
+    );
+  });
+
   it('selects by its fields; the reporter stands in for a source', () => {
     const { stored } = create(newEvents, fresh);
     expect(coreEvents.strategy.fields?.(stored)).toMatchObject({
@@ -71,6 +80,7 @@ describe('a core event', () => {
       reason: 'Why',
       source: 'example.com/c',
     });
-    expect(newEvents.fieldAliases?.get('regarding.kind')).toBe('involvedObject.kind');
+    expect(newEvents.fieldLabels?.get('regarding.kind')).toBe('involvedObject.kind');
+    expect(newEvents.fieldLabels?.has('involvedObject.kind')).toBe(false);
   });
 });

@@ -23,7 +23,7 @@ export async function openStore(
 ): Promise<{ storage: Storage; warnings: string[] }> {
   const warnings: string[] = [];
   const storage = await openDiskStorage(directory, {
-    encode: (object) => Buffer.from(JSON.stringify(object)),
+    encode: (object) => JSON.stringify(object),
     retain: { revisions: 1000, milliseconds: 300_000 },
     clock: () => 0,
     onListenerError: (error) => {
