@@ -30,6 +30,7 @@ export class PermissionRecorder implements Transport {
   readonly server: string;
   readonly #inner: Transport;
   readonly #asked = new Set<string>();
+  readonly #bodies: string[] = [];
 
   readonly #watchList: boolean;
 
@@ -41,6 +42,7 @@ export class PermissionRecorder implements Transport {
 
   request(method: string, path: string, options?: RequestOptions): Promise<ApiResponse> {
     this.#note(method, path, '');
+    if (options?.body !== undefined) this.#bodies.push(JSON.stringify(options.body));
     return this.#inner.request(method, path, options);
   }
 
@@ -60,6 +62,11 @@ export class PermissionRecorder implements Transport {
   /** What was asked for so far, sorted. */
   phrases(): string[] {
     return [...this.#asked].sort();
+  }
+
+  /** The bodies of all requests so far, as JSON. */
+  bodies(): readonly string[] {
+    return this.#bodies;
   }
 
   #note(method: string, path: string, query: string): void {

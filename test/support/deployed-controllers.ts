@@ -1,0 +1,127 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pino } from 'pino';
+import { createTransport } from '../../src/client/connect.ts';
+import type { Transport } from '../../src/client/transport.ts';
+import { warnOfOtherWriters } from '../../src/commands/other-writers.ts';
+import { controllersBesideACluster, runControllers } from '../../src/controllers/index.ts';
+import type { KubeObject } from '../../src/objects/meta.ts';
+import { listAt, textAt } from '../../src/objects/read.ts';
+import { startApiServer, type TestServer } from '../../src/testing/index.ts';
+import { applyStrictly } from './manifests.ts';
+import { PermissionRecorder } from './permission-recorder.ts';
+import { textsAt } from './role-rules.ts';
+import { call } from './test-server.ts';
+
+export const deployedNamespace = 'servicenet-system';
+
+/** What happens in a cluster while the controllers run, to make them use every right. */
+export interface Provocation {
+  begin(client: Transport): Promise<void>;
+  /** Again and again, until the test has seen enough. */
+  step(client: Transport, round: number): Promise<void>;
+  end(client: Transport): Promise<void>;
+}
+
+/** A server with RBAC and the manifests, and the controllers of their Deployment as its service account. */
+export class DeployedControllers {
+  readonly server: TestServer;
+  /** Of the service account. */
+  readonly token: string;
+  readonly #controllers: readonly string[];
+
+  private constructor(server: TestServer, token: string, controllers: readonly string[]) {
+    this.server = server;
+    this.token = token;
+    this.#controllers = controllers;
+  }
+
+  static async start(objects: readonly KubeObject[]): Promise<DeployedControllers> {
+    const server = await startApiServer({ authorizationMode: 'RBAC' });
+    await applyStrictly(server.client, objects);
+    const account = `/api/v1/namespaces/${deployedNamespace}/serviceaccounts/servicenet/token`;
+    const answer = await call(server.client, 'POST', account, {
+      body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} },
+    });
+    await call(server.client, 'POST', '/apis/servicenet.dev/v1alpha1/addresspools', {
+      body: {
+        apiVersion: 'servicenet.dev/v1alpha1',
+        kind: 'AddressPool',
+        metadata: { name: 'pool' },
+        spec: { addresses: ['192.0.2.0/24'] },
+      },
+    });
+    const chosen = argumentsOf(objects).flatMap(
+      (arg) => /^--controllers=(.*)/.exec(arg)?.[1]?.split(',') ?? [],
+    );
+    return new DeployedControllers(server, textAt(answer.body, 'status', 'token'), chosen);
+  }
+
+  stop(): Promise<void> {
+    return this.server.stop();
+  }
+
+  /**
+   * Runs the controllers until the condition holds, which is told what they asked for and what they were refused.
+   *
+   * @param watchList whether the server streams lists: old ones do not, and then controllers list.
+   */
+  async exercise(
+    watchList: boolean,
+    provocation: Provocation,
+    done: (transport: PermissionRecorder, refused: readonly string[]) => boolean,
+  ): Promise<void> {
+    const { url, ca, client } = this.server;
+    const refused: string[] = [];
+    const log = pino({ level: 'info' }, { write: (line: string) => refused.push(...refusalsIn(line)) });
+    const inner = await createTransport({ kind: 'endpoint', url, ca, token: this.token });
+    const transport = new PermissionRecorder(inner, { watchList });
+    const running = runControllers({
+      transport,
+      catalog: controllersBesideACluster(
+        { transport, allocation: 'server', nodePorts: { first: 30000, last: 32767 } },
+        { transport },
+      ),
+      controllers: this.#controllers,
+      log,
+      leaderElection: {
+        namespace: deployedNamespace,
+        name: 'servicenet-controller',
+        identity: 'test',
+        retryPeriod: 200,
+      },
+    });
+    await provocation.begin(client);
+    try {
+      await warnOfOtherWriters(transport, running.names, Date.now(), log);
+      const deadline = Date.now() + 20_000;
+      for (let round = 0; !done(transport, refused); round++) {
+        if (Date.now() > deadline) {
+          throw new Error(`refused: ${refused.join(', ')}; asked: ${transport.phrases().join(', ')}`);
+        }
+        await provocation.step(client, round);
+        await sleep(100);
+      }
+    } finally {
+      await running.stop();
+      await transport.close();
+      await provocation.end(client);
+      const leases = `/apis/coordination.k8s.io/v1/namespaces/${deployedNamespace}/leases`;
+      await call(client, 'DELETE', `${leases}/servicenet-controller`);
+    }
+  }
+}
+
+/** The arguments of the Deployment's container. */
+export function argumentsOf(objects: readonly KubeObject[]): string[] {
+  const deployment = objects.find(({ kind }) => kind === 'Deployment');
+  const [container] = listAt(deployment, 'spec', 'template', 'spec', 'containers');
+  return textsAt(container, 'args').map((arg) => arg.replace('$(POD_NAMESPACE)', deployedNamespace));
+}
+
+/** What a log line says was refused: `patch services/status`. */
+function refusalsIn(line: string): string[] {
+  if (line.includes('could not find out whether others write')) return ['list leases.coordination.k8s.io'];
+  const [, phrase] = /not allowed to (\S+ [^: ]+)/.exec(line) ?? [];
+  if (phrase !== undefined) return [phrase];
+  return /"level":"?(error|fatal|50|60)/.test(line) ? [line] : [];
+}
