@@ -37,7 +37,8 @@ function validateChange(cidrs: readonly string[], old: readonly string[]): Field
   if (old.length === 1 && cidrs.length === 2) {
     return [...validateImmutableField(cidrs[0], old[0], `${path}[0]`), ...validateCidrs(cidrs)];
   }
-  if (old.length !== cidrs.length) return validateImmutableField(cidrs, old, path);
+  // An absent list shows as Go's nil slice does.
+  if (old.length !== cidrs.length) return validateImmutableField(cidrs.length === 0 ? null : cidrs, old, path);
   return cidrs.flatMap((cidr, i) => validateImmutableField(cidr, old[i], `${path}[${i}]`));
 }
 
