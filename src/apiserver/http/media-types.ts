@@ -15,10 +15,10 @@ const patchTypes: ReadonlyMap<string, PatchType> = new Map([
   ['application/apply-patch+yaml', 'apply'],
 ]);
 
-/** `text/html` of ` Text/HTML; charset=utf-8`. */
+/** `Text/HTML` of ` Text/HTML; charset=utf-8`. */
 function essence(contentType: string): string {
   const end = contentType.indexOf(';');
-  return (end === -1 ? contentType : contentType.slice(0, end)).trim().toLowerCase();
+  return (end === -1 ? contentType : contentType.slice(0, end)).trim();
 }
 
 /**
@@ -28,7 +28,7 @@ function essence(contentType: string): string {
  */
 export function bodyMediaType(contentType: string | undefined): MediaType {
   if (contentType === undefined || contentType === '') return 'application/json';
-  const type = essence(contentType);
+  const type = essence(contentType).toLowerCase();
   if (type === 'application/json' || type === 'application/yaml') return type;
   if (type === 'application/vnd.kubernetes.protobuf') return type;
   throw unsupportedMediaType(
@@ -37,7 +37,7 @@ export function bodyMediaType(contentType: string | undefined): MediaType {
 }
 
 /**
- * The patch type of a Content-Type.
+ * The patch type of a Content-Type, which go-restful compares letter for letter.
  *
  * @param customResource has no strategic merge patch, and answers a wrong type in words of its own
  *   (apiextensions-apiserver serves it past go-restful).
