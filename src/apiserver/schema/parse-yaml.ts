@@ -37,7 +37,11 @@ export function parseYaml(bytes: Buffer): ParsedYaml {
   }
 }
 
+// The characters that YAML bans, read by code point: tab, line ends and text are fine, a byte order mark only leads.
+const banned = /[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]|(?!^)\ufeff/u;
+
 function parse(text: string): ParsedYaml {
+  if (banned.test(text)) throw new YamlSyntaxError('yaml: control characters are not allowed');
   const { LineCounter, parseDocument } = yaml();
   const lines = new LineCounter();
   const document = parseDocument(text, {

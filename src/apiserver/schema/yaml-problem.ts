@@ -42,6 +42,7 @@ export function yamlProblem(error: YAMLError, text: string): string {
       );
     case 'TAB_AS_INDENT':
     case 'BAD_SCALAR_START':
+      if (here === ',') return parserError(line, 'did not find expected node content');
       return scannerError(line, 'found character that cannot start any token');
     case 'BAD_DQ_ESCAPE':
       return scannerError(line, 'found unknown escape character');

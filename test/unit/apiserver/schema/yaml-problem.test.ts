@@ -14,6 +14,8 @@ describe('what is wrong with a YAML text', () => {
     ['a: ["]", \'}\', 1}', "did not find expected ',' or ']'"],
     ['a: [}', 'did not find expected node content'],
     ['a: ]', 'did not find expected node content'],
+    ['a: ,', 'did not find expected node content'],
+    ['a: \u0007', 'control characters are not allowed'],
     ['a: b: c', 'mapping values are not allowed in this context'],
     ['a: 1\n  b: 2', 'line 2: mapping values are not allowed in this context'],
     ['a: 1\nb', "line 3: could not find expected ':'"],
