@@ -38,7 +38,8 @@ function validateChange(cidrs: readonly string[], old: readonly string[]): Field
     return [...validateImmutableField(cidrs[0], old[0], `${path}[0]`), ...validateCidrs(cidrs)];
   }
   // An absent list shows as Go's nil slice does.
-  if (old.length !== cidrs.length) return validateImmutableField(cidrs.length === 0 ? null : cidrs, old, path);
+  if (old.length !== cidrs.length)
+    return validateImmutableField(cidrs.length === 0 ? null : cidrs, old, path);
   return cidrs.flatMap((cidr, i) => validateImmutableField(cidr, old[i], `${path}[${i}]`));
 }
 

@@ -34,6 +34,8 @@ describe('a ServiceCIDR', () => {
     expect(update(cidrs, old, of('10.1.0.0/16')).errors).toEqual([
       'spec.cidrs[0]: Invalid value: "10.1.0.0/16": field is immutable',
     ]);
-    expect(update(cidrs, old, { spec: {} }).errors).toEqual(['spec.cidrs: Invalid value: null: field is immutable']);
+    expect(update(cidrs, old, { spec: {} }).errors).toEqual([
+      'spec.cidrs: Invalid value: null: field is immutable',
+    ]);
   });
 });
