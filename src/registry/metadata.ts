@@ -270,8 +270,12 @@ function pushManagedFieldsErrors(
   });
 }
 
+/** What nearly all names are: nothing in them can be wrong. */
+const plainManager = /^[\x20-\x7e]{0,128}$/;
+
 /** A field manager's name: at most 128 bytes, printable. Also for the `fieldManager` parameter (path `fieldManager`). */
 export function validateFieldManager(manager: string, path: string): FieldError[] {
+  if (plainManager.test(manager)) return [];
   const errors: FieldError[] = [];
   if (Buffer.byteLength(manager) > maxManagerBytes) errors.push(tooLong(path, maxManagerBytes));
   let position = 0;

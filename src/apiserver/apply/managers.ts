@@ -130,6 +130,7 @@ const oldUpdates = 'ancient-changes';
 
 /** Merges the oldest updates of each version into one row until no more than ten are left. */
 export function capUpdaters(managers: Managers): void {
+  if (managers.size <= maxUpdaters) return;
   const updaters = [...managers].filter(([, row]) => row.operation === 'Update');
   let left = updaters.length;
   if (left <= maxUpdaters) return;

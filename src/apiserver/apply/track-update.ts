@@ -3,7 +3,7 @@ import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject, ManagedFieldsEntry } from '../../objects/meta.ts';
 import { type StructSchema, zeroValue } from '../schema/schema.ts';
 import { changedFields, removedFields } from './compare.ts';
-import { isEmptySet, union } from './field-set.ts';
+import { emptySet, isEmptySet, union } from './field-set.ts';
 import {
   capUpdaters,
   decodeManagers,
@@ -96,7 +96,11 @@ export function recordUpdate(
 ): void {
   const { schema, subresource, hasStatus } = update;
   const changed = filterForEndpoint(changedFields(schema, from, to), subresource, hasStatus);
-  const removed = filterForEndpoint(removedFields(schema, from, to), subresource, hasStatus);
+  // What is removed only matters to those who own something, and of a new object nobody does.
+  const removed =
+    managers.size === 0
+      ? emptySet
+      : filterForEndpoint(removedFields(schema, from, to), subresource, hasStatus);
   const gone = union(changed, removed);
   if (isEmptySet(gone)) return;
   const self: Managed = {

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import { unauthorized } from '../../objects/status-errors.ts';
 import type { UserInfo } from '../http/exchange.ts';
 import { clientCertificateUser } from './client-certificate.ts';
@@ -14,6 +15,8 @@ export interface Authenticator {
 export interface TokenAuthenticator {
   /** The owner of a token, or undefined when the token is not of this sort or is wrong. */
   authenticateToken(token: string): UserInfo | undefined;
+  /** What is right once stays right as long as the server runs. */
+  readonly lasting: boolean;
 }
 
 export interface AuthenticatorOptions {
@@ -28,15 +31,22 @@ export interface AuthenticatorOptions {
  * anonymous requests are allowed.
  */
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
+  /** What each open connection showed last: a client shows the same token with every request. */
+  const shown = new WeakMap<Socket, { readonly authorization: string; readonly user: UserInfo }>();
   return {
-    authenticate(request) {
-      const certificate = clientCertificateUser(request.socket);
+    authenticate({ socket, headers: { authorization } }) {
+      const certificate = clientCertificateUser(socket);
       if (certificate !== undefined) return certificate;
-      const token = bearerToken(request.headers.authorization);
-      if (token !== undefined) {
+      const before = shown.get(socket);
+      if (before !== undefined && before.authorization === authorization) return before.user;
+      const token = bearerToken(authorization);
+      if (authorization !== undefined && token !== undefined) {
         for (const authenticator of options.tokens) {
-          const user = authenticator.authenticateToken(token);
-          if (user !== undefined) return withAuthenticatedGroup(user);
+          const owner = authenticator.authenticateToken(token);
+          if (owner === undefined) continue;
+          const user = withAuthenticatedGroup(owner);
+          if (authenticator.lasting) shown.set(socket, { authorization, user });
+          return user;
         }
         throw unauthorized();
       }

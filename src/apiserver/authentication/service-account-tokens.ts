@@ -53,6 +53,7 @@ const signatureFormat = 'ieee-p1363';
 export function serviceAccountTokens(options: ServiceAccountTokensOptions): ServiceAccountTokens {
   const publicKey = createPublicKey(options.key);
   return {
+    lasting: false,
     issue(request) {
       const issuedAt = Math.floor(options.now() / 1000);
       const expires = issuedAt + request.expirationSeconds;

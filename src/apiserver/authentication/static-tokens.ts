@@ -17,6 +17,7 @@ export function staticTokens(tokens: readonly StaticToken[]): TokenAuthenticator
   const digest = (token: string): Buffer => hash('sha256', salt + token, 'buffer');
   const known = tokens.map(({ token, user }) => ({ digest: digest(token), user }));
   return {
+    lasting: true,
     authenticateToken(token) {
       const offered = digest(token);
       let owner: UserInfo | undefined;
