@@ -3,7 +3,6 @@ import { parseStrictAddress } from '../../objects/address.ts';
 import type { IPFamily } from '../../objects/service.ts';
 import { AddressBook } from './address-book.ts';
 import { adoptionOrder, byAge, type Claim } from './adoption.ts';
-import type { Origin } from './assigned-text.ts';
 import {
   choose,
   Line,
@@ -14,35 +13,14 @@ import {
   type Had,
   type Refused,
 } from './choice.ts';
-import type { Holding } from './holding.ts';
+import { maySuitMore, type Holding } from './holding.ts';
+import { outcomeOf, poolNameOf, type Outcome } from './outcome.ts';
 import type { Pool } from './pool.ts';
 import { layOut, type Forbidden, type PoolLayout } from './pool-layout.ts';
 import type { PresentAddress } from './present.ts';
-import type { Reason } from './reasons.ts';
 import type { AddressRequest } from './request.ts';
 import { SharedAddresses } from './shared-addresses.ts';
 import { Waiters } from './waiters.ts';
-
-/** How a request stands. */
-export interface Outcome {
-  /** The addresses that the Service has now, in the order of its families. */
-  readonly addresses: readonly AssignedAddress[];
-  /** By which it may share them; "" for none. */
-  readonly sharingKey: string;
-  readonly reason: Reason;
-  readonly message: string;
-}
-
-export interface AssignedAddress {
-  readonly family: IPFamily;
-  readonly address: string;
-  /** Absent for an address that is kept although no pool contains it any more. */
-  readonly pool: string | undefined;
-  /** The pool that gave it; that which contains it, where one does. Absent when none ever did. */
-  readonly origin: Origin | undefined;
-  /** Ports of the Service that another one serves at this address: `TCP/80` -> that Service. */
-  readonly portsInUse: ReadonlyMap<string, ObjectKey>;
-}
 
 /**
  * The books of all pools and the rules by which Services get addresses. Every answer is computed when it is asked
@@ -58,6 +36,7 @@ export class LoadBalancerAllocator {
   readonly #shared = new SharedAddresses();
   readonly #waiters = new Waiters();
   readonly #changed = new Set<ObjectKey>();
+  readonly #told = new Map<ObjectKey, string>(); // Service that waits -> why
   readonly #freed: string[] = []; // addresses that became free, or whose sharers became fewer
   #draining = false;
 
@@ -153,6 +132,8 @@ export class LoadBalancerAllocator {
    */
   assign(request: AddressRequest, present: readonly PresentAddress[], now: number): Outcome {
     const outcome = this.#settle(request, present, now);
+    if (outcome.message === '') this.#told.delete(request.service);
+    else this.#told.set(request.service, outcome.message);
     // Its own change is what the caller gets; one that comes from serving others is news again.
     this.#changed.delete(request.service);
     this.#drain(now);
@@ -162,6 +143,7 @@ export class LoadBalancerAllocator {
   /** Forgets a Service and gives its addresses to whoever waits for them. */
   release(service: ObjectKey, now: number): void {
     this.#waiters.leave(service);
+    this.#told.delete(service);
     for (const address of [...this.book.addressesOf(service).values()]) this.#release(address, service, now);
     this.#drain(now);
     this.#changed.delete(service);
@@ -185,7 +167,7 @@ export class LoadBalancerAllocator {
       const kept = request.families.flatMap((family) => this.#keep(request, family, had.get(family)));
       this.#commit(request, kept, now);
       this.#waiters.leave(service);
-      return this.#outcome(request, 'InvalidRequest', `the Service ${request.problems.join('; ')}`);
+      return outcomeOf(this.book, request, 'InvalidRequest', `the Service ${request.problems.join('; ')}`);
     }
     const choices = request.families.map((family) => choose(this.#stock, request, family, had.get(family)));
     const refused = choices.filter((choice): choice is Refused => 'reason' in choice);
@@ -194,15 +176,15 @@ export class LoadBalancerAllocator {
     const [first] = refused;
     if (first === undefined) {
       this.#waiters.leave(service);
-      return this.#outcome(request, 'Assigned', '');
+      return outcomeOf(this.book, request, 'Assigned', '');
     }
     this.#waiters.wait(request, new Set(refused.flatMap(({ lines }) => lines)));
     const message = refused.map((refusal) => refusal.message).join('; ');
     const onlyMissing = refused.every(({ family }) => !granted.some((grant) => grant.family === family));
     if (!request.needsAll && granted.length > 0 && onlyMissing) {
-      return this.#outcome(request, 'Assigned', `${first.family} is missing: ${message}`);
+      return outcomeOf(this.book, request, 'Assigned', `${first.family} is missing: ${message}`);
     }
-    return this.#outcome(request, first.reason, message);
+    return outcomeOf(this.book, request, first.reason, message);
   }
 
   /**
@@ -250,9 +232,8 @@ export class LoadBalancerAllocator {
     const before = this.book.holding(address)?.claims.get(request.service);
     for (const service of this.book.claim(address, request, origin)) this.#changed.add(service);
     this.#file(address);
-    // Ports that the Service no longer serves here may be what another one waits for.
-    if (before !== undefined && before.ports.some((port) => !request.ports.includes(port)))
-      this.#freed.push(address);
+    // What the Service gives up may be what another one waits for.
+    if (before !== undefined && maySuitMore(before, request)) this.#freed.push(address);
   }
 
   #release(address: string, service: ObjectKey, now: number): void {
@@ -312,34 +293,17 @@ export class LoadBalancerAllocator {
     for (const request of tried) this.#retry(request, now);
   }
 
+  /** Tries a waiting Service again. Its status names who is in the way, so it changes when that is another one. */
   #retry(request: AddressRequest, now: number): void {
-    this.#settle(request, [], now);
-  }
-
-  #outcome(request: AddressRequest, reason: Reason, message: string): Outcome {
-    const own = this.book.addressesOf(request.service);
-    const addresses = request.families.flatMap((family): AssignedAddress[] => {
-      const address = own.get(family);
-      if (address === undefined) return [];
-      const holding = this.book.holding(address);
-      const portsInUse = new Map<string, ObjectKey>();
-      for (const port of request.ports) {
-        const holder = holding?.ports.get(port);
-        if (holder !== undefined && holder !== request.service) portsInUse.set(port, holder);
-      }
-      return [{ family, address, pool: this.#poolName(address), origin: holding?.origin, portsInUse }];
-    });
-    return { addresses, sharingKey: request.sharingKey, reason, message };
+    const before = this.#told.get(request.service);
+    const { message } = this.#settle(request, [], now);
+    if (before !== message) this.#changed.add(request.service);
+    this.#told.set(request.service, message);
   }
 
   /** What the status of its Services says of an address, apart from their own wishes. */
   #accountOf({ address, origin }: Holding): string {
-    return `${this.#poolName(address) ?? ''} ${origin?.pool ?? ''} ${origin?.shrinkPolicy ?? ''}`;
-  }
-
-  #poolName(address: string): string | undefined {
-    const parsed = parseStrictAddress(address);
-    return parsed === undefined ? undefined : this.book.poolOf(parsed.family, parsed.value)?.pool.name;
+    return `${poolNameOf(this.book, address) ?? ''} ${origin?.pool ?? ''} ${origin?.shrinkPolicy ?? ''}`;
   }
 }
 

@@ -74,3 +74,13 @@ function refused(message: string): SharingRefusal {
 export function consents({ sharingNamespaces }: AddressRequest, namespace: string): boolean {
   return sharingNamespaces.has('*') || sharingNamespaces.has(namespace);
 }
+
+/** Whether a sharer's new claim may let somebody in that its old one kept out. */
+export function maySuitMore(before: AddressRequest, after: AddressRequest): boolean {
+  return (
+    before.sharingKey !== after.sharingKey ||
+    before.backend !== after.backend ||
+    before.ports.some((port) => !after.ports.includes(port)) ||
+    [...after.sharingNamespaces].some((namespace) => !before.sharingNamespaces.has(namespace))
+  );
+}

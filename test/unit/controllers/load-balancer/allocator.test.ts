@@ -64,9 +64,12 @@ describe('families', () => {
     expect(assign(allocator, request('n/both', both))).toBe('PoolExhausted');
     expect(assign(allocator, request('n/four'))).toBe('192.0.2.0 Assigned');
     allocator.release('n/six', 0);
-    expect(allocator.takeChanged()).toEqual([]);
+    // It is the other family now that it waits for.
+    expect(allocator.takeChanged()).toEqual(['n/both']);
+    expect(allocator.book.addressesOf('n/both').size).toBe(0);
     allocator.release('n/four', 0);
     expect(allocator.takeChanged()).toEqual(['n/both']);
+    expect(allocator.book.addressesOf('n/both').size).toBe(2);
     expect(allocator.waiting).toBe(0);
   });
 
@@ -170,6 +173,35 @@ describe('sharing', () => {
     expect(assign(allocator, request('m/4', { ports: ['TCP/443'] }))).toBe('192.0.2.2 Assigned');
   });
 
+  test('a consent lets in who waited for it', () => {
+    const allocator = allocatorWith(pool('a', ['192.0.2.0/31']));
+    const key = { sharingKey: 'k' };
+    const holder = request('a/holder', { ...key, ports: ['TCP/80'] });
+    const joiner = request('b/joiner', {
+      ...key,
+      ...v4('192.0.2.0'),
+      ports: ['TCP/81'],
+      sharingNamespaces: new Set(['a']),
+    });
+    assign(allocator, holder);
+    expect(assign(allocator, joiner)).toBe('SharingRefused');
+    assign(allocator, { ...holder, sharingNamespaces: new Set(['b']) });
+    expect(allocator.takeChanged()).toContain('b/joiner');
+    expect(assign(allocator, joiner)).toBe('192.0.2.0 Assigned');
+  });
+
+  test('who waits is told when somebody else is in the way', () => {
+    const allocator = allocatorWith(pool('a', ['192.0.2.0/32']));
+    const third = request('n/3', { ...v4('192.0.2.0'), createdAt: 9e15 });
+    const why = (one: AddressRequest): string => allocator.assign(one, [], 0).message;
+    const asking = [request('n/1', v4('192.0.2.0')), request('n/2', v4('192.0.2.0')), third];
+    expect(asking.map(why)).toEqual(['', '192.0.2.0 is held by n/1', '192.0.2.0 is held by n/1']);
+    allocator.takeChanged();
+    allocator.release('n/1', 0);
+    expect(allocator.takeChanged()).toEqual(['n/2', 'n/3']);
+    expect(why(third)).toBe('192.0.2.0 is held by n/2');
+  });
+
   test('a port that is given up lets the next one in', () => {
     const allocator = allocatorWith(pool('a', ['192.0.2.0/32']));
     const first = keyed('n/1', { ports: ['TCP/80', 'TCP/81'] });
@@ -261,7 +293,9 @@ describe('edits of pools', () => {
     assign(allocator, request('n/2'));
     assign(allocator, request('n/3'));
     allocator.setPools([pool('a', ['192.0.2.0/31'])], [], 0);
-    expect(allocator.takeChanged()).toEqual(['n/2']);
+    // The other one is told that the pool has two addresses now.
+    expect(allocator.takeChanged()).toEqual(['n/2', 'n/3']);
+    expect(allocator.book.addressesOf('n/2').get('IPv4')).toBe('192.0.2.1');
     expect(allocator.book.usage(allocator.book.pools.get('a') ?? never(), 'IPv4')).toEqual({
       total: 2,
       used: 2,

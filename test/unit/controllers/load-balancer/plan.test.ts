@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Outcome } from '../../../../src/controllers/load-balancer/allocator.ts';
+import type { Outcome } from '../../../../src/controllers/load-balancer/outcome.ts';
 import { planPoolStatus, type PoolFacts } from '../../../../src/controllers/load-balancer/plan-pool.ts';
 import {
   cleanupFinalizer,

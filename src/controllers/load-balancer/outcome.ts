@@ -1,0 +1,56 @@
+import type { ObjectKey } from '../../objects/key.ts';
+import { parseStrictAddress } from '../../objects/address.ts';
+import type { IPFamily } from '../../objects/service.ts';
+import type { AddressBook } from './address-book.ts';
+import type { Origin } from './assigned-text.ts';
+import type { Reason } from './reasons.ts';
+import type { AddressRequest } from './request.ts';
+
+/** How a request stands. */
+export interface Outcome {
+  /** The addresses that the Service has now, in the order of its families. */
+  readonly addresses: readonly AssignedAddress[];
+  /** By which it may share them; "" for none. */
+  readonly sharingKey: string;
+  readonly reason: Reason;
+  readonly message: string;
+}
+
+export interface AssignedAddress {
+  readonly family: IPFamily;
+  readonly address: string;
+  /** Absent for an address that is kept although no pool contains it any more. */
+  readonly pool: string | undefined;
+  /** The pool that gave it; that which contains it, where one does. Absent when none ever did. */
+  readonly origin: Origin | undefined;
+  /** Ports of the Service that another one serves at this address: `TCP/80` -> that Service. */
+  readonly portsInUse: ReadonlyMap<string, ObjectKey>;
+}
+
+/** What a Service has by the books, and why it has no more. */
+export function outcomeOf(
+  book: AddressBook,
+  request: AddressRequest,
+  reason: Reason,
+  message: string,
+): Outcome {
+  const own = book.addressesOf(request.service);
+  const addresses = request.families.flatMap((family): AssignedAddress[] => {
+    const address = own.get(family);
+    if (address === undefined) return [];
+    const holding = book.holding(address);
+    const portsInUse = new Map<string, ObjectKey>();
+    for (const port of request.ports) {
+      const holder = holding?.ports.get(port);
+      if (holder !== undefined && holder !== request.service) portsInUse.set(port, holder);
+    }
+    return [{ family, address, pool: poolNameOf(book, address), origin: holding?.origin, portsInUse }];
+  });
+  return { addresses, sharingKey: request.sharingKey, reason, message };
+}
+
+/** The pool that contains an address now. */
+export function poolNameOf(book: AddressBook, address: string): string | undefined {
+  const parsed = parseStrictAddress(address);
+  return parsed === undefined ? undefined : book.poolOf(parsed.family, parsed.value)?.pool.name;
+}
