@@ -12,13 +12,19 @@ export class FieldsV1Error extends Error {
 /** Levels of a set that are read: as many as a body may have (parse-json-slowly.ts), and its path elements. */
 const maxDepth = 1_010;
 
+interface Shared {
+  readonly fields: FieldsV1;
+  readonly set: FieldSet;
+}
+
 /**
- * FieldsV1 of the sets written last, by their text. Objects that one manager writes in one way have equal sets: they
- * share one FieldsV1, which saves most of the memory that managedFields would take, and the work to read them.
+ * FieldsV1 of the sets written last, by the sets' texts and by their own. Objects that one manager writes in one way
+ * have equal sets: they share one FieldsV1, which saves most of the memory that managedFields would take, and the
+ * work to sort and to read them.
  */
-const shared = new Map<string, { readonly fields: FieldsV1; readonly set: FieldSet }>();
+const shared = new Map<string, Shared>();
 const sharedSets = new WeakMap<object, FieldSet>();
-const maxShared = 2_048;
+const maxShared = 4_096;
 const none: FieldsV1 = Object.freeze({});
 
 /**
@@ -29,22 +35,30 @@ export function encodeFields(set: FieldSet): FieldsV1 {
   const text = textOf(set, '');
   const known = shared.get(text);
   if (known !== undefined) return known.fields;
-  const fields = encodeNode(set);
+  const encoded = encodeNode(set);
+  // Equal sets whose elements are in another order.
+  const sorted = JSON.stringify(encoded);
+  const found = shared.get(sorted) ?? { fields: encoded, set };
+  share(sorted, found);
+  share(text, found);
+  return found.fields;
+}
+
+function share(text: string, entry: Shared): void {
   if (shared.size >= maxShared) {
-    for (const [oldest, entry] of shared) {
+    for (const [oldest, { fields }] of shared) {
       shared.delete(oldest);
-      sharedSets.delete(entry.fields);
+      sharedSets.delete(fields);
       break;
     }
   }
-  shared.set(text, { fields, set });
-  sharedSets.set(fields, set);
-  return fields;
+  shared.set(text, entry);
+  sharedSets.set(entry.fields, entry.set);
 }
 
 /**
- * Appends a text to `text` that only equal sets have: clients choose names, so each comes with its length. Sets whose
- * elements are in another order have another text, which costs a second FieldsV1 and saves sorting each of them.
+ * Appends a text to `text` that only equal sets have: clients choose names, so each comes with its length. Takes
+ * elements in the order that they have: sorting them costs more than the rest.
  */
 function textOf(set: FieldSet, text: string): string {
   for (const [element, child] of set.children) {
