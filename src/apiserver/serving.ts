@@ -1,5 +1,7 @@
 import { methodNotAllowed } from '../objects/status-errors.ts';
-import { impersonation } from './authentication/impersonation.ts';
+import { wantedUser } from './authentication/impersonation.ts';
+import { impersonated } from './authorization/impersonation-modes.ts';
+import { checkRequestTimeout } from './http/request-timeout.ts';
 import type { ServiceAccountTokens } from './authentication/service-account-tokens.ts';
 import { accessOf, type Authorizer, requireAccess } from './authorization/authorizer.ts';
 import { discoveryHandler } from './discovery/handler.ts';
@@ -108,6 +110,7 @@ export function createServing(options: ServingOptions): Serving {
   );
   return {
     handler: async (request, reply) => {
+      checkRequestTimeout(request.query, request.info);
       await route(authorized(authorizer, request), reply);
     },
     upgrade: async (request, socket, head) => {
@@ -140,11 +143,11 @@ function goArch(): string {
 
 /** The request as the user that it acts as. @throws {StatusError} 400 or 403 */
 function authorized(authorizer: Authorizer, request: ApiRequest): ApiRequest {
-  const acting = impersonation(request.headers);
-  for (const resource of acting?.attributes ?? []) {
-    requireAccess(authorizer, request.user, { verb: 'impersonate', path: '', resource });
-  }
-  const user = acting?.user ?? request.user;
+  const wanted = wantedUser(request.headers);
+  const user =
+    wanted === undefined
+      ? request.user
+      : impersonated(authorizer, request.user, accessOf(request.info), wanted);
   requireAccess(authorizer, user, accessOf(request.info));
   return user === request.user ? request : asUser(request, user);
 }

@@ -70,6 +70,12 @@ export function tooMany(field: string, actual: number, max: number): FieldError 
   };
 }
 
+/** The errors in one line, in brackets if there are several, repeated ones once (`ErrorList.ToAggregate`). */
+export function aggregateText(errors: readonly FieldError[]): string {
+  const texts = [...new Set(errors.map(({ field, body }) => `${field}: ${body}`))];
+  return texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
+}
+
 /** What a 422 is about: `kind` is the Kind, not the plural. */
 export interface InvalidSubject {
   group: string;
@@ -85,9 +91,8 @@ export interface InvalidSubject {
  */
 export function invalidObject(subject: InvalidSubject, errors: readonly FieldError[]): StatusError {
   const causes: StatusCause[] = errors.map(({ reason, body, field }) => ({ reason, message: body, field }));
-  const texts = [...new Set(errors.map(({ field, body }) => `${field}: ${body}`))];
   const what = subject.group === '' ? subject.kind : `${subject.kind}.${subject.group}`;
-  const text = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
+  const text = aggregateText(errors);
   return new StatusError(422, 'Invalid', `${what} "${subject.name}" is invalid: ${text}`, {
     details: {
       ...(subject.name === '' ? {} : { name: subject.name }),

@@ -44,7 +44,7 @@ export function requireAccess(authorizer: Authorizer, user: UserInfo, attributes
 }
 
 /** The 403 of a refused request (apiserver `handlers/responsewriters` Forbidden). */
-function accessForbidden(user: UserInfo, attributes: AccessAttributes, reason: string): StatusError {
+export function accessForbidden(user: UserInfo, attributes: AccessAttributes, reason: string): StatusError {
   const { verb, resource, path } = attributes;
   const tail = reason === '' ? '' : `: ${reason}`;
   const who = `User ${JSON.stringify(user.name)} cannot ${verb}`;

@@ -13,7 +13,6 @@ import {
   handleWatch,
   type ResourceHandler,
 } from './handlers.ts';
-import { checkRequestTimeout } from './list-options.ts';
 import type { ServedResource } from './served-resource.ts';
 import type { ServerCore } from './server-core.ts';
 
@@ -39,7 +38,6 @@ export function restHandler(core: ServerCore, specials: SpecialHandlers): Handle
       return;
     }
     if (!resource.custom && !isInScope(resource, info)) throw resourceNotFound();
-    checkRequestTimeout(request.query);
     const { deprecationWarning } = resource.definition;
     if (deprecationWarning !== undefined) reply.warn(deprecationWarning);
     const handler = resource.custom

@@ -1,4 +1,4 @@
-import { badRequest, plainError } from '../../objects/status-errors.ts';
+import { plainError } from '../../objects/status-errors.ts';
 import type { FieldError } from '../../registry/field-errors.ts';
 import { forbiddenField, invalidObject, notSupported } from '../../registry/field-errors.ts';
 import { booleanParameter, integerParameter, textParameter } from './query.ts';
@@ -135,16 +135,4 @@ export function parseResourceVersion(text: string): number {
     );
   }
   return value;
-}
-
-/** The `timeout` parameter that every request may carry. @throws {StatusError} 400 when it is no duration. */
-export function checkRequestTimeout(query: URLSearchParams): void {
-  const text = query.get('timeout');
-  if (text === null || text === '') return;
-  const duration = /^[+]?(?:0|(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|ms|s|m|h))+$/;
-  if (text.length > 64 || !duration.test(text)) {
-    throw badRequest(
-      `invalid timeout specified in the request URL - time: invalid duration ${JSON.stringify(text)}`,
-    );
-  }
 }

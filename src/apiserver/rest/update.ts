@@ -156,14 +156,15 @@ function subresourceStrategy(resource: ServedResource, subresource: string): Sub
 
 async function createByUpdate(core: ServerCore, resource: ServedResource, update: Update): Promise<Updated> {
   const { name, namespace, user, dryRun } = update;
+  // The store looks at the precondition before anybody asks whether the object may be created.
+  if (update.uid !== '') {
+    throw conflict(resource.groupResource, name, uidMismatch(resource, namespace, name, update.uid, ''));
+  }
   const allowed = update.subresource === '' && resource.definition.strategy.allowCreateOnUpdate;
   const mayCreate = update.create === 'always' || (update.create === 'if-allowed' && allowed);
   if (!mayCreate) throw notFound(resource.groupResource, name);
   const object = update.produce(undefined);
   delete object.metadata.resourceVersion;
-  if (update.uid !== '') {
-    throw conflict(resource.groupResource, name, uidMismatch(resource, namespace, name, update.uid, ''));
-  }
   const created = await createObject(core, resource, {
     object,
     namespace,
@@ -198,6 +199,8 @@ function registryPath(resource: ServedResource, namespace: string, name: string)
     ['services', 'services/specs'],
     ['endpoints', 'services/endpoints'],
     ['nodes', 'minions'],
+    ['replicationcontrollers', 'controllers'],
+    ['customresourcedefinitions', 'apiextensions.k8s.io/customresourcedefinitions'],
     ['ingresses', 'ingress'],
   ]);
   const folder = resource.custom ? `${group}/${plural}` : (special.get(plural) ?? plural);

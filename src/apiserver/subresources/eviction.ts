@@ -1,6 +1,6 @@
 import { isRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { methodNotAllowed, notFound } from '../../objects/status-errors.ts';
+import { badRequest, methodNotAllowed, notFound } from '../../objects/status-errors.ts';
 import { admitEviction } from '../../registry/pod/eviction.ts';
 import type { PodDisruptionBudget } from '../../registry/poddisruptionbudget/strategy.ts';
 import { deleteObject } from '../rest/delete.ts';
@@ -20,6 +20,9 @@ export const evictionHandler: ResourceHandler = async (core, resource, request, 
   const output = outputOf(request, resource, 'object');
   const { object, options } = await readBody(request, reply, kind);
   const { namespace, name } = request.info;
+  if (object.metadata.name !== name) {
+    throw badRequest('name in URL does not match name in Eviction object');
+  }
   const pod = core.storage.getForUpdate(objectKey('', 'pods', namespace, name))?.object;
   if (pod === undefined || !isPod(pod)) throw notFound({ group: '', resource: 'pods' }, name);
   const stored = core.storage.list(listPrefix('policy', 'poddisruptionbudgets', namespace)).items;

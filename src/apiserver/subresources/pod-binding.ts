@@ -1,6 +1,6 @@
 import type { KubeObject } from '../../objects/meta.ts';
-import { methodNotAllowed, notFound } from '../../objects/status-errors.ts';
-import { invalidObject } from '../../registry/field-errors.ts';
+import { badRequest, methodNotAllowed, notFound, plainError } from '../../objects/status-errors.ts';
+import { aggregateText } from '../../registry/field-errors.ts';
 import { type Binding, bindPod, validateBinding } from '../../registry/pod/binding.ts';
 import type { Pod } from '../../registry/pod/types.ts';
 import { outputOf, sendStatus } from '../rest/output.ts';
@@ -20,9 +20,13 @@ export const bindingHandler: ResourceHandler = async (core, resource, request, r
   const { namespace } = request.info;
   matchNamespace(object, namespace);
   const name = request.info.name === '' ? (object.metadata.name ?? '') : request.info.name;
+  if ((object.metadata.name ?? '') !== name) {
+    throw badRequest('name in URL does not match name in Binding object');
+  }
   const binding: Binding = object;
   const errors = validateBinding(binding);
-  if (errors.length > 0) throw invalidObject({ group: '', kind: 'Binding', name }, errors);
+  // These errors reach the client as they are: they never become a Status of their own.
+  if (errors.length > 0) throw plainError(aggregateText(errors));
   await bind(core, namespace, name, binding, options.dryRun);
   sendStatus(reply, output, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 });
 };

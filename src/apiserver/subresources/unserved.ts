@@ -1,13 +1,16 @@
 import { StatusError } from '../../objects/status.ts';
 import type { ApiRequest } from '../http/exchange.ts';
+import { notFound } from '../../objects/status-errors.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
+import { keyOf } from '../rest/served-resource.ts';
 
 /** Subresources of Pods that clients ask for by an upgrade (SPDY, WebSocket). */
 const streams: ReadonlySet<string> = new Set(['exec', 'attach', 'portforward']);
 
 /** Answers for subresources that need a running container: there is none behind a simulated Pod. */
-export const noContainers: ResourceHandler = (_core, _resource, { info }) => {
-  throw noContainer(info);
+export const noContainers: ResourceHandler = (core, resource, { info }) => {
+  const stored = core.storage.get(keyOf(resource, info.namespace, info.name));
+  throw stored === undefined ? notFound(resource.groupResource, info.name) : noContainer(info);
 };
 
 /** Whether an upgrade asks for a container's streams. */

@@ -7,6 +7,7 @@ import type { SubresourceStrategy } from '../strategy.ts';
 import { validateContainer } from './containers.ts';
 import { setPodDefaults } from './defaults.ts';
 import { admitPriority } from './priority.ts';
+import { admitRuntimeClass } from './runtime-class.ts';
 import { qosClass } from './quality.ts';
 import { validatePodStatus } from './status.ts';
 import { addDefaultTolerations } from './tolerations.ts';
@@ -29,6 +30,7 @@ export const podStrategy = genericStrategy<Pod>({
   setDefaults: setPodDefaults,
   admitCreate(pod) {
     admitPriority(pod, pod.spec);
+    admitRuntimeClass(pod, pod.spec);
     addDefaultTolerations(pod.spec);
   },
   prepareForCreate(pod, { now }) {

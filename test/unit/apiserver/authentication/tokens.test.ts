@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { impersonation } from '../../../../src/apiserver/authentication/impersonation.ts';
+import { wantedUser } from '../../../../src/apiserver/authentication/impersonation.ts';
 import { serviceAccountTokens } from '../../../../src/apiserver/authentication/service-account-tokens.ts';
 import { staticTokens } from '../../../../src/apiserver/authentication/static-tokens.ts';
 
@@ -100,51 +100,30 @@ describe('service account tokens', () => {
 
 describe('impersonation', () => {
   test('is absent without headers', () => {
-    expect(impersonation({ authorization: 'x' })).toBeUndefined();
+    expect(wantedUser({ authorization: 'x' })).toBeUndefined();
   });
 
-  test('of a user', () => {
-    expect(impersonation({ 'impersonate-user': 'jane' })).toEqual({
-      user: { name: 'jane', uid: '', groups: ['system:authenticated'], extra: {} },
-      attributes: [{ group: '', resource: 'users', subresource: '', namespace: '', name: 'jane' }],
-    });
-  });
-
-  test('of groups, uid and extras needs leave for each', () => {
-    const found = impersonation({
+  test('of a user with groups, a uid and extras', () => {
+    const headers = {
       'impersonate-user': 'jane',
       'impersonate-group': 'a, b',
       'impersonate-uid': 'u',
       'impersonate-extra-x%2fy': 'z',
-    });
-    expect(found?.user).toEqual({
+    };
+    expect(wantedUser(headers)).toEqual({
       name: 'jane',
       uid: 'u',
-      groups: ['a', 'b', 'system:authenticated'],
+      groups: ['a', 'b'],
       extra: { 'x/y': ['z'] },
     });
-    expect(found?.attributes.map(({ resource, subresource, name }) => [resource, subresource, name])).toEqual(
-      [
-        ['users', '', 'jane'],
-        ['groups', '', 'a'],
-        ['groups', '', 'b'],
-        ['userextras', 'x/y', 'z'],
-        ['uids', '', 'u'],
-      ],
-    );
-  });
-
-  test('of a service account brings its groups', () => {
-    const found = impersonation({ 'impersonate-user': 'system:serviceaccount:ns:web' });
-    expect(found?.attributes[0]).toMatchObject({ resource: 'serviceaccounts', namespace: 'ns', name: 'web' });
-    expect(found?.user.groups).toEqual([
-      'system:serviceaccounts',
-      'system:serviceaccounts:ns',
-      'system:authenticated',
-    ]);
   });
 
   test('of a group without a user is refused', () => {
-    expect(() => impersonation({ 'impersonate-group': 'a' })).toThrow('without impersonating a user');
+    expect(() => wantedUser({ 'impersonate-group': 'a' })).toThrow(
+      'requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"a"}, Extra:map[string][]string(nil)} without impersonating a user name',
+    );
+    expect(() => wantedUser({ 'impersonate-extra-a': 'x' })).toThrow(
+      'requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string(nil), Extra:map[string][]string{"a":[]string{"x"}}} without impersonating a user name',
+    );
   });
 });

@@ -1,9 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import {
-  checkRequestTimeout,
-  listOptions,
-  parseResourceVersion,
-} from '../../../../src/apiserver/rest/list-options.ts';
+import { listOptions, parseResourceVersion } from '../../../../src/apiserver/rest/list-options.ts';
 
 function messageOf(read: () => unknown): string {
   try {
@@ -86,22 +82,12 @@ describe('options of a watch', () => {
   });
 });
 
-describe('resource versions and timeouts', () => {
+describe('resource versions', () => {
   it('read "" as 0 and refuse what is no number', () => {
     expect(parseResourceVersion('')).toBe(0);
     expect(parseResourceVersion('42')).toBe(42);
     expect(messageOf(() => parseResourceVersion('abc'))).toBe(
       'resourceVersion: Invalid value: "abc": strconv.ParseUint: parsing "abc": invalid syntax',
-    );
-  });
-
-  it.each(['0s', '1m30s', '3m', '100ms', '1.5h'])('accept the timeout %s', (timeout) => {
-    expect(messageOf(() => checkRequestTimeout(new URLSearchParams({ timeout })))).toBe('accepted');
-  });
-
-  it.each(['invalid', '5', '1x', `${'9'.repeat(200)}s`])('refuse the timeout %s', (timeout) => {
-    expect(messageOf(() => checkRequestTimeout(new URLSearchParams({ timeout })))).toContain(
-      'invalid timeout specified in the request URL',
     );
   });
 });
