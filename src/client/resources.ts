@@ -1,5 +1,5 @@
-import type { EndpointSlice } from '../objects/endpoint-slice.ts';
-import type { Endpoints } from '../objects/endpoints.ts';
+import { completeSlice, type EndpointSlice, isSliceEndpoint } from '../objects/endpoint-slice.ts';
+import { type Endpoints, isEndpointSubset } from '../objects/endpoints.ts';
 import { isRecord } from '../objects/json.ts';
 import type { Lease } from '../objects/lease.ts';
 import type { KubeObject } from '../objects/meta.ts';
@@ -68,7 +68,7 @@ export const endpoints: ResourceType<Endpoints> = {
   namespaced: true,
   isObject: (object): object is Endpoints => {
     const subsets: unknown = Reflect.get(object, 'subsets');
-    return subsets === undefined || Array.isArray(subsets);
+    return subsets === undefined || (Array.isArray(subsets) && subsets.every(isEndpointSubset));
   },
 };
 
@@ -78,9 +78,15 @@ export const endpointSlices: ResourceType<EndpointSlice> = {
   plural: 'endpointslices',
   kind: 'EndpointSlice',
   namespaced: true,
+  // A server that keeps objects as they were sent, but for members that are null or empty.
+  complete: completeSlice,
   isObject: (object): object is EndpointSlice => {
     const list: unknown = Reflect.get(object, 'endpoints');
-    return list === null || Array.isArray(list);
+    const ports: unknown = Reflect.get(object, 'ports') ?? null;
+    return (
+      (list === null || (Array.isArray(list) && list.every(isSliceEndpoint))) &&
+      (ports === null || (Array.isArray(ports) && ports.every(isRecord)))
+    );
   },
 };
 

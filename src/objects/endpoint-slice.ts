@@ -1,3 +1,4 @@
+import { isRecord, isStringList } from './json.ts';
 import type { KubeObject, ObjectReference } from './meta.ts';
 
 /** discovery.k8s.io/v1 EndpointSlice. `endpoints` and `ports` have no omitempty: an empty list is `null`. */
@@ -34,4 +35,25 @@ export interface SlicePort {
   protocol?: string;
   port?: number;
   appProtocol?: string;
+}
+
+/** Adds what kube-apiserver shows always: both lists, and the conditions of each endpoint. */
+export function completeSlice(slice: object): void {
+  for (const list of ['endpoints', 'ports']) {
+    if (Reflect.get(slice, list) === undefined) Reflect.set(slice, list, null);
+  }
+  const endpoints: unknown = Reflect.get(slice, 'endpoints');
+  if (!Array.isArray(endpoints)) return;
+  for (const endpoint of endpoints) if (isRecord(endpoint)) endpoint['conditions'] ??= {};
+}
+
+/** True for endpoints in the shape that all readers rely on. */
+export function isSliceEndpoint(value: unknown): value is SliceEndpoint {
+  if (!isRecord(value) || !isStringList(value['addresses'])) return false;
+  const { conditions, targetRef, hints } = value;
+  return (
+    isRecord(conditions) &&
+    (targetRef === undefined || isRecord(targetRef)) &&
+    (hints === undefined || isRecord(hints))
+  );
 }

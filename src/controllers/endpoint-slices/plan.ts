@@ -7,7 +7,7 @@ import { jsonEqual } from '../../objects/json.ts';
 import type { Pod } from '../../objects/pod.ts';
 import type { IPFamily, Service } from '../../objects/service.ts';
 import { canonicalIP } from '../service-pods/pod-ip.ts';
-import { hasClusterIP } from '../service-pods/pod.ts';
+import { clusterIPOf, namedFamilies } from '../service-pods/service.ts';
 import { portsKey } from '../service-pods/target-port.ts';
 import { withTriggerTime } from '../service-pods/trigger-time.ts';
 import { groupPods, type NodePlace } from './plan-groups.ts';
@@ -249,10 +249,8 @@ function finish({ slice, endpoints }: Draft, triggerTime: string | undefined): E
 
 /** The families to write: `ipFamilies`; without them that of the clusterIP, or both for headless Services. */
 function familiesOf(service: Service): IPFamily[] {
-  const named = (service.spec.ipFamilies ?? []).filter(
-    (family): family is IPFamily => family === 'IPv4' || family === 'IPv6',
-  );
-  if (named.length > 0) return [...new Set(named)];
-  if (!hasClusterIP(service)) return ['IPv4', 'IPv6'];
-  return [canonicalIP(service.spec.clusterIP ?? '')?.family ?? 'IPv4'];
+  const named = namedFamilies(service);
+  if (named.length > 0) return named;
+  const clusterIP = clusterIPOf(service);
+  return clusterIP === undefined ? ['IPv4', 'IPv6'] : [canonicalIP(clusterIP)?.family ?? 'IPv4'];
 }

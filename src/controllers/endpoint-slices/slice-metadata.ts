@@ -2,7 +2,7 @@
 import type { EndpointSlice, SlicePort } from '../../objects/endpoint-slice.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import type { IPFamily, Service } from '../../objects/service.ts';
-import { isHeadless } from '../service-pods/pod.ts';
+import { isHeadless } from '../service-pods/service.ts';
 
 /** The label that ties a slice to its Service. */
 export const serviceNameLabel = 'kubernetes.io/service-name';

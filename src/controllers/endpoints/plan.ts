@@ -8,14 +8,13 @@ import type { Pod } from '../../objects/pod.ts';
 import type { Service } from '../../objects/service.ts';
 import { canonicalIP } from '../service-pods/pod-ip.ts';
 import {
-  hasClusterIP,
-  isHeadless,
   isPodReady,
   isPodTerminating,
   mayBackService,
   podReference,
   publishedHostname,
 } from '../service-pods/pod.ts';
+import { clusterIPOf, isHeadless, namedFamilies, portsOf } from '../service-pods/service.ts';
 import { resolvePorts } from '../service-pods/target-port.ts';
 import { withTriggerTime } from '../service-pods/trigger-time.ts';
 import { type Offer, repack, sameSubsets } from './repack.ts';
@@ -99,8 +98,8 @@ function withoutHeadless(labels: Readonly<Record<string, string>> | undefined): 
 
 function* offersOf(service: Service, pods: readonly Pod[]): Generator<Offer> {
   const publishAll = service.spec.publishNotReadyAddresses === true;
-  const portless = (service.spec.ports ?? []).length === 0;
-  if (portless && service.spec.clusterIP !== 'None') return;
+  const portless = portsOf(service).length === 0;
+  if (portless && !isHeadless(service)) return;
   for (const pod of pods) {
     if (!mayBackService(pod) || (isPodTerminating(pod) && !publishAll)) continue;
     const address = addressOf(service, pod);
@@ -135,9 +134,7 @@ function addressOf(service: Service, pod: Pod): EndpointAddress | undefined {
 
 /** `ipFamilies[0]`; without it the family of the clusterIP, or for headless Services of the Pod's own address. */
 function primaryFamily(service: Service, pod: Pod): string {
-  const { ipFamilies, clusterIP } = service.spec;
-  const [first] = ipFamilies ?? [];
+  const [first] = namedFamilies(service);
   if (first !== undefined) return first;
-  const text = hasClusterIP(service) ? clusterIP : pod.status.podIP;
-  return canonicalIP(text ?? '')?.family ?? 'IPv4';
+  return canonicalIP(clusterIPOf(service) ?? pod.status.podIP ?? '')?.family ?? 'IPv4';
 }

@@ -1,5 +1,6 @@
 import type { ObjectKey } from '../../objects/key.ts';
 import type { Service } from '../../objects/service.ts';
+import { clusterIPOf, isHeadless, namedFamilies } from './service.ts';
 
 /** Milliseconds that a Service without addresses is left alone. */
 const grace = 5000;
@@ -19,8 +20,9 @@ export class AllocationGrace {
   }
 
   /** Milliseconds until the endpoints of a Service may be written; 0: now. The Service's next change may end it early. */
-  left(key: ObjectKey, { spec }: Service): number {
-    const isAllocated = (spec.clusterIP ?? '') !== '' || (spec.ipFamilies ?? []).length > 0;
+  left(key: ObjectKey, service: Service): number {
+    const isAllocated =
+      isHeadless(service) || clusterIPOf(service) !== undefined || namedFamilies(service).length > 0;
     if (isAllocated) {
       this.#since.delete(key);
       return 0;

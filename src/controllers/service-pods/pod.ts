@@ -48,20 +48,6 @@ export function podReference(pod: Pod): ObjectReference {
   };
 }
 
-/**
- * True for headless Services. One without an address is none: an API server that does not allocate shows it so until
- * somebody else has. kube-controller-manager, which never sees one, would call it headless.
- */
-export function isHeadless({ spec }: Service): boolean {
-  return spec.clusterIP === 'None';
-}
-
-/** False for headless Services, and for those to which no address was given yet. */
-export function hasClusterIP(service: Service): boolean {
-  const { clusterIP } = service.spec;
-  return clusterIP !== undefined && clusterIP !== '' && clusterIP !== 'None';
-}
-
 /** The selector of a Service whose endpoints a controller writes; undefined for all others. */
 export function managedSelector(service: Service): Readonly<Record<string, string>> | undefined {
   const { type } = service.spec;

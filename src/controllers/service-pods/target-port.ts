@@ -1,5 +1,6 @@
 import type { Container, Pod } from '../../objects/pod.ts';
 import type { Service, ServicePort } from '../../objects/service.ts';
+import { portsOf } from './service.ts';
 
 /** A port of a Service as one Pod serves it. */
 export interface ResolvedPort {
@@ -17,7 +18,7 @@ export interface ResolvedPort {
  */
 export function resolvePorts(service: Service, pod: Pod): ResolvedPort[] {
   const resolved: ResolvedPort[] = [];
-  for (const servicePort of service.spec.ports ?? []) {
+  for (const servicePort of portsOf(service)) {
     const port = targetPortOf(servicePort, pod);
     if (port === undefined) continue;
     resolved.push({
