@@ -46,6 +46,9 @@ const addressPools: ResourceType<AddressPool> = {
   isObject: (object): object is AddressPool => isRecord(Reflect.get(object, 'spec')),
 };
 
+/** Of Pods where nothing runs Pods: Endpoints need the name of a Node, slices the Node. */
+const onlyNode = 'servicenet-e2e';
+
 /** How long a condition may take, in milliseconds. */
 const patience = 20_000;
 
@@ -87,6 +90,9 @@ export class Cluster {
       const families = texts.map((text): IPFamily => (text.includes(':') ? 'IPv6' : 'IPv4'));
       const cluster = new Cluster(target, client, families, known.length > 0);
       await cluster.#define();
+      if (!cluster.abilities.has('runs-pods')) {
+        await clients.for(nodes).create({ metadata: { name: onlyNode }, spec: {}, status: {} });
+      }
       await cluster.controllers.start();
       return cluster;
     } catch (error) {
@@ -97,6 +103,7 @@ export class Cluster {
 
   async close(): Promise<void> {
     for (const name of this.#namespaces) await this.#forget(this.#clients.for(namespaces), name);
+    if (!this.abilities.has('runs-pods')) await this.#forget(this.#clients.for(nodes), onlyNode);
     for (const name of this.#pools) await this.#forget(this.#clients.for(addressPools), name);
     await this.controllers.end();
     await this.client.close();
@@ -148,6 +155,7 @@ export class Cluster {
       spec: {
         containers: [{ name: 'main', image: 'registry.k8s.io/pause:3.10' }],
         terminationGracePeriodSeconds: 0,
+        ...(this.abilities.has('runs-pods') ? {} : { nodeName: onlyNode }),
       },
     });
     if (this.abilities.has('runs-pods')) return;

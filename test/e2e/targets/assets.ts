@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,19 +22,22 @@ export async function startAssets(directory: string, serviceCidrs: string): Prom
   const work = mkdtempSync(join(tmpdir(), 'servicenet-envtest-'));
   const [etcdPort, apiPort] = await Promise.all([freePort(), freePort()]);
   const url = `https://127.0.0.1:${apiPort}`;
-  const children: Child[] = [];
+  const children = new Map<string, Child>();
   const stop = async (): Promise<void> => {
-    for (const child of children.reverse()) await child.end();
+    for (const [name, child] of [...children].reverse()) {
+      await child.end();
+      keepLog(name, child.output);
+    }
     rmSync(work, { recursive: true, force: true });
   };
   try {
     const kubeconfig = writeCredentials(work, url);
     const etcd = new Child(join(directory, 'etcd'), etcdFlags(join(work, 'etcd'), etcdPort));
-    children.push(etcd);
+    children.set('etcd', etcd);
     await etcd.until(() => answers(`http://127.0.0.1:${etcdPort}/health`));
     const flags = apiserverFlags({ work, etcdPort, apiPort, serviceCidrs });
     const apiserver = new Child(join(directory, 'kube-apiserver'), flags);
-    children.push(apiserver);
+    children.set('kube-apiserver', apiserver);
     const client = await createTransport({ kind: 'kubeconfig', path: kubeconfig });
     try {
       await apiserver.until(() =>
@@ -54,6 +57,14 @@ export async function startAssets(directory: string, serviceCidrs: string): Prom
     await stop();
     throw error;
   }
+}
+
+/** What they wrote, where `ARTIFACTS` names a directory for it. */
+function keepLog(name: string, text: string): void {
+  const directory = process.env['ARTIFACTS'];
+  if (directory === undefined || directory === '') return;
+  mkdirSync(directory, { recursive: true });
+  writeFileSync(join(directory, `${name}.log`), text);
 }
 
 function etcdFlags(data: string, port: number): string[] {
@@ -100,7 +111,7 @@ function writeCredentials(work: string, url: string): string {
   const hosts = ['127.0.0.1', 'localhost', 'kubernetes', 'kubernetes.default', 'kubernetes.default.svc'];
   const server = issueServerCertificate(authority, 'kube-apiserver', hosts, validity);
   const client = issueClientCertificate(authority, user, ['system:masters'], validity);
-  const accounts = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const accounts = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
   const files = new Map<string, string>([
     ['ca.crt', authority.certificate],
     ['apiserver.crt', server.certificate],

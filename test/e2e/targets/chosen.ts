@@ -1,3 +1,7 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { writeStandIns } from '../stand-ins/directory.ts';
 import { startAssets } from './assets.ts';
 import { startEmbedded } from './embedded.ts';
 import type { Target } from './target.ts';
@@ -12,7 +16,8 @@ const cidrs = { single: '10.96.0.0/16', dual: '10.96.0.0/16,fd00:10:96::/112' } 
 
 /**
  * What the environment chooses: `KUBECONFIG` (with `SERVICENET_E2E_CONTROLLERS=deployed` where a Deployment runs the
- * controllers), `KUBEBUILDER_ASSETS`, else the embedded server, with one family and with both.
+ * controllers), `KUBEBUILDER_ASSETS`, else the embedded server, with one family and with both, and once more as if it
+ * were the programs of `KUBEBUILDER_ASSETS`.
  */
 export function chosenTargets(environment: NodeJS.ProcessEnv): readonly TargetChoice[] {
   const { KUBECONFIG: kubeconfig, KUBEBUILDER_ASSETS: assets } = environment;
@@ -31,5 +36,18 @@ export function chosenTargets(environment: NodeJS.ProcessEnv): readonly TargetCh
   return [
     { name: 'embedded, one family', start: () => startEmbedded('one family', cidrs.single) },
     { name: 'embedded, both families', start: () => startEmbedded('both families', cidrs.dual) },
+    { name: 'stand-ins of KUBEBUILDER_ASSETS', start: startStandIns },
   ];
+}
+
+/** The embedded server again, but started as kube-apiserver: there we write the Endpoints, and nobody runs Pods. */
+async function startStandIns(): Promise<Target> {
+  const directory = mkdtempSync(join(tmpdir(), 'servicenet-stand-ins-'));
+  writeStandIns(directory);
+  const target = await startAssets(directory, cidrs.dual);
+  const stop = async (): Promise<void> => {
+    await target.stop();
+    rmSync(directory, { recursive: true });
+  };
+  return { ...target, stop };
 }
