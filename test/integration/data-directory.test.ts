@@ -242,3 +242,16 @@ test('on a full disk writes are answered with 500 and reads go on', async ({ ski
 function revisionOf(object: unknown): number {
   return Number(textAt(object, 'metadata', 'resourceVersion'));
 }
+
+test('roles that RBAC starts with are given back at a start what they have lost', async () => {
+  const options = { authorizationMode: 'RBAC' } as const;
+  const view = '/apis/rbac.authorization.k8s.io/v1/clusterroles/system:discovery';
+  const first = await start(options);
+  const { body: whole } = await call(first.client, 'GET', view);
+  const emptied = await call(first.client, 'PUT', view, { body: { ...whole, rules: [] } });
+  expect(emptied.status).toBe(200);
+  await stop();
+  const second = await start(options);
+  const { body: restored } = await call(second.client, 'GET', view);
+  expect(listAt(restored, 'rules').length).toBeGreaterThan(0);
+});

@@ -7,21 +7,46 @@ import {
   bootstrapBindings,
   bootstrapRoles,
 } from './rbac-rules.ts';
+import { objectKey, PreconditionError, type StoredObject } from '../storage/storage.ts';
+import { reconciledBinding, reconciledRole } from './reconcile-rbac.ts';
 import { ensureObject } from './system-objects.ts';
 
 /**
  * Makes the roles and bindings that RBAC starts with (kube-apiserver's poststarthook/rbac/bootstrap-roles). Those
- * that exist are left as they are.
+ * that exist are given what they lack.
  */
 export async function ensureRbacObjects(core: ServerCore): Promise<void> {
   await Promise.all([
-    ...bootstrapRoles.map(async (role) =>
-      ensureObject(core, rbacGroup, 'clusterroles', '', roleObject(role)),
-    ),
-    ...bootstrapBindings.map(async (binding) =>
-      ensureObject(core, rbacGroup, 'clusterrolebindings', '', bindingObject(binding)),
-    ),
+    ...bootstrapRoles.map(async (role) => ensureRole(core, roleObject(role))),
+    ...bootstrapBindings.map(async (binding) => ensureBinding(core, bindingObject(binding))),
   ]);
+}
+
+async function ensureRole(core: ServerCore, role: Role): Promise<void> {
+  const stored = core.storage.getForUpdate(keyOf('clusterroles', role));
+  if (stored === undefined) await ensureObject(core, rbacGroup, 'clusterroles', '', role);
+  else await update(core, stored, reconciledRole(stored.object, role));
+}
+
+async function ensureBinding(core: ServerCore, binding: RoleBinding): Promise<void> {
+  const stored = core.storage.getForUpdate(keyOf('clusterrolebindings', binding));
+  if (stored === undefined) await ensureObject(core, rbacGroup, 'clusterrolebindings', '', binding);
+  else await update(core, stored, reconciledBinding(stored.object, binding));
+}
+
+function keyOf(plural: string, { metadata: { name = '' } }: KubeObject): string {
+  return objectKey(rbacGroup, plural, '', name);
+}
+
+async function update(core: ServerCore, stored: StoredObject, next: KubeObject | undefined): Promise<void> {
+  if (next === undefined) return;
+  try {
+    await core.storage.commit([{ key: stored.key, expect: stored.revision, object: next }]);
+  } catch (error) {
+    // Somebody has changed it just now: the next start looks again.
+    if (!(error instanceof PreconditionError)) throw error;
+    core.log.warn({ object: stored.key }, 'cannot add to a bootstrap role or binding: it has just changed');
+  }
 }
 
 function metadataOf(name: string, label?: string): ObjectMeta {

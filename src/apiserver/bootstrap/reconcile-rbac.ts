@@ -1,0 +1,74 @@
+/** What a new version adds to roles and bindings that are stored already (`component-helpers/auth/rbac/reconciliation`). PURE. */
+import { jsonEqual } from '../../objects/json.ts';
+import type { ObjectMeta } from '../../objects/meta.ts';
+import type { PolicyRule, Role, RoleBinding, Subject } from '../../registry/rbac/rbac.ts';
+import { type PolicyRule as WholeRule, policyRulesOf } from '../authorization/rbac.ts';
+import { missingRules } from '../authorization/rule-cover.ts';
+
+const autoupdate = 'rbac.authorization.kubernetes.io/autoupdate';
+
+/** True unless somebody has put `rbac.authorization.kubernetes.io/autoupdate: "false"` on the object. */
+function mayUpdate({ annotations = {} }: ObjectMeta): boolean {
+  return !Object.hasOwn(annotations, autoupdate) || annotations[autoupdate] !== 'false';
+}
+
+/** The stored role with the rules, selectors, labels and annotations that it lacks; undefined when it lacks none. */
+export function reconciledRole(stored: Role, wanted: Role): Role | undefined {
+  if (!mayUpdate(stored.metadata)) return undefined;
+  const missing = missingRules(policyRulesOf(stored), policyRulesOf(wanted)).map(storedRule);
+  const selectors = stored.aggregationRule?.clusterRoleSelectors ?? [];
+  const unknown = (wanted.aggregationRule?.clusterRoleSelectors ?? []).filter(
+    (selector) => !selectors.some((known) => jsonEqual(known, selector)),
+  );
+  const next: Role = {
+    ...stored,
+    metadata: mergedMetadata(stored.metadata, wanted.metadata),
+    ...(missing.length === 0 ? {} : { rules: [...(stored.rules ?? []), ...missing] }),
+    ...(unknown.length === 0
+      ? {}
+      : { aggregationRule: { clusterRoleSelectors: [...selectors, ...unknown] } }),
+  };
+  return jsonEqual(next, stored) ? undefined : next;
+}
+
+/**
+ * The stored binding with the subjects, labels and annotations that it lacks; undefined when it lacks none, or names
+ * another role.
+ */
+export function reconciledBinding(stored: RoleBinding, wanted: RoleBinding): RoleBinding | undefined {
+  if (!mayUpdate(stored.metadata) || !jsonEqual(stored.roleRef, wanted.roleRef)) return undefined;
+  const subjects = stored.subjects ?? [];
+  const missing = (wanted.subjects ?? []).filter(
+    (subject) => !subjects.some((known) => isSame(known, subject)),
+  );
+  const next: RoleBinding = {
+    ...stored,
+    metadata: mergedMetadata(stored.metadata, wanted.metadata),
+    ...(missing.length === 0 ? {} : { subjects: [...subjects, ...missing] }),
+  };
+  return jsonEqual(next, stored) ? undefined : next;
+}
+
+function isSame(a: Subject, b: Subject): boolean {
+  return a.kind === b.kind && a.name === b.name && (a.namespace ?? '') === (b.namespace ?? '');
+}
+
+/** What was set by hand stays. */
+function mergedMetadata(stored: ObjectMeta, wanted: ObjectMeta): ObjectMeta {
+  return {
+    ...stored,
+    labels: { ...wanted.labels, ...stored.labels },
+    annotations: { ...wanted.annotations, ...stored.annotations },
+  };
+}
+
+/** Lists without items are not written. */
+function storedRule({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: WholeRule): PolicyRule {
+  return {
+    verbs: [...verbs],
+    ...(apiGroups.length === 0 ? {} : { apiGroups: [...apiGroups] }),
+    ...(resources.length === 0 ? {} : { resources: [...resources] }),
+    ...(resourceNames.length === 0 ? {} : { resourceNames: [...resourceNames] }),
+    ...(nonResourceURLs.length === 0 ? {} : { nonResourceURLs: [...nonResourceURLs] }),
+  };
+}
