@@ -21,6 +21,7 @@ import type { ReviewSources } from './reviews/reviews.ts';
 import { listPrefix, objectKey } from './storage/storage.ts';
 import { specialHandlers } from './subresources/handlers.ts';
 import { servedForDiscovery } from './subresources/rows.ts';
+import { admitConnection } from './subresources/admit.ts';
 import { noContainer, wantsContainer } from './subresources/unserved.ts';
 
 /** Everything behind authentication. */
@@ -115,6 +116,8 @@ export function createServing(options: ServingOptions): Serving {
     },
     upgrade: async (request, socket, head) => {
       const allowed = authorized(authorizer, request);
+      // An upgrade has no headers for warnings.
+      await admitConnection(core, allowed, { warn: () => undefined });
       if (wantsContainer(request.info)) throw noContainer(request.info);
       if (!request.info.isResource || request.info.subresource !== 'proxy') throw methodNotAllowed();
       await upgrade(allowed, socket, head);

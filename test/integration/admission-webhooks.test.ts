@@ -633,3 +633,63 @@ describe('a webhook behind a Service', () => {
     await send('DELETE', `${services}/hook`);
   });
 });
+
+describe('subresources', () => {
+  const pods = '/api/v1/namespaces/default/pods';
+  const rules = (resource: string, operation = 'CREATE') => ({
+    rules: [{ operations: [operation], apiGroups: [''], apiVersions: ['v1'], resources: [resource] }],
+  });
+  const pod = { metadata: { name: 'p' }, spec: { containers: [{ name: 'c', image: 'i' }] } };
+  const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: 'p' } };
+  const binding = { metadata: { name: 'p' }, target: { kind: 'Node', name: 'n' } };
+  const denied = () => ({ response: { allowed: false, status: { code: 403, message: 'not now' } } });
+
+  afterEach(async () => send('DELETE', `${pods}/p`, { gracePeriodSeconds: 0 }));
+
+  test.each<[string, string, object, object]>([
+    ['pods/eviction', `${pods}/p/eviction`, eviction, { group: 'policy', version: 'v1', kind: 'Eviction' }],
+    ['pods/binding', `${pods}/p/binding`, binding, { group: '', version: 'v1', kind: 'Binding' }],
+    [
+      'serviceaccounts/token',
+      '/api/v1/namespaces/default/serviceaccounts/robot/token',
+      { spec: { audiences: [] } },
+      { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest' },
+    ],
+  ])('%s can be refused', async (resource, path, body, kind) => {
+    await send('POST', pods, pod);
+    await send('POST', '/api/v1/namespaces/default/serviceaccounts', { metadata: { name: 'robot' } });
+    webhooks.at('/deny', denied);
+    await configure('validating', [webhook('/deny', rules(resource))]);
+    const answer = await send('POST', path, body);
+    expect(answer.status).toBe(403);
+    expect(textAt(answer.body, 'message')).toBe(
+      'admission webhook "deny.example.com" denied the request: not now',
+    );
+    const request = recordAt(webhooks.asked[0]?.review, 'request');
+    expect(request).toMatchObject({ kind, requestKind: kind, subResource: resource.split('/')[1] });
+    expect(textAt(request, 'object', 'kind')).toBe(recordAt({ kind }, 'kind')['kind']);
+  });
+
+  test('what is posted can be changed', async () => {
+    await send('POST', pods, pod);
+    webhooks.at('/mutate', () => patchResponse([{ op: 'replace', path: '/target/name', value: 'other' }]));
+    await configure('mutating', [webhook('/mutate', rules('pods/binding'))]);
+    expect((await send('POST', `${pods}/p/binding`, binding)).status).toBe(201);
+    expect(textAt((await send('GET', `${pods}/p`)).body, 'spec', 'nodeName')).toBe('other');
+  });
+
+  test('connections are told of what they ask for', async () => {
+    await send('POST', pods, pod);
+    webhooks.at('/deny', denied);
+    await configure('validating', [webhook('/deny', rules('pods/attach', 'CONNECT'))]);
+    const answer = await send('POST', `${pods}/p/attach`, undefined, { stdin: 'true', container: 'c' });
+    expect(answer.status).toBe(403);
+    expect(recordAt(webhooks.asked[0]?.review, 'request')).toMatchObject({
+      operation: 'CONNECT',
+      subResource: 'attach',
+      object: { kind: 'PodAttachOptions', apiVersion: 'v1', stdin: true, container: 'c' },
+      oldObject: null,
+      options: null,
+    });
+  });
+});

@@ -16,8 +16,19 @@ export interface AdmissionAttributes {
   readonly oldObject: KubeObject | undefined;
   readonly user: UserInfo;
   readonly dryRun: boolean;
+  /** The kind of `object`, where it is not that of the resource: what is posted to a subresource. */
+  readonly body?: BodyKind;
   /** The options object (CreateOptions …) as JSON. */
   readonly options?: Readonly<Record<string, unknown>>;
+}
+
+/** A kind that only subresources read. */
+export interface BodyKind {
+  readonly group: string;
+  readonly version: string;
+  readonly kind: string;
+  /** The name of its schema; undefined for what a request's path and query say (PodExecOptions). */
+  readonly schema: string | undefined;
 }
 
 /** What an admission plugin may say besides refusing. */

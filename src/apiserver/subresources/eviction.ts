@@ -9,6 +9,7 @@ import type { ResourceHandler } from '../rest/handlers.ts';
 import { outputOf, sendStatus } from '../rest/output.ts';
 import { type ServerCore } from '../rest/server-core.ts';
 import { listPrefix, objectKey, type StoredObject } from '../storage/storage.ts';
+import { admitPosted } from './admit.ts';
 import { isPod } from './pod-binding.ts';
 import { readBody } from './read-body.ts';
 
@@ -18,11 +19,17 @@ const kind = { group: 'policy', version: 'v1', kind: 'Eviction', schema: 'io.k8s
 export const evictionHandler: ResourceHandler = async (core, resource, request, reply) => {
   if (request.method !== 'POST') throw methodNotAllowed(['POST']);
   const output = outputOf(request, resource, 'object');
-  const { object, options } = await readBody(request, reply, kind);
+  const { object: read, options } = await readBody(request, reply, kind);
   const { namespace, name } = request.info;
-  if (object.metadata.name !== name) {
+  if (read.metadata.name !== name) {
     throw badRequest('name in URL does not match name in Eviction object');
   }
+  const object = await admitPosted(core, resource, request, reply, {
+    name,
+    object: read,
+    body: kind,
+    options,
+  });
   const pod = core.storage.getForUpdate(objectKey('', 'pods', namespace, name))?.object;
   if (pod === undefined || !isPod(pod)) throw notFound({ group: '', resource: 'pods' }, name);
   const stored = core.storage.list(listPrefix('policy', 'poddisruptionbudgets', namespace)).items;

@@ -4,6 +4,7 @@ import type { SpecialHandlers } from '../rest/dispatch.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
 import { reviewHandler } from '../reviews/handler.ts';
 import { reviewKinds, type ReviewSources } from '../reviews/reviews.ts';
+import { admitConnection } from './admit.ts';
 import { evictionHandler } from './eviction.ts';
 import { bindingHandler } from './pod-binding.ts';
 import { scaleHandler } from './scale.ts';
@@ -21,7 +22,10 @@ export interface SpecialSources {
 
 /** What serves subresources that are no part of their object, and reviews. */
 export function specialHandlers(sources: SpecialSources): SpecialHandlers {
-  const proxy: ResourceHandler = (_core, _resource, request, reply) => sources.proxy(request, reply);
+  const proxy: ResourceHandler = async (core, _resource, request, reply) => {
+    await admitConnection(core, request, reply);
+    await sources.proxy(request, reply);
+  };
   const handlers = new Map<string, ResourceHandler>([
     ['/services/proxy', proxy],
     ['/pods/proxy', proxy],

@@ -8,6 +8,7 @@ import type { ResourceHandler } from '../rest/handlers.ts';
 import { matchNamespace } from '../rest/object-name.ts';
 import { objectKey, PreconditionError } from '../storage/storage.ts';
 import { type ServerCore, timestamp } from '../rest/server-core.ts';
+import { admitPosted } from './admit.ts';
 import { readBody } from './read-body.ts';
 
 const kind = { group: '', version: 'v1', kind: 'Binding', schema: 'io.k8s.api.core.v1.Binding' };
@@ -16,13 +17,19 @@ const kind = { group: '', version: 'v1', kind: 'Binding', schema: 'io.k8s.api.co
 export const bindingHandler: ResourceHandler = async (core, resource, request, reply) => {
   if (request.method !== 'POST') throw methodNotAllowed(['POST']);
   const output = outputOf(request, resource, 'object');
-  const { object, options } = await readBody(request, reply, kind);
+  const { object: read, options } = await readBody(request, reply, kind);
   const { namespace } = request.info;
-  matchNamespace(object, namespace);
-  const name = request.info.name === '' ? (object.metadata.name ?? '') : request.info.name;
-  if ((object.metadata.name ?? '') !== name) {
+  matchNamespace(read, namespace);
+  const name = request.info.name === '' ? (read.metadata.name ?? '') : request.info.name;
+  if ((read.metadata.name ?? '') !== name) {
     throw badRequest('name in URL does not match name in Binding object');
   }
+  const object = await admitPosted(core, resource, request, reply, {
+    name,
+    object: read,
+    body: kind,
+    options,
+  });
   const binding: Binding = object;
   const errors = validateBinding(binding);
   // These errors reach the client as they are: they never become a Status of their own.

@@ -7,6 +7,7 @@ import type { ResourceHandler } from '../rest/handlers.ts';
 import { outputOf } from '../rest/output.ts';
 import { timestamp } from '../rest/server-core.ts';
 import { objectKey } from '../storage/storage.ts';
+import { admitPosted } from './admit.ts';
 import { readBody } from './read-body.ts';
 
 const schema = 'io.k8s.api.authentication.v1.TokenRequest';
@@ -20,10 +21,16 @@ export function tokenRequestHandler(tokens: ServiceAccountTokens): ResourceHandl
   return async (core, resource, request, reply) => {
     if (request.method !== 'POST') throw methodNotAllowed(['POST']);
     const { negotiated } = outputOf(request, resource, 'object');
-    const { object } = await readBody(request, reply, kind);
+    const { object: read, options } = await readBody(request, reply, kind);
     const { namespace, name } = request.info;
     const account = core.storage.get(objectKey('', 'serviceaccounts', namespace, name))?.object;
     if (account === undefined) throw notFound(resource.groupResource, name);
+    const object = await admitPosted(core, resource, request, reply, {
+      name,
+      object: read,
+      body: kind,
+      options,
+    });
     const spec = specOf(object);
     const { expirationSeconds, audiences, boundObjectRef } = spec;
     const seconds = typeof expirationSeconds === 'number' ? expirationSeconds : defaultSeconds;

@@ -3,12 +3,15 @@ import type { ApiRequest } from '../http/exchange.ts';
 import { notFound } from '../../objects/status-errors.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
 import { keyOf } from '../rest/served-resource.ts';
+import { admitConnection } from './admit.ts';
 
 /** Subresources of Pods that clients ask for by an upgrade (SPDY, WebSocket). */
 const streams: ReadonlySet<string> = new Set(['exec', 'attach', 'portforward']);
 
 /** Answers for subresources that need a running container: there is none behind a simulated Pod. */
-export const noContainers: ResourceHandler = (core, resource, { info }) => {
+export const noContainers: ResourceHandler = async (core, resource, request, reply) => {
+  const { info } = request;
+  await admitConnection(core, request, reply);
   const stored = core.storage.get(keyOf(resource, info.namespace, info.name));
   throw stored === undefined ? notFound(resource.groupResource, info.name) : noContainer(info);
 };

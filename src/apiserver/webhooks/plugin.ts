@@ -3,9 +3,10 @@ import type { KubeObject } from '../../objects/meta.ts';
 import { StatusError } from '../../objects/status.ts';
 import { badRequest, internalError } from '../../objects/status-errors.ts';
 import { patchObject } from '../patch/patch.ts';
-import type { AdmissionAttributes, AdmissionPlugin, AdmissionReply } from '../rest/admission.ts';
+import type { AdmissionAttributes, AdmissionPlugin, AdmissionReply, BodyKind } from '../rest/admission.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
 import type { ServerCore } from '../rest/server-core.ts';
+import { builtinSchema } from '../schema/builtin.ts';
 import type { ServiceResolver } from './client.ts';
 import { webhookClientOnDemand } from './client-on-demand.ts';
 import { WebhookConfigurations } from './configurations.ts';
@@ -139,7 +140,7 @@ export class AdmissionWebhooks implements AdmissionPlugin {
     const { object } = attributes;
     if (verdict === undefined) return { object, changed: false };
     judge(hook, verdict, reply);
-    const patched = this.#patched(invocation, object, verdict);
+    const patched = this.#patched(invocation, object, verdict, attributes.body);
     return patched === undefined ? { object, changed: false } : { object: patched, changed: true };
   }
 
@@ -174,6 +175,7 @@ export class AdmissionWebhooks implements AdmissionPlugin {
     { hook, resource }: Invocation,
     object: KubeObject | undefined,
     verdict: Verdict,
+    body: BodyKind | undefined,
   ): KubeObject | undefined {
     if (verdict.patch === '' || verdict.patch.trim() === '[]') return undefined;
     if (!isList(verdict.patch)) {
@@ -183,7 +185,7 @@ export class AdmissionWebhooks implements AdmissionPlugin {
       );
       return undefined;
     }
-    if (object === undefined) {
+    if (object === undefined || (body !== undefined && body.schema === undefined)) {
       const name = JSON.stringify(hook.name);
       throw internalError(
         `admission webhook ${name} attempted to modify the object, which is not supported for this operation`,
@@ -193,11 +195,11 @@ export class AdmissionWebhooks implements AdmissionPlugin {
       this.#failed(hook, new WebhookFailure(`unsupported patch type ${JSON.stringify(verdict.patchType)}`));
       return undefined;
     }
-    const served = servedObject(resource, object);
-    const patched = applyPatch(resource, served, Buffer.from(verdict.patch));
-    resource.definition.strategy.setDefaults(patched);
+    const served = servedObject(resource, object, body);
+    const patched = applyPatch(resource, served, Buffer.from(verdict.patch), body);
+    if (body === undefined) resource.definition.strategy.setDefaults(patched);
     if (jsonEqual(patched, served)) return undefined;
-    return resource.shared === undefined ? patched : resource.shared.toStored(patched);
+    return resource.shared === undefined || body !== undefined ? patched : resource.shared.toStored(patched);
   }
 }
 
@@ -236,9 +238,15 @@ function isList(text: string): boolean {
 }
 
 /** A patch that cannot be applied is the webhook's fault, for which the client can do nothing. @throws {StatusError} 500 */
-function applyPatch(resource: ServedResource, live: KubeObject, bytes: Buffer): KubeObject {
-  const { group, version, kind } = resource.definition;
-  const expected = { group, version, kind, schema: resource.schema };
+function applyPatch(
+  resource: ServedResource,
+  live: KubeObject,
+  bytes: Buffer,
+  body: BodyKind | undefined,
+): KubeObject {
+  const { group, version, kind } = body ?? resource.definition;
+  const schema = body?.schema === undefined ? resource.schema : builtinSchema(body.schema);
+  const expected = { group, version, kind, schema };
   try {
     return patchObject({ type: 'json', bytes, live, expected, fieldValidation: 'Ignore' }).object;
   } catch (error) {

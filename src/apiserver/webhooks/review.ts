@@ -1,8 +1,9 @@
 /** AdmissionReview, v1 and v1beta1 (apiserver `admission/plugin/webhook/request/admissionreview.go`). */
 import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import type { AdmissionAttributes } from '../rest/admission.ts';
+import type { AdmissionAttributes, BodyKind } from '../rest/admission.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
+import { builtinSchema } from '../schema/builtin.ts';
 import { encodeObject } from '../schema/encode.ts';
 import type { Invocation } from './matching.ts';
 
@@ -29,10 +30,10 @@ export function reviewOf(
   const { resource: requested, subresource, operation, user, name, dryRun } = attributes;
   const request = {
     uid,
-    kind: kindOf(resource),
+    kind: attributes.body === undefined ? kindOf(resource) : bodyKind(attributes.body),
     resource: resourceOf(resource),
     ...(subresource === '' ? {} : { subResource: subresource }),
-    requestKind: kindOf(requested),
+    requestKind: attributes.body === undefined ? kindOf(requested) : bodyKind(attributes.body),
     requestResource: resourceOf(requested),
     ...(subresource === '' ? {} : { requestSubResource: subresource }),
     ...(name === '' ? {} : { name }),
@@ -46,7 +47,7 @@ export function reviewOf(
     },
   };
   const rest = { dryRun, options: attributes.options ?? defaultOptions(attributes) };
-  const object = objectJson(resource, attributes.object);
+  const object = objectJson(resource, attributes.object, attributes.body);
   const oldObject = objectJson(resource, attributes.oldObject);
   const head = JSON.stringify({ kind, apiVersion: `${group}/${hook.reviewVersion}` }).slice(0, -1);
   const first = JSON.stringify(request).slice(0, -1);
@@ -80,12 +81,25 @@ function defaultOptions({ operation, dryRun }: AdmissionAttributes): object | nu
   return { kind, apiVersion: 'meta.k8s.io/v1', ...(dryRun ? { dryRun: ['All'] } : {}) };
 }
 
-function objectJson(resource: ServedResource, object: KubeObject | undefined): string {
-  return object === undefined ? 'null' : encodeObject(resource.schema, servedObject(resource, object));
+function bodyKind({ group, version, kind }: BodyKind): object {
+  return { group, version, kind };
+}
+
+function objectJson(resource: ServedResource, object: KubeObject | undefined, body?: BodyKind): string {
+  if (object === undefined) return 'null';
+  const served = servedObject(resource, object, body);
+  if (body === undefined) return encodeObject(resource.schema, served);
+  if (body.schema !== undefined) return encodeObject(builtinSchema(body.schema), served);
+  const { kind, apiVersion, metadata: _none, ...options } = served;
+  return JSON.stringify({ kind, apiVersion, ...options });
 }
 
 /** An object in the form in which a resource is served, with its type. */
-export function servedObject(resource: ServedResource, object: KubeObject): KubeObject {
+export function servedObject(resource: ServedResource, object: KubeObject, body?: BodyKind): KubeObject {
+  if (body !== undefined) {
+    const apiVersion = body.group === '' ? body.version : `${body.group}/${body.version}`;
+    return { ...object, apiVersion, kind: body.kind };
+  }
   const served = resource.shared === undefined ? object : resource.shared.fromStored(object);
   return { ...served, apiVersion: resource.apiVersion, kind: resource.definition.kind };
 }

@@ -1,0 +1,94 @@
+/** Admission of what is posted to a subresource, and of connections to Pods and Services. */
+import type { KubeObject } from '../../objects/meta.ts';
+import type { ApiRequest } from '../http/exchange.ts';
+import type { AdmissionAttributes, AdmissionReply, BodyKind } from '../rest/admission.ts';
+import type { ServedResource } from '../rest/served-resource.ts';
+import type { ServerCore } from '../rest/server-core.ts';
+import type { WriteOptions } from '../rest/write-options.ts';
+
+/** What a subresource has read. */
+export interface Posted {
+  readonly name: string;
+  readonly object: KubeObject;
+  readonly body: BodyKind;
+  readonly options: WriteOptions;
+}
+
+/** The object as the plugins want it. @throws {StatusError} when one refuses it. */
+export async function admitPosted(
+  core: ServerCore,
+  resource: ServedResource,
+  { info, user }: ApiRequest,
+  reply: AdmissionReply,
+  { name, object, body, options }: Posted,
+): Promise<KubeObject> {
+  return admit(core, reply, {
+    operation: 'CREATE',
+    resource,
+    subresource: info.subresource,
+    namespace: info.namespace,
+    name,
+    object,
+    oldObject: undefined,
+    body,
+    user,
+    dryRun: options.dryRun,
+  });
+}
+
+/** Kinds of the options of connections, by resource and subresource. */
+const connections: ReadonlyMap<string, string> = new Map([
+  ['pods/attach', 'PodAttachOptions'],
+  ['pods/exec', 'PodExecOptions'],
+  ['pods/portforward', 'PodPortForwardOptions'],
+  ['pods/proxy', 'PodProxyOptions'],
+  ['services/proxy', 'ServiceProxyOptions'],
+  ['nodes/proxy', 'NodeProxyOptions'],
+]);
+
+/** Asks the plugins about a connection, which is what exec, port-forward and the proxies are. @throws {StatusError} */
+export async function admitConnection(
+  core: ServerCore,
+  { info, user, query }: ApiRequest,
+  reply: AdmissionReply,
+): Promise<void> {
+  const kind = connections.get(`${info.resource}/${info.subresource}`);
+  const resource = core.resources.find(info.group, info.version, info.resource);
+  if (kind === undefined || resource === undefined) return;
+  await admit(core, reply, {
+    operation: 'CONNECT',
+    resource,
+    subresource: info.subresource,
+    namespace: info.namespace,
+    name: info.name,
+    object: { metadata: {}, ...optionsOf(query) },
+    oldObject: undefined,
+    body: { group: '', version: 'v1', kind, schema: undefined },
+    user,
+    dryRun: false,
+  });
+}
+
+/** Queries as the options of exec and attach have them. */
+function optionsOf(query: URLSearchParams): Record<string, unknown> {
+  const options: Record<string, unknown> = {};
+  for (const name of ['stdin', 'stdout', 'stderr', 'tty']) {
+    if (query.has(name)) options[name] = ['1', 'true'].includes(query.get(name) ?? '');
+  }
+  const container = query.get('container');
+  if (container !== null) options['container'] = container;
+  if (query.has('command')) options['command'] = query.getAll('command');
+  if (query.has('ports')) options['ports'] = query.getAll('ports').map(Number);
+  return options;
+}
+
+async function admit(
+  core: ServerCore,
+  reply: AdmissionReply,
+  attributes: AdmissionAttributes & { readonly object: KubeObject },
+): Promise<KubeObject> {
+  if (!core.admission.handles(attributes)) return attributes.object;
+  const object = (await core.admission.mutate(attributes, reply)) ?? attributes.object;
+  await core.admission.validate({ ...attributes, object }, reply);
+  return object;
+}
