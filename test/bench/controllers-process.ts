@@ -1,7 +1,7 @@
 /**
  * The endpoints controllers in a process of their own, so that memory and CPU are theirs alone. Forked by
  * controllers.ts: argv[2] is the connection as JSON, argv[3] the number of reconciles of a cold start. It tells when
- * everything is written, answers `writes`, and ends on `stop`.
+ * everything is written, answers `used`, and ends on `stop`.
  */
 import { pino } from 'pino';
 import { createTransport } from '../../src/client/connect.ts';
@@ -44,6 +44,11 @@ function counting(inner: Transport): Transport & { writes: number; lastWrite: nu
   };
 }
 
+function cpuSince(start: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(start);
+  return (user + system) / 1e6;
+}
+
 /** Resolves when nothing was reconciled for so many milliseconds. */
 async function untilQuiet(metrics: Metrics, milliseconds: number, atLeast: number): Promise<void> {
   let last = -1;
@@ -68,9 +73,11 @@ const running = runControllers({
   controllers: ['endpoints-controller', 'endpointslice-controller'],
   log: pino({ level: 'silent' }),
   metrics,
+  // In a cluster of somebody else, the Services of others are none of ours.
+  serves: ({ metadata }) => metadata.namespace?.startsWith('servicenet-bench') === true,
 });
 process.on('message', (message) => {
-  if (message === 'writes') process.send?.(transport.writes);
+  if (message === 'used') process.send?.({ writes: transport.writes, cpuSeconds: cpuSince(cpu) });
   if (message !== 'stop') return;
   running
     .stop()
@@ -82,11 +89,10 @@ process.on('message', (message) => {
 });
 process.on('disconnect', () => process.exit());
 await untilQuiet(metrics, 1000, Number(process.argv[3] ?? 0));
-const used = process.cpuUsage(cpu);
 const settled: Settled = {
   seconds: Math.max(0, transport.lastWrite - began) / 1000,
   writes: transport.writes,
-  cpuSeconds: (used.user + used.system) / 1e6,
+  cpuSeconds: cpuSince(cpu),
   residentMiB: process.memoryUsage.rss() / 2 ** 20,
 };
 process.send?.(settled);

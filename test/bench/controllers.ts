@@ -4,7 +4,9 @@
  * bench-results/controllers.json.
  *
  * Run: node test/bench/controllers.ts [--services 1000] [--pods 10] [--changes 200]
- * With `--cluster` it measures against the cluster of $KUBECONFIG, whose own endpoints controllers must be off.
+ * The large one, some minutes: --services 10000 --pods 5
+ * With KUBECONFIG it measures against that cluster, whose own endpoints controllers must be off, and removes the
+ * namespaces and Nodes `servicenet-bench-…` that it made there.
  */
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,12 +24,15 @@ const { values } = parseArgs({
     services: { type: 'string', default: '1000' },
     pods: { type: 'string', default: '10' },
     changes: { type: 'string', default: '200' },
-    cluster: { type: 'boolean', default: false },
   },
 });
 const serviceCount = Number(values.services);
 const podsEach = Number(values.pods);
 const namespaceCount = 10;
+const nodeCount = 20;
+const prefix = 'servicenet-bench';
+/** A cluster that is not ours. */
+const isForeign = (process.env['KUBECONFIG'] ?? '') !== '';
 
 /** Starts a server of our own, or answers the way to a cluster. */
 async function connect(): Promise<{
@@ -35,7 +40,7 @@ async function connect(): Promise<{
   connection: object;
   child?: ChildProcess;
 }> {
-  if (values.cluster) return { open: () => createTransport({ kind: 'kubeconfig' }), connection: {} };
+  if (isForeign) return { open: () => createTransport({ kind: 'kubeconfig' }), connection: {} };
   const script = new URL('bare-server.ts', import.meta.url).pathname;
   const child = spawn(process.execPath, [script], { stdio: ['pipe', 'pipe', 'inherit'] });
   const heard: unknown[] = await Promise.race([once(child.stdout, 'data'), once(child, 'exit')]);
@@ -68,15 +73,15 @@ async function fill(transport: Transport): Promise<void> {
   const service = new ResourceClient(transport, services);
   const pod = new ResourceClient(transport, pods);
   await inParallel(namespaceCount, 4, (i) =>
-    transport.request('POST', '/api/v1/namespaces', { body: { metadata: { name: `bench-${i}` } } }),
+    transport.request('POST', '/api/v1/namespaces', { body: { metadata: { name: `${prefix}-${i}` } } }),
   );
-  await inParallel(20, 4, (i) =>
+  await inParallel(nodeCount, 4, (i) =>
     new ResourceClient(transport, nodes).create({
-      metadata: { name: `node-${i}`, labels: { 'topology.kubernetes.io/zone': `zone-${i % 3}` } },
+      metadata: { name: `${prefix}-${i}`, labels: { 'topology.kubernetes.io/zone': `zone-${i % 3}` } },
     }),
   );
   await inParallel(serviceCount, 16, async (i) => {
-    const namespace = `bench-${i % namespaceCount}`;
+    const namespace = `${prefix}-${i % namespaceCount}`;
     await service.create({
       metadata: { namespace, name: `s${i}` },
       spec: { selector: { app: `s${i}` }, ports: [{ port: 80 }] },
@@ -86,7 +91,7 @@ async function fill(transport: Transport): Promise<void> {
       await pod.create({
         metadata: { namespace, name, labels: { app: `s${i}`, tier: 'bench', 'pod-template-hash': `h${i}` } },
         spec: {
-          nodeName: `node-${(i + p) % 20}`,
+          nodeName: `${prefix}-${(i + p) % nodeCount}`,
           terminationGracePeriodSeconds: 0,
           containers: [{ name: 'c', image: 'i' }],
         },
@@ -94,6 +99,13 @@ async function fill(transport: Transport): Promise<void> {
       await pod.mergePatch(namespace, name, statusPatch(i * podsEach + p, true), { subresource: 'status' });
     }
   });
+}
+
+/** Takes everything away again. */
+async function remove(transport: Transport): Promise<void> {
+  const gone = (path: string) => transport.request('DELETE', path).catch(() => undefined);
+  await inParallel(namespaceCount, 4, (i) => gone(`/api/v1/namespaces/${prefix}-${i}`));
+  await inParallel(nodeCount, 4, (i) => gone(`/api/v1/nodes/${prefix}-${i}`));
 }
 
 function statusPatch(serial: number, ready: boolean): Readonly<Record<string, unknown>> {
@@ -123,10 +135,14 @@ function isSettled(value: unknown): value is Settled {
   return isRecord(value) && typeof value['residentMiB'] === 'number';
 }
 
-async function writesOf(child: ChildProcess): Promise<number> {
+/** Writes and seconds of CPU until now. */
+async function usedBy(child: ChildProcess): Promise<{ writes: number; cpuSeconds: number }> {
   const answer = once(child, 'message');
-  child.send('writes');
-  return Number((await answer)[0]);
+  child.send('used');
+  const heard: unknown[] = await answer;
+  const [said] = heard;
+  const { writes, cpuSeconds } = isRecord(said) ? said : {};
+  return { writes: Number(writes), cpuSeconds: Number(cpuSeconds) };
 }
 
 async function stop(child: ChildProcess): Promise<void> {
@@ -144,7 +160,7 @@ async function changes(transport: Transport, count: number): Promise<number[]> {
   const unready = new Set<number>();
   for (let i = 0; i < count; i++) {
     const s = (i * 7) % serviceCount;
-    const namespace = `bench-${s % namespaceCount}`;
+    const namespace = `${prefix}-${s % namespaceCount}`;
     const controller = new AbortController();
     const seen = async (path: string, query: Record<string, string>): Promise<void> => {
       const stream = await transport.stream(path, {
@@ -179,8 +195,8 @@ async function changes(transport: Transport, count: number): Promise<number[]> {
 const { open, child, connection } = await connect();
 const rows: Row[] = [];
 const size = `${serviceCount} × ${podsEach}`;
+const filler = await open();
 try {
-  const filler = await open();
   const filling = performance.now();
   await fill(filler);
   console.log(`filled ${size} in ${Math.round(performance.now() - filling)} ms`);
@@ -192,18 +208,20 @@ try {
   rows.push({ name: 'resident memory', value: cold.residentMiB, unit: 'MiB' });
 
   await new Promise((resolve) => setTimeout(resolve, 5000));
-  rows.push({
-    name: 'writes when idle for 5 s',
-    value: (await writesOf(running)) - cold.writes,
-    unit: '',
-    budget: '0',
-  });
+  const idle = await usedBy(running);
+  rows.push({ name: 'writes when idle for 5 s', value: idle.writes - cold.writes, unit: '', budget: '0' });
 
   const times = await changes(filler, Number(values.changes));
+  const changed = await usedBy(running);
   const at = (share: number): number =>
     times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0;
   rows.push({ name: 'one Pod change to both objects, median', value: at(0.5), unit: 'ms' });
   rows.push({ name: 'one Pod change to both objects, p99', value: at(0.99), unit: 'ms', budget: '≤ 50' });
+  rows.push({
+    name: 'CPU of one Pod change',
+    value: ((changed.cpuSeconds - idle.cpuSeconds) * 1000) / times.length,
+    unit: 'ms',
+  });
   await stop(running);
 
   const { child: again, settled: warm } = await start(connection);
@@ -214,8 +232,9 @@ try {
     budget: '0',
   });
   await stop(again);
-  await filler.close();
 } finally {
+  if (isForeign) await remove(filler);
+  await filler.close();
   child?.stdin?.end();
 }
 await report('controllers', rows);
