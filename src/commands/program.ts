@@ -162,7 +162,10 @@ function importCommand(): Command {
   return withCluster(new Command('import'))
     .description("print another load balancer's pools as AddressPools, with every address in use")
     .argument('<source>', 'metallb, cilium or kube-vip')
-    .option('--config-map <namespace/name>', "with kube-vip: its cloud provider's", 'kube-system/kubevip')
+    .option(
+      '--config-map <namespace/name>',
+      "of kube-vip's cloud provider (default: kube-system/kubevip), or of MetalLB before 0.13 (metallb-system/config)",
+    )
     .action(async (source: string, options: Record<string, unknown>) => {
       const { importConfig } = await import('../config/import.ts');
       const config = importConfig({ ...options, source });

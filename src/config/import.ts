@@ -10,15 +10,18 @@ export type ImportSource = (typeof sources)[number];
 const flags = z.object({
   ...clusterFlags,
   source: z.enum(sources, { error: `wants one of ${sources.join(', ')}` }),
-  configMap: z.string().regex(/^[^/]+\/[^/]+$/, 'wants namespace/name'),
+  configMap: z
+    .string()
+    .regex(/^[^/]+\/[^/]+$/, 'wants namespace/name')
+    .optional(),
 });
 
 /** The configuration of `servicenet import`: validated, frozen. */
 export interface ImportConfig {
   readonly cluster: ClusterConfig;
   readonly source: ImportSource;
-  /** `namespace/name` of kube-vip's ConfigMap. */
-  readonly configMap: string;
+  /** `namespace/name` of the ConfigMap of kube-vip, or of MetalLB before 0.13; undefined: as they have it. */
+  readonly configMap: string | undefined;
 }
 
 /** Checks the flags of `servicenet import`. @throws {ConfigError} naming the flag and what it takes. */

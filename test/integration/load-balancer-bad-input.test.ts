@@ -61,32 +61,40 @@ describe('load-balancer-controller and bad input', () => {
   };
 
   test.each([
-    ['no-address', { 'servicenet.dev/addresses': 'banana' }, 'asks for "banana", which is not an address'],
+    [
+      'no-address',
+      { 'servicenet.dev/addresses': 'banana' },
+      'asks in servicenet.dev/addresses for "banana", which is not an address',
+    ],
     [
       'octal',
       { 'metallb.io/loadBalancerIPs': '192.0.2.010' },
-      'asks for "192.0.2.010", which is not an address',
+      'asks in metallb.io/loadBalancerIPs for "192.0.2.010", which is not an address',
     ],
     [
       'wrong-family',
       { 'servicenet.dev/addresses': '2001:db8::1' },
-      'asks for 2001:db8::1, but is not a Service of IPv6',
+      'asks in servicenet.dev/addresses for 2001:db8::1, but is not a Service of IPv6',
     ],
     [
       'two',
       { 'lbipam.cilium.io/ips': '192.0.2.1,192.0.2.2' },
-      'asks for two IPv4 addresses; one per family is possible',
+      'asks in lbipam.cilium.io/ips for two IPv4 addresses; one per family is possible',
     ],
     [
       'twenty',
       { 'servicenet.dev/addresses': Array.from({ length: 20 }, (_, i) => `192.0.2.${i}`).join() },
-      'asks for 20 addresses; one per family is possible',
+      'asks in servicenet.dev/addresses for 20 addresses; one per family is possible',
     ],
-    ['dhcp', { 'kube-vip.io/loadbalancerIPs': '0.0.0.0' }, 'asks for 0.0.0.0: DHCP is not supported'],
+    [
+      'dhcp',
+      { 'kube-vip.io/loadbalancerIPs': '0.0.0.0' },
+      'asks in kube-vip.io/loadbalancerIPs for 0.0.0.0: DHCP is not supported',
+    ],
     [
       'contradiction',
       { 'metallb.io/loadBalancerIPs': '192.0.2.1', 'purelb.io/addresses': '192.0.2.2' },
-      'annotations metallb.io/loadBalancerIPs and purelb.io/addresses contradict each other',
+      'has annotations metallb.io/loadBalancerIPs and purelb.io/addresses, which contradict each other',
     ],
   ])('annotations: %s', async (name, annotations, message) => {
     await cluster.service(name, {}, annotations);

@@ -181,6 +181,17 @@ describe('servicenet pools and import', () => {
     expect(errors).toContain('there is no AddressPool gone to delete');
   });
 
+  test('imports the ConfigMap of MetalLB before 0.13', async () => {
+    await create('/api/v1/namespaces/default/configmaps', {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'metallb' },
+      data: { config: 'address-pools: [{ name: old, protocol: layer2, addresses: [203.0.113.128/28] }]' },
+    });
+    expect(await servicenet('import', 'metallb', '--config-map', 'default/metallb')).toBe(0);
+    expect(printed()['old']).toEqual({ addresses: ['203.0.113.128/28'] });
+  });
+
   test('imports MetalLB: its pools, and what Services have beside them', async () => {
     expect(await servicenet('import', 'metallb')).toBe(1);
     expect(errors).toContain('the cluster has no ipaddresspools.metallb.io');
@@ -200,12 +211,20 @@ describe('servicenet pools and import', () => {
         { status: { loadBalancer: { ingress: [{ ip: '203.0.113.3' }, { ip: '198.51.100.77' }] } } },
         { subresource: 'status' },
       );
+    await create(crds, definition('metallb.io', 'v1beta1', 'L2Advertisement', 'Namespaced'));
+    await create('/apis/metallb.io/v1beta1/namespaces/default/l2advertisements', {
+      apiVersion: 'metallb.io/v1beta1',
+      kind: 'L2Advertisement',
+      metadata: { name: 'all' },
+      spec: {},
+    });
     output = '';
     expect(await servicenet('import', 'metallb')).toBe(0);
     expect(printed()).toEqual({
       dmz: { addresses: ['203.0.113.0/28'], autoAssign: false },
       'imported-addresses': { addresses: ['198.51.100.77/32'], autoAssign: false },
     });
+    expect(output).toContain('# 1 l2advertisements.metallb.io not imported: whoever announces');
     expect(output).toContain(
       '# 1 Service has the loadBalancerClass metallb: run the controller with --lb-class=metallb',
     );

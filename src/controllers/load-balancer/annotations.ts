@@ -49,20 +49,26 @@ export function annotationNames(compat: boolean): AnnotationNames {
   return compat ? withCompat : own;
 }
 
-/** The value of the first annotation that is set; a problem where another one contradicts it. "" for none. */
+/** What an annotation says; both are "" where none is set. */
+export interface ReadAnnotation {
+  readonly name: string;
+  readonly value: string;
+}
+
+/** The first annotation that is set; a problem where another one contradicts it. */
 export function firstAnnotation(
   annotations: Readonly<Record<string, string>> | undefined,
   names: readonly string[],
   problems: string[],
-): string {
+): ReadAnnotation {
   const present = names.filter((name) => annotations !== undefined && Object.hasOwn(annotations, name));
   const [first] = present;
-  if (first === undefined || annotations === undefined) return '';
+  if (first === undefined || annotations === undefined) return { name: '', value: '' };
   const value = (annotations[first] ?? '').trim();
   const other = present.find((name) => (annotations[name] ?? '').trim() !== value);
   // Ours may overrule what an earlier load balancer left behind; two of theirs that differ are a guess.
   if (other !== undefined && !first.startsWith('servicenet.dev/')) {
-    problems.push(`annotations ${first} and ${other} contradict each other`);
+    problems.push(`has annotations ${first} and ${other}, which contradict each other`);
   }
-  return value;
+  return { name: first, value };
 }

@@ -1,3 +1,4 @@
+import type { AddressRange } from '../../allocation/address-range.ts';
 import { formatAddress, parseStrictAddress } from '../../objects/address.ts';
 import type { IPFamily } from '../../objects/service.ts';
 import type { AddressBook, StockedPool } from './address-book.ts';
@@ -111,7 +112,7 @@ function chooseAddress({ book }: Stock, request: AddressRequest, family: IPFamil
   const value = parseStrictAddress(address)?.value ?? -1n;
   const stocked = book.poolOf(family, value);
   const holding = book.holding(address);
-  if (stocked === undefined) return refuse('AddressNotInPool', `no pool contains ${address}`);
+  if (stocked === undefined) return refuse('AddressNotInPool', whyInNoPool(book, family, value));
   const { pool } = stocked;
   if (!admits(pool, request)) {
     return refuse(
@@ -142,6 +143,19 @@ function chooseAddress({ book }: Stock, request: AddressRequest, family: IPFamil
   }
   const refusal = holding === undefined ? undefined : sharingRefusal(holding, request, pool.sharing);
   return refusal === undefined ? { family, address } : refuse(refusal.reason, refusal.message, line);
+}
+
+/** A pool may have an address in its ranges and yet not give it. */
+function whyInNoPool(book: AddressBook, family: IPFamily, value: bigint): string {
+  const address = formatAddress(family, value);
+  const within = (ranges: readonly AddressRange[]): boolean =>
+    ranges.some((range) => range.contains(family, value));
+  const pools = [...book.pools.values()].map(({ pool }) => pool).filter(({ ranges }) => within(ranges));
+  const [pool] = pools;
+  if (pool === undefined) return `no pool contains ${address}`;
+  return within(pool.excluded)
+    ? `pool ${pool.name} excludes ${address}`
+    : `${address} of pool ${pool.name} belongs to others: see its condition Conflict`;
 }
 
 function chooseFromPools(stock: Stock, request: AddressRequest, family: IPFamily): Choice {

@@ -10,6 +10,8 @@ export interface PoolFacts {
   readonly problems: readonly string[];
   /** Overlaps that were refused. */
   readonly conflicts: readonly string[];
+  /** Of the spec that is in force. */
+  readonly generation: number | undefined;
 }
 
 /** The status that a pool should have; undefined when it has it. `now` in milliseconds since 1970. */
@@ -18,7 +20,8 @@ export function planPoolStatus(
   facts: PoolFacts,
   now: number,
 ): AddressPoolStatus | undefined {
-  const { usage, problems, conflicts } = facts;
+  const { usage, problems, conflicts, generation } = facts;
+  const seen = generation === undefined ? {} : { observedGeneration: generation };
   const usable = usage.IPv4.total + usage.IPv6.total > 0;
   const before = pool.status?.conditions ?? [];
   const conditions = [
@@ -27,12 +30,14 @@ export function planPoolStatus(
       status: usable ? 'True' : 'False',
       reason: problems.length > 0 ? 'InvalidSpec' : usable ? 'Usable' : 'NoAddresses',
       message: readyMessage(usable, problems),
+      ...seen,
     }),
     condition(before, now, {
       type: 'Conflict',
       status: conflicts.length > 0 ? 'True' : 'False',
       reason: conflicts.length > 0 ? 'Overlap' : 'NoOverlap',
       message: conflicts.length > 0 ? `${conflicts.join('; ')}: these addresses are not given` : '',
+      ...seen,
     }),
   ];
   const status: AddressPoolStatus = {

@@ -51,6 +51,7 @@ export class PoolKeeper {
   /** What was read last, as text: books of many addresses are not built anew for the same. */
   #loaded = '';
   #problems = new Map<string, readonly string[]>(); // pool -> what is wrong with its spec
+  #generations = new Map<string, number | undefined>(); // pool -> that of the spec in force
 
   constructor(
     context: ControllerContext,
@@ -116,6 +117,7 @@ export class PoolKeeper {
     if (input === this.#loaded) return;
     const read = objects.map((object) => readPool(object));
     this.#problems = new Map(read.map(({ pool, problems }) => [pool.name, problems]));
+    this.#generations = new Map(objects.map((object) => [keyOf(object), object.metadata.generation]));
     this.#layouts = this.#allocator.setPools(
       read.map(({ pool }) => pool),
       forbidden,
@@ -157,7 +159,9 @@ export class PoolKeeper {
     this.#metrics.usage(name, 'IPv6', usage.IPv6);
     const problems = this.#problems.get(name) ?? [];
     const conflicts = this.#layouts.get(name)?.conflicts ?? [];
-    const status = planPoolStatus(pool, { usage, problems, conflicts }, this.#context.clock.now());
+    const generation = this.#generations.get(name);
+    const facts = { usage, problems, conflicts, generation };
+    const status = planPoolStatus(pool, facts, this.#context.clock.now());
     if (status === undefined) return;
     try {
       await this.#context.clients.for(addressPools).replaceStatus({ ...pool, status }, { signal });

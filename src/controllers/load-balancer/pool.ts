@@ -1,5 +1,5 @@
 import { parseAddressRange, type AddressRange } from '../../allocation/address-range.ts';
-import { parseStrictAddress } from '../../objects/address.ts';
+import { parseCidr, parseStrictAddress } from '../../objects/address.ts';
 import { joinKey, type ObjectKey } from '../../objects/key.ts';
 import { compileLabelSelector, matchesLabels, type ParsedLabelSelector } from '../../objects/labels.ts';
 import type { Condition, KubeObject, LabelSelector } from '../../objects/meta.ts';
@@ -15,7 +15,7 @@ export interface AddressPool extends KubeObject {
 }
 
 export interface AddressPoolSpec {
-  /** CIDRs and `a-b` ranges, both families. */
+  /** CIDRs, ranges `a-b` and single addresses, both families. */
   addresses?: string[];
   /** CIDRs, ranges and single addresses that are never given. */
   exclude?: string[];
@@ -95,7 +95,7 @@ export function readPool(object: AddressPool): { pool: Pool; problems: string[] 
   const problems: string[] = [];
   const ranges = readRanges(spec.addresses, 'spec.addresses', problems);
   if (ranges.length === 0) problems.push('spec.addresses: has no usable range');
-  const excluded = readRanges(spec.exclude?.map(asRange), 'spec.exclude', problems, false);
+  const excluded = readRanges(spec.exclude, 'spec.exclude', problems, false);
   if (spec.avoidFirstLast === true) excluded.push(...avoidedAddresses(spec, problems));
   const pool: Pool = {
     name: metadata.name ?? '',
@@ -146,12 +146,9 @@ function readRanges(
 ): AddressRange[] {
   const ranges: AddressRange[] = [];
   for (const [index, text] of (texts ?? []).entries()) {
-    const range = parseAddressRange(text);
-    if (range === undefined) {
-      problems.push(
-        `${path}[${index}]: ${quoted(text)} is neither a CIDR nor a range "first-last" in rising order`,
-      );
-    } else if (bounded && range.size > LARGEST[range.family]) {
+    const range = parseAddressRange(asRange(text));
+    if (range === undefined) problems.push(`${path}[${index}]: ${quoted(text)} ${whyNoRange(text)}`);
+    else if (bounded && range.size > LARGEST[range.family]) {
       const largest = range.family === 'IPv4' ? '/8' : '/64';
       problems.push(
         `${path}[${index}]: ${range.text} is too large: a pool's ${range.family} range is at most a ${largest}`,
@@ -161,7 +158,20 @@ function readRanges(
   return ranges;
 }
 
-/** In `exclude` a single address may stand for itself. */
+/** What is wrong with a text that is no range. */
+function whyNoRange(text: string): string {
+  const [first = '', last, ...rest] = text.split('-').map((part) => part.trim());
+  const [from, to] = [first, last ?? ''].map((part) => parseStrictAddress(part));
+  if (from !== undefined && to !== undefined && rest.length === 0) {
+    return from.family === to.family ? 'ends before it begins' : 'begins and ends in different families';
+  }
+  const cidr = parseCidr(text);
+  return cidr?.hostBitsSet === true
+    ? `does not begin with the first address of its CIDR, ${cidr.canonical}`
+    : 'is neither an address, a CIDR nor a range "first-last"';
+}
+
+/** A single address stands for itself. */
 function asRange(text: string): string {
   return text.includes('/') || text.includes('-') ? text : `${text}-${text}`;
 }

@@ -2,7 +2,7 @@ import { parseStrictAddress } from '../../objects/address.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { IPFamily, Service } from '../../objects/service.ts';
 import { parseTime } from '../../objects/time.ts';
-import { annotationNames, firstAnnotation } from './annotations.ts';
+import { annotationNames, firstAnnotation, type ReadAnnotation } from './annotations.ts';
 
 /** What a Service asks of the load balancer: its spec and annotations, read once. */
 export interface AddressRequest {
@@ -60,7 +60,8 @@ export function readRequest(
   const names = annotationNames(settings.compat);
   const problems: string[] = [];
   const families = familiesOf(service);
-  const read = (list: readonly string[]): string => firstAnnotation(metadata.annotations, list, problems);
+  const read = (list: readonly string[]): ReadAnnotation =>
+    firstAnnotation(metadata.annotations, list, problems);
   return {
     service: keyOf(service),
     namespace: metadata.namespace ?? '',
@@ -70,9 +71,9 @@ export function readRequest(
     families,
     needsAll: spec.ipFamilyPolicy !== 'PreferDualStack',
     addresses: readAddresses(read(names.addresses), spec.loadBalancerIP ?? '', families, problems),
-    pools: items(read(names.pool)),
-    sharingKey: read(names.sharingKey),
-    sharingNamespaces: new Set(items(read(names.sharingNamespaces))),
+    pools: items(read(names.pool).value),
+    sharingKey: read(names.sharingKey).value,
+    sharingNamespaces: new Set(items(read(names.sharingNamespaces).value)),
     ports: (spec.ports ?? []).map(({ port, protocol }) => `${protocol ?? 'TCP'}/${port}`),
     backend: spec.externalTrafficPolicy === 'Local' ? selectorText(spec.selector ?? {}) : '',
     problems,
@@ -87,26 +88,28 @@ function familiesOf({ spec }: Service): IPFamily[] {
 
 /** The annotation wins over `spec.loadBalancerIP`, which holds one address only. */
 function readAddresses(
-  annotation: string,
+  annotation: ReadAnnotation,
   loadBalancerIP: string,
   families: readonly IPFamily[],
   problems: string[],
 ): Map<IPFamily, string> {
   const addresses = new Map<IPFamily, string>();
-  const texts = new Set(items(annotation === '' ? loadBalancerIP : annotation));
+  const { name: source, value } =
+    annotation.value === '' ? { name: 'spec.loadBalancerIP', value: loadBalancerIP } : annotation;
+  const texts = new Set(items(value));
+  const problem = (text: string): number => problems.push(`asks in ${source} for ${text}`);
   if (texts.size > MAX_ADDRESSES) {
-    problems.push(`asks for ${texts.size} addresses; one per family is possible`);
+    problem(`${texts.size} addresses; one per family is possible`);
     return addresses;
   }
   for (const text of texts) {
     const parsed = parseStrictAddress(text);
-    if (parsed === undefined)
-      problems.push(`asks for ${JSON.stringify(text.slice(0, 60))}, which is not an address`);
-    else if (text === '0.0.0.0' || text === '::') problems.push(`asks for ${text}: DHCP is not supported`);
+    if (parsed === undefined) problem(`${JSON.stringify(text.slice(0, 60))}, which is not an address`);
+    else if (text === '0.0.0.0' || text === '::') problem(`${text}: DHCP is not supported`);
     else if (!families.includes(parsed.family)) {
-      problems.push(`asks for ${parsed.canonical}, but is not a Service of ${parsed.family}`);
+      problem(`${parsed.canonical}, but is not a Service of ${parsed.family}`);
     } else if (addresses.has(parsed.family) && addresses.get(parsed.family) !== parsed.canonical) {
-      problems.push(`asks for two ${parsed.family} addresses; one per family is possible`);
+      problem(`two ${parsed.family} addresses; one per family is possible`);
     } else addresses.set(parsed.family, parsed.canonical);
   }
   return addresses;

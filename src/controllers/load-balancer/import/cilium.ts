@@ -1,12 +1,14 @@
 import { isRecord } from '../../../objects/json.ts';
 import type { KubeObject, LabelSelector } from '../../../objects/meta.ts';
 import type { AddressPool, AddressPoolSpec } from '../pool.ts';
-import { isLabelSelector, objectsAt } from './foreign.ts';
+import { isLabelSelector, noteOthers, objectsAt } from './foreign.ts';
 import { namespacesNamed, poolObject, type Imported } from './imported.ts';
 
 /** The labels by which Cilium selects a Service's own namespace and name. */
 const pseudoNamespace = 'io.kubernetes.service.namespace';
 const pseudoName = 'io.kubernetes.service.name';
+
+const known = ['blocks', 'cidrs', 'disabled', 'allowFirstLastIPs', 'serviceSelector'];
 
 /** Cilium's CiliumLoadBalancerIPPools (`cilium.io/v2`, `v2alpha1`) as AddressPools. */
 export function importCilium(objects: readonly KubeObject[]): Imported {
@@ -19,6 +21,7 @@ function poolOf(object: KubeObject, notes: string[]): AddressPool {
   const value: unknown = Reflect.get(object, 'spec');
   const spec = isRecord(value) ? value : {};
   const addresses = objectsAt(spec['blocks'] ?? spec['cidrs']).flatMap((block) => blockText(block));
+  noteOthers(name, spec, known, notes);
   if (addresses.length === 0) notes.push(`${name}: has no blocks`);
   if (spec['disabled'] === true)
     notes.push(`${name}: was disabled; it became a pool that assigns only on request`);

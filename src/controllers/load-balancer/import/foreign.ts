@@ -23,3 +23,14 @@ export function isLabelSelector(value: unknown): value is LabelSelector {
     )
   );
 }
+
+/** Notes the fields of an object that mean nothing to us. */
+export function noteOthers(
+  name: string,
+  object: Readonly<Record<string, unknown>>,
+  known: readonly string[],
+  notes: string[],
+): void {
+  const others = Object.keys(object).filter((field) => !known.includes(field));
+  if (others.length > 0) notes.push(`${name}: ${others.join(', ')} not imported`);
+}

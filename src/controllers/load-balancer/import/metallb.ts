@@ -1,20 +1,55 @@
+import { parse } from 'yaml';
 import { isRecord, isStringList } from '../../../objects/json.ts';
 import type { KubeObject, LabelSelector } from '../../../objects/meta.ts';
 import type { AddressPool, AddressPoolSpec } from '../pool.ts';
-import { isLabelSelector, objectsAt } from './foreign.ts';
+import { isLabelSelector, noteOthers, objectsAt } from './foreign.ts';
 import { namespacesNamed, poolObject, type Imported } from './imported.ts';
+
+const known = ['addresses', 'autoAssign', 'avoidBuggyIPs', 'serviceAllocation'];
+const knownOfAllocation = ['priority', 'namespaces', 'namespaceSelectors', 'serviceSelectors'];
 
 /** MetalLB's IPAddressPools (`metallb.io/v1beta1`) as AddressPools. */
 export function importMetalLB(objects: readonly KubeObject[]): Imported {
   const notes: string[] = [];
-  return { pools: objects.map((object) => poolOf(object, notes)), notes };
+  const pools = objects.map((object) =>
+    poolOf(object.metadata.name ?? '', Reflect.get(object, 'spec'), notes),
+  );
+  return { pools, notes };
 }
 
-function poolOf(object: KubeObject, notes: string[]): AddressPool {
-  const name = object.metadata.name ?? '';
-  const value: unknown = Reflect.get(object, 'spec');
+/**
+ * The ConfigMap by which MetalLB was configured before 0.13, as AddressPools: what its `config` says of `address-pools`.
+ *
+ * @throws {Error} when its `config` is no YAML.
+ */
+export function importMetalLBConfig(configMap: KubeObject): Imported {
+  const data: unknown = Reflect.get(configMap, 'data');
+  const text: unknown = isRecord(data) ? data['config'] : undefined;
+  const config: unknown = parse(typeof text === 'string' ? text : '');
+  const settings = isRecord(config) ? config : {};
+  const notes: string[] = [];
+  noteOthers('config', settings, ['address-pools'], notes);
+  const pools = objectsAt(settings['address-pools']).map((pool) => {
+    const {
+      name,
+      addresses,
+      'auto-assign': autoAssign,
+      'avoid-buggy-ips': avoidBuggyIPs,
+      protocol: _protocol,
+      ...others
+    } = pool;
+    // How an address is announced (protocol, bgp-advertisements) is no matter of pools.
+    const spec = { addresses, autoAssign, avoidBuggyIPs, ...others };
+    return poolOf(typeof name === 'string' ? name : '', spec, notes);
+  });
+  if (pools.length === 0) notes.push('config: has no address-pools');
+  return { pools, notes };
+}
+
+function poolOf(name: string, value: unknown, notes: string[]): AddressPool {
   const spec = isRecord(value) ? value : {};
   const addresses = isStringList(spec['addresses']) ? spec['addresses'] : [];
+  noteOthers(name, spec, known, notes);
   if (addresses.length === 0) notes.push(`${name}: has no addresses`);
   if (spec['avoidBuggyIPs'] === true) {
     notes.push(
@@ -22,6 +57,7 @@ function poolOf(object: KubeObject, notes: string[]): AddressPool {
     );
   }
   const allocation = isRecord(spec['serviceAllocation']) ? spec['serviceAllocation'] : {};
+  noteOthers(name, allocation, knownOfAllocation, notes);
   return poolObject(name, {
     addresses,
     ...(spec['autoAssign'] === false ? { autoAssign: false } : {}),

@@ -2,7 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { importCilium } from '../../../../src/controllers/load-balancer/import/cilium.ts';
 import { keepingAssigned } from '../../../../src/controllers/load-balancer/import/imported.ts';
 import { importKubeVip } from '../../../../src/controllers/load-balancer/import/kube-vip.ts';
-import { importMetalLB } from '../../../../src/controllers/load-balancer/import/metallb.ts';
+import {
+  importMetalLB,
+  importMetalLBConfig,
+} from '../../../../src/controllers/load-balancer/import/metallb.ts';
 import type { KubeObject } from '../../../../src/objects/meta.ts';
 
 const object = (name: string, rest: Record<string, unknown>): KubeObject => ({ metadata: { name }, ...rest });
@@ -39,6 +42,37 @@ describe('import', () => {
       { addresses: [] },
     ]);
     expect(notes).toHaveLength(3);
+  });
+
+  test('of MetalLB before 0.13, whose ConfigMap has YAML in it', () => {
+    const config = `
+      peers: [{ peer-address: 10.0.0.1 }]
+      address-pools:
+      - name: default
+        protocol: layer2
+        addresses: [192.0.2.0/24]
+        avoid-buggy-ips: true
+      - { name: bgp, protocol: bgp, addresses: [198.51.100.0/24], auto-assign: false, bgp-advertisements: [{}] }`;
+    const { pools, notes } = importMetalLBConfig(object('config', { data: { config } }));
+    expect(pools.map(({ metadata, spec }) => [metadata.name, spec])).toEqual([
+      ['default', { addresses: ['192.0.2.0/24'], avoidFirstLast: true }],
+      ['bgp', { addresses: ['198.51.100.0/24'], autoAssign: false }],
+    ]);
+    expect(notes).toContain('config: peers not imported');
+    expect(notes).toContain('bgp: bgp-advertisements not imported');
+    expect(importMetalLBConfig(object('config', {})).notes).toEqual(['config: has no address-pools']);
+  });
+
+  test('names the fields that mean nothing here', () => {
+    const spec = { addresses: ['192.0.2.0/24'], colour: 'blue', serviceAllocation: { weight: 1 } };
+    expect(importMetalLB([object('a', { spec })]).notes).toEqual([
+      'a: colour not imported',
+      'a: weight not imported',
+    ]);
+    const blocks = [{ cidr: '192.0.2.0/24' }];
+    expect(importCilium([object('a', { spec: { blocks, colour: 'blue' } })]).notes).toEqual([
+      'a: colour not imported',
+    ]);
   });
 
   test('of Cilium', () => {

@@ -252,6 +252,7 @@ describe('planPoolStatus', () => {
     usage: { IPv4: { total: 4, used: 1, free: 3, quarantined: 0 }, IPv6: none },
     problems: [],
     conflicts: [],
+    generation: 1,
     ...changes,
   });
   const pool = { metadata: { name: 'p' }, spec: {} };

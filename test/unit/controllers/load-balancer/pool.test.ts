@@ -59,9 +59,10 @@ describe('readPool', () => {
     ['0.0.0.0/0', 'too large'],
     ['::/0', 'too large'],
     ['10.0.0.0-12.0.0.0', 'too large'],
-    ['192.0.2.9-192.0.2.1', 'rising order'],
-    ['192.0.2.1-2001:db8::1', 'neither'],
+    ['192.0.2.9-192.0.2.1', 'ends before it begins'],
+    ['192.0.2.1-2001:db8::1', 'different families'],
     ['192.0.2.010/32', 'neither'],
+    ['192.0.2.7/24', 'its CIDR, 192.0.2.0/24'],
     ['x'.repeat(10_000), 'neither'],
   ])('refuses %s and goes on with the rest', (bad, word) => {
     const read = pool('a', { addresses: [bad, '192.0.2.0/31'] });
