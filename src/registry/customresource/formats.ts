@@ -1,4 +1,5 @@
 import { parseAddress, parseCidr } from '../../objects/address.ts';
+import { isDNS1123Label, isDNS1123Subdomain } from '../names.ts';
 
 const patterns: ReadonlyMap<string, RegExp> = new Map([
   ['date', /^\d{4}-\d{2}-\d{2}$/],
@@ -32,6 +33,8 @@ const others = [
   'ssn',
   'rgbcolor',
   'password',
+  'k8s-short-name',
+  'k8s-long-name',
 ];
 const recognized = new Set([...others, ...patterns.keys()].map(normalized));
 
@@ -57,6 +60,10 @@ export function hasFormat(format: string, text: string): boolean {
       return parseCidr(text) !== undefined;
     case 'uri':
       return URL.canParse(text) || (text.startsWith('/') && !/[\s\x7f]/.test(text));
+    case 'k8s-short-name':
+      return isDNS1123Label(text).length === 0;
+    case 'k8s-long-name':
+      return isDNS1123Subdomain(text).length === 0;
     default: {
       const pattern = patterns.get(format === 'datetime' ? 'date-time' : format);
       return pattern === undefined || (text.length <= 4096 && pattern.test(text));

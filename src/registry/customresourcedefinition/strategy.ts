@@ -7,11 +7,13 @@ import type { Strategy } from '../strategy.ts';
 import { validateApproval } from './approval.ts';
 import { type CustomResourceDefinition, hasCondition, withCondition } from './definition.ts';
 import {
+  validateAcceptedNames,
   validateDefinition,
   validateDefinitionName,
   validateImmutableNames,
   validatePreservation,
 } from './validation.ts';
+import { formatWarnings } from './warnings.ts';
 
 /** Keeps a deleted definition until its objects are gone (apiextensions `finalizer` controller). */
 export const cleanupFinalizer = 'customresourcecleanup.apiextensions.k8s.io';
@@ -20,6 +22,7 @@ const rules = genericStrategy<CustomResourceDefinition>({
   namespaced: false,
   nameRule: nameIsDNSSubdomain,
   hasStatus: true,
+  allowUnconditionalUpdate: false,
   deleteReturnsObject: false,
   generationChanges: (definition, old) => !jsonEqual(definition.spec, old.spec),
   setDefaults(definition) {
@@ -55,6 +58,9 @@ const rules = genericStrategy<CustomResourceDefinition>({
     ...validateApproval(definition, definition.spec.group),
     ...validatePreservation(definition),
   ],
+  validateStatus: ({ status }) => validateAcceptedNames(status.acceptedNames),
+  warningsOnCreate: (definition) => formatWarnings(definition),
+  warningsOnUpdate: formatWarnings,
   validateUpdate(definition, old) {
     const established = hasCondition(old, 'Established');
     const immutable = validateImmutableNames(definition, old, established);

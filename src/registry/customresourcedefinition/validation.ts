@@ -181,7 +181,18 @@ function validateSubresources({ subresources }: CustomResourceVersion, path: str
   ];
 }
 
+/** Names in the status may be missing (`ValidateCustomResourceDefinitionStatus`). */
+export function validateAcceptedNames(names: CustomResourceNames): FieldError[] {
+  return validateNameForms(names, 'status.acceptedNames');
+}
+
 function validateNames(names: CustomResourceNames, path: string): FieldError[] {
+  const { plural, singular = '', kind, listKind = '' } = names;
+  const missing = Object.entries({ plural, singular, kind, listKind }).filter(([, text]) => text === '');
+  return [...missing.map(([member]) => required(`${path}.${member}`)), ...validateNameForms(names, path)];
+}
+
+function validateNameForms(names: CustomResourceNames, path: string): FieldError[] {
   const errors: FieldError[] = [];
   const { plural, singular = '', kind, listKind = '', shortNames = [], categories = [] } = names;
   const label = (text: string, field: string) => {
@@ -196,10 +207,6 @@ function validateNames(names: CustomResourceNames, path: string): FieldError[] {
       );
     }
   };
-  const wanted = { plural, singular, kind, listKind };
-  for (const [member, text] of Object.entries(wanted)) {
-    if (text === '') errors.push(required(`${path}.${member}`));
-  }
   if (plural !== '') label(plural, `${path}.plural`);
   if (singular !== '') label(singular, `${path}.singular`);
   if (kind !== '') mixed(kind, `${path}.kind`);

@@ -5,6 +5,7 @@ import type {
   CustomResourceVersion,
 } from '../../../../src/registry/customresourcedefinition/definition.ts';
 import {
+  validateAcceptedNames,
   validateDefinition,
   validateDefinitionName,
   validatePreservation,
@@ -215,6 +216,13 @@ describe('a group of Kubernetes needs an approval', () => {
     expect(faults(approved('no'), approved('yes'))).toEqual([]);
     expect(faults(approved('no'), approved())).toHaveLength(1);
   });
+});
+
+test('accepted names may be missing, but must be names', () => {
+  expect(validateAcceptedNames({ plural: '', kind: '' })).toEqual([]);
+  expect(texts(validateAcceptedNames({ plural: 'a b', kind: '' }))).toEqual([
+    `status.acceptedNames.plural: Invalid value: "a b": ${label}`,
+  ]);
 });
 
 test('a sound definition passes', () => {

@@ -1,0 +1,44 @@
+import { isRecognizedFormat } from '../customresource/formats.ts';
+import type { CustomResourceDefinition } from './definition.ts';
+import { itemsOf, type JsonSchema, valuesOf } from './json-schema.ts';
+
+/** Schemas nest no deeper than this: what is deeper is refused before anybody is warned. */
+const maxDepth = 100;
+
+/**
+ * Warns of string formats that nobody checks (apiextensions `registry/customresourcedefinition/strategy.go`), each
+ * once. An update warns of those that the stored definition does not have.
+ */
+export function formatWarnings(
+  definition: CustomResourceDefinition,
+  old?: CustomResourceDefinition,
+): string[] {
+  const before = old === undefined ? new Set() : unrecognizedFormats(old);
+  return [...unrecognizedFormats(definition)]
+    .filter((format) => !before.has(format))
+    .map((format) => `unrecognized format ${JSON.stringify(format)}`);
+}
+
+function unrecognizedFormats({ spec }: CustomResourceDefinition): Set<string> {
+  const found = new Set<string>();
+  for (const { schema } of spec.versions ?? []) {
+    if (schema?.openAPIV3Schema !== undefined) collect(schema.openAPIV3Schema, found, 0);
+  }
+  return found;
+}
+
+function collect(schema: JsonSchema, found: Set<string>, depth: number): void {
+  const { type, format = '' } = schema;
+  if (type === 'string' && format !== '' && !isRecognizedFormat(format)) found.add(format);
+  if (depth === maxDepth) return;
+  const parts = [
+    itemsOf(schema),
+    ...(schema.allOf ?? []),
+    ...(schema.anyOf ?? []),
+    ...(schema.oneOf ?? []),
+    schema.not,
+    ...Object.values(schema.properties ?? {}),
+    valuesOf(schema),
+  ];
+  for (const part of parts) if (part !== undefined) collect(part, found, depth + 1);
+}
