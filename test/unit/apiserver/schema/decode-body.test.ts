@@ -63,6 +63,10 @@ describe('decodeBody refuses', () => {
       'ConfigMapList in version "v1" cannot be handled as a ConfigMap: converting (v1.ConfigMapList) to (core.ConfigMap): unknown conversion',
     ],
     [
+      '{"kind":"List","items":[]}',
+      'List in version "v1" cannot be handled as a ConfigMap: converting (v1.List) to (core.ConfigMap): unknown conversion',
+    ],
+    [
       '{"data":{"k":1}}',
       'ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.data of type string',
     ],
