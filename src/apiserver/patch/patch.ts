@@ -17,6 +17,7 @@ import { applyMergePatch, withoutNulls } from './merge-patch.ts';
 import { type ParsedPatch, parsePatch, type PatchType } from './parse-patch.ts';
 import { StrategicPatchError } from './strategic-error.ts';
 import { strategicMerge } from './strategic-merge.ts';
+import { restOfPatch } from './strategic-rest.ts';
 
 export type { PatchType };
 
@@ -81,17 +82,19 @@ function mergeText(live: JsonRecord, patch: unknown): unknown {
 /** A strategic merge makes a map, which is converted without going through text. */
 function patchMap(request: PatchRequest, patch: ParsedPatch, live: JsonRecord): Patched {
   const change = isRecord(patch.value) ? patch.value : {};
-  const refuse = (reason: string): StatusError => invalidPatch(goPrint(change), reason);
+  const { schema } = request.expected;
+  const refuse = (reason: string): StatusError =>
+    invalidPatch(goPrint(restOfPatch(schema, live, change)), reason);
   let merged: JsonRecord;
   try {
-    merged = strategicMerge(request.expected.schema, live, change);
+    merged = strategicMerge(schema, live, change);
   } catch (error) {
     if (!(error instanceof StrategicPatchError)) throw error;
     if (error.answer === 'badRequest') throw badRequest(error.message);
     throw error.answer === 'unprocessable' ? rejected(error) : plainError(error.message);
   }
   try {
-    const { object, strictErrors } = decodeMapValue(request.expected.schema, merged);
+    const { object, strictErrors } = decodeMapValue(schema, merged);
     const { metadata, ...rest } = object;
     // A strategic patch of kind or apiVersion has no effect: the type is that of the request.
     const typed: KubeObject = {

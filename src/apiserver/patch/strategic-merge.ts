@@ -9,9 +9,9 @@ import { type Field, type Schema, setMember } from '../schema/schema.ts';
 import { badFormat, badPatchType, noSuchField, wrongListArgument } from './strategic-error.ts';
 import { checkOrder, deleteScalars, directive, mergeList, ordered } from './strategic-lists.ts';
 
-const retainKeys = '$retainKeys';
-const deleteFromList = '$deleteFromPrimitiveList';
-const setElementOrder = '$setElementOrder';
+export const retainKeys = '$retainKeys';
+export const deleteFromList = '$deleteFromPrimitiveList';
+export const setElementOrder = '$setElementOrder';
 
 /**
  * `live` with the patch merged in; neither is changed.
@@ -86,7 +86,7 @@ function mergeOrderedLists(
     if (live === undefined && change === undefined) continue;
     const items =
       live === undefined
-        ? (change ?? []).flatMap((item) => withoutDirectives(item) ?? [])
+        ? newItems(change ?? [])
         : change === undefined
           ? live
           : mergeLists(field, memberSchema(schema, name), live, change);
@@ -123,11 +123,11 @@ function mergeLists(
   return mergeList(live, patch, field.patchMergeKey, typeName, (a, b) => strategicMerge(items, a, b));
 }
 
-function fieldOf(schema: Schema | undefined, name: string): Field | undefined {
+export function fieldOf(schema: Schema | undefined, name: string): Field | undefined {
   return schema?.type === 'struct' ? schema.byName.get(name) : undefined;
 }
 
-function memberSchema(schema: Schema | undefined, name: string): Schema | undefined {
+export function memberSchema(schema: Schema | undefined, name: string): Schema | undefined {
   return schema?.type === 'map' ? schema.values : fieldOf(schema, name)?.schema;
 }
 
@@ -138,12 +138,12 @@ function nameBehind(key: string, prefix: string): string {
   return key.slice(prefix.length + 1);
 }
 
-function isObject(value: unknown): value is JsonRecord {
+export function isObject(value: unknown): value is JsonRecord {
   return isRecord(value) && !(value instanceof RawNumber);
 }
 
 /** Go's dynamic type, as far as the merge looks at it. */
-function kindOf(value: unknown): string {
+export function kindOf(value: unknown): string {
   if (Array.isArray(value)) return 'slice';
   if (value instanceof RawNumber) return 'number';
   return typeof value;
@@ -151,7 +151,7 @@ function kindOf(value: unknown): string {
 
 /** A new value without null members and directives; undefined when it is itself a directive. */
 function withoutDirectives(value: unknown): unknown {
-  if (Array.isArray(value)) return value.flatMap((item) => withoutDirectives(item) ?? []);
+  if (Array.isArray(value)) return newItems(value);
   if (!isObject(value)) return value ?? undefined;
   if (Object.hasOwn(value, directive)) return undefined;
   const kept: JsonRecord = {};
@@ -160,4 +160,9 @@ function withoutDirectives(value: unknown): unknown {
     if (plain !== undefined) setMember(kept, key, plain);
   }
   return kept;
+}
+
+/** Items that are null stay, and become zero values. */
+function newItems(list: readonly unknown[]): unknown[] {
+  return list.flatMap((item) => (item === null ? [null] : (withoutDirectives(item) ?? [])));
 }

@@ -28,6 +28,13 @@ function spec(patch: object): unknown {
 }
 
 describe('strategicMerge', () => {
+  it('keeps the nulls of a new list, and drops those of new maps', () => {
+    const change = { spec: { externalIPs: [null], selector: { a: null, b: 'c' } } };
+    expect(strategicMerge(service, { spec: {} }, change)).toEqual({
+      spec: { externalIPs: [null], selector: { b: 'c' } },
+    });
+  });
+
   it('merges lists by their key, new items in front', () => {
     expect(spec({ ports: [{ port: 443, name: 'z' }, { port: 22 }] })).toMatchObject({
       ports: [{ port: 80, name: 'x', targetPort: 80 }, { port: 443, name: 'z' }, { port: 22 }],

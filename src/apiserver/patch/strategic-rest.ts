@@ -1,0 +1,61 @@
+/**
+ * What a strategic merge leaves of its patch. Go's merge takes directives, ordered lists and nulls out of the patch
+ * as it goes, and errors that come later show the rest (apimachinery `util/strategicpatch` mergeMap).
+ */
+import type { JsonRecord } from '../../objects/json.ts';
+import type { Schema } from '../schema/schema.ts';
+import { directive } from './strategic-lists.ts';
+import {
+  deleteFromList,
+  fieldOf,
+  isObject,
+  kindOf,
+  memberSchema,
+  retainKeys,
+  setElementOrder,
+} from './strategic-merge.ts';
+
+/** The rest of a patch that was merged into `live`; the patch stays as it is. */
+export function restOfPatch(schema: Schema | undefined, live: JsonRecord, patch: JsonRecord): JsonRecord {
+  const { [directive]: word, ...plain } = patch;
+  if (word !== undefined) return word === 'replace' ? plain : patch;
+  const rest = new Map(Object.entries(patch));
+  rest.delete(retainKeys);
+  for (const key of Object.keys(patch)) {
+    if (key.startsWith(setElementOrder) && rest.delete(key))
+      rest.delete(key.slice(setElementOrder.length + 1));
+  }
+  for (const [key, value] of rest) {
+    if (!key.startsWith(deleteFromList)) rest.set(key, restOfMember(schema, key, live[key], value));
+  }
+  return Object.fromEntries(rest);
+}
+
+function restOfMember(schema: Schema | undefined, name: string, before: unknown, value: unknown): unknown {
+  if (before === undefined || kindOf(before) !== kindOf(value)) return restOfNew(value);
+  const strategy = fieldOf(schema, name)?.patchStrategy ?? [];
+  const member = memberSchema(schema, name);
+  if (isObject(before) && isObject(value)) {
+    return strategy.includes('replace') ? value : restOfPatch(member, before, value);
+  }
+  if (!Array.isArray(before) || !Array.isArray(value) || !strategy.includes('merge')) return value;
+  const mergeKey = fieldOf(schema, name)?.patchMergeKey;
+  const items = member?.type === 'list' ? member.items : undefined;
+  return value.map((item: unknown) => {
+    if (mergeKey === undefined || !isObject(item) || Object.hasOwn(item, directive)) return item;
+    const found: unknown = before.find(
+      (candidate) => isObject(candidate) && candidate[mergeKey] === item[mergeKey],
+    );
+    return isObject(found) ? restOfPatch(items, found, item) : item;
+  });
+}
+
+/** A value that the live object lacks: maps lose what is null or deleted. */
+function restOfNew(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(restOfNew);
+  if (!isObject(value) || Object.hasOwn(value, directive)) return value;
+  const kept = Object.entries(value).filter(
+    ([, member]) => member !== null && !(isObject(member) && Object.hasOwn(member, directive)),
+  );
+  return Object.fromEntries(kept.map(([key, member]) => [key, restOfNew(member)]));
+}
