@@ -445,6 +445,73 @@ describe('streams', () => {
   });
 });
 
+/** Sends raw text, and reads until the answers end in `end`. */
+async function exchange(socket: TLSSocket, text: string, end: string): Promise<string> {
+  let received = '';
+  socket.setEncoding('utf8').on('data', (chunk: string) => (received += chunk));
+  socket.write(text);
+  await expect.poll(() => received.endsWith(end)).toBe(true);
+  return received;
+}
+
+test('every request of a connection is authenticated', async () => {
+  const { send } = await start(echo);
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const codes: number[] = [];
+  for (const token of ['secret', 'secret', 'secreT', '', 'secret']) {
+    codes.push((await send('/x', { agent, headers: { authorization: `Bearer ${token}` } })).status);
+  }
+  codes.push((await send('/x', { agent, headers: {} })).status);
+  expect(codes).toEqual([200, 200, 401, 401, 200, 401]);
+  agent.destroy();
+});
+
+describe('framing of streams', () => {
+  const get = (path: string, version = '1.1') =>
+    `GET ${path} HTTP/${version}\r\nHost: x\r\nAuthorization: Bearer secret\r\n\r\n`;
+  const lines: Handler = (_request, reply) => {
+    const stream = reply.stream(200, { 'Content-Type': 'text/plain' });
+    for (const line of ['one\n', 'one\n', '', Buffer.from('zwölf\n'), 'x'.repeat(300)]) stream.write(line);
+    stream.end();
+    return Promise.resolve();
+  };
+  const chunked =
+    `4\r\none\n\r\n4\r\none\n\r\n7\r\nzwölf\n\r\n12c\r\n${'x'.repeat(300)}\r\n0\r\n\r\n` as const;
+
+  test('is chunked, and plain for HTTP/1.0', async () => {
+    const { rawSocket } = await start(lines);
+    const answer = await exchange(await rawSocket(), get('/x'), '0\r\n\r\n');
+    expect(answer.slice(answer.indexOf('\r\n\r\n') + 4)).toBe(chunked);
+    const old = await exchange(await rawSocket(), get('/x', '1.0'), 'xxx');
+    expect(old.slice(old.indexOf('\r\n\r\n') + 4)).toBe(`one\none\nzwölf\n${'x'.repeat(300)}`);
+  });
+
+  test('holds when an earlier answer on the connection is still under way', async () => {
+    const gate = Promise.withResolvers<undefined>();
+    const streamed = Promise.withResolvers<undefined>();
+    const { rawSocket } = await start(async (request, reply) => {
+      if (request.info.path === '/slow') {
+        await gate.promise;
+        reply.send(200, 'text/plain', 'slow');
+        return;
+      }
+      const stream = reply.stream(200, {});
+      stream.write('early\n');
+      streamed.resolve(undefined);
+      await gate.promise;
+      stream.write('late\n');
+      stream.end();
+    });
+    const socket = await rawSocket();
+    const answers = exchange(socket, get('/slow') + get('/stream'), '0\r\n\r\n');
+    await streamed.promise;
+    gate.resolve(undefined);
+    expect(await answers).toMatch(
+      /\r\n\r\nslowHTTP\/1\.1 200 OK\r\n[^]*\r\n\r\n6\r\nearly\n\r\n5\r\nlate\n\r\n0\r\n\r\n$/,
+    );
+  });
+});
+
 describe('closing', () => {
   test('ends open watches cleanly, lets requests finish and accepts no more', async () => {
     const gate = Promise.withResolvers<undefined>();

@@ -5,6 +5,7 @@ import type { Reply, ReplyStream } from './exchange.ts';
 import { encode } from './encoding.ts';
 import { negotiateError } from './negotiation.ts';
 import { indentJson, wantsPretty } from './pretty.ts';
+import { replyStream } from './reply-stream.ts';
 import type { StatusError } from '../../objects/status.ts';
 import { warningHeaders } from './warnings.ts';
 
@@ -84,12 +85,7 @@ export class HttpReply implements Reply {
     const { response } = this;
     response.writeHead(status, this.headers(headers));
     response.flushHeaders();
-    return {
-      write: (chunk) => response.write(chunk),
-      drained: async () => drained(response),
-      end: () => void response.end(),
-      destroy: () => void response.destroy(),
-    };
+    return replyStream(response);
   }
 
   /** Ends an answer that cannot be completed, so that the client does not take it for whole. */
@@ -124,17 +120,6 @@ export class HttpReply implements Reply {
     }
     return head;
   }
-}
-
-async function drained(response: ServerResponse): Promise<void> {
-  if (!response.writableNeedDrain || response.destroyed) return;
-  await new Promise<void>((resolve) => {
-    const done = (): void => {
-      response.off('drain', done).off('close', done);
-      resolve();
-    };
-    response.on('drain', done).on('close', done);
-  });
 }
 
 function acceptsGzip(acceptEncoding: string | string[] | undefined): boolean {

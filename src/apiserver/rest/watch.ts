@@ -237,12 +237,10 @@ class WatchSession {
   #flush(): void {
     this.#scheduled = false;
     if (this.#pending.length === 0 || this.#blocked) return;
-    const chunks = this.#pending;
-    const [first] = chunks;
+    const lines = this.#pending;
     this.#pending = [];
     this.#pendingBytes = 0;
-    const joined = chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks);
-    if (this.#stream.write(joined)) return;
+    if (this.#stream.write(join(lines))) return;
     this.#blocked = true;
     void this.#stream.drained().then(
       () => {
@@ -265,6 +263,23 @@ function frame(resource: ServedResource, type: EventType, stored: StoredObject):
   lastFrame = { resource, type, stored, line };
   return line;
 }
+
+/** Lines in one piece. The last piece is kept: watches of one resource that keep up wait for the same lines. */
+function join(lines: readonly Buffer[]): Buffer {
+  if (lines.length === lastJoin.lines.length && lines.every((line, i) => line === lastJoin.lines[i])) {
+    return lastJoin.piece;
+  }
+  const [first] = lines;
+  const piece = lines.length === 1 && first !== undefined ? first : Buffer.concat(lines);
+  if (piece.length <= largestKept) lastJoin = { lines, piece };
+  return piece;
+}
+
+const largestKept = 256 * 1024;
+let lastJoin: { readonly lines: readonly Buffer[]; readonly piece: Buffer } = {
+  lines: [],
+  piece: Buffer.alloc(0),
+};
 
 interface Frame {
   readonly resource: ServedResource;
