@@ -8,11 +8,17 @@ import type { FamilyUsage, Pool } from './pool.ts';
 import type { PoolLayout } from './pool-layout.ts';
 import { PoolSpace, type AddressState } from './pool-space.ts';
 import type { AddressRequest } from './request.ts';
+import { indexOfSpan, type Span } from './spans.ts';
 
 /** A pool with its addresses. */
 export interface StockedPool {
   readonly pool: Pool;
   readonly spaces: Readonly<Record<IPFamily, PoolSpace>>;
+}
+
+/** A run of addresses with the pool that gives them. */
+interface OwnedSpan extends Span {
+  readonly stocked: StockedPool;
 }
 
 /** An address that rests before another Service gets it. */
@@ -30,6 +36,7 @@ interface Quarantine {
  */
 export class AddressBook {
   #pools = new Map<string, StockedPool>();
+  #spans: Record<IPFamily, OwnedSpan[]> = { IPv4: [], IPv6: [] }; // of all pools, rising: no two have one address
   readonly #holdings = new Map<string, Holding>(); // address -> who holds it
   readonly #byService = new Map<ObjectKey, Map<IPFamily, string>>(); // Service -> its addresses
   readonly #quarantines = new Map<string, Quarantine>(); // address -> its rest
@@ -77,8 +84,8 @@ export class AddressBook {
 
   /** The pool that contains an address now. */
   poolOf(family: IPFamily, value: bigint): StockedPool | undefined {
-    for (const stocked of this.#pools.values()) if (stocked.spaces[family].has(value)) return stocked;
-    return undefined;
+    const spans = this.#spans[family];
+    return spans[indexOfSpan(spans, value)]?.stocked;
   }
 
   /**
@@ -95,6 +102,7 @@ export class AddressBook {
   /** Replaces all pools. Whoever holds an address keeps it, in a pool or not. */
   setPools(pools: readonly Pool[], layouts: ReadonlyMap<string, PoolLayout>): void {
     this.#pools = new Map();
+    this.#spans = { IPv4: [], IPv6: [] };
     this.#reservations = new Map();
     this.#reservedFor = new Map();
     const ordered = [...pools].sort((a, b) => b.priority - a.priority || (a.name < b.name ? -1 : 1));
@@ -102,9 +110,14 @@ export class AddressBook {
       const spans = layouts.get(pool.name)?.spans;
       if (spans === undefined) continue;
       const spaces = { IPv4: new PoolSpace(spans.IPv4), IPv6: new PoolSpace(spans.IPv6) };
-      this.#pools.set(pool.name, { pool, spaces });
+      const stocked = { pool, spaces };
+      this.#pools.set(pool.name, stocked);
+      for (const family of ['IPv4', 'IPv6'] as const) {
+        for (const span of spans[family]) this.#spans[family].push({ ...span, stocked });
+      }
       for (const [address, service] of pool.reservations) this.#reserve(address, service, spaces);
     }
+    for (const owned of Object.values(this.#spans)) owned.sort((a, b) => (a.first < b.first ? -1 : 1));
     const known = new Set([...this.#states.keys(), ...this.#reservations.keys()]);
     this.#states.clear();
     for (const address of known) this.#refresh(address);

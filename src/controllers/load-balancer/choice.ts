@@ -235,7 +235,7 @@ function exhausted(
   const parts = pools.map(({ pool, spaces }) => {
     const space = spaces[family];
     const resting = space.count('quarantined');
-    return `${pool.name} (${space.size} addresses${resting === 0 ? '' : `, ${resting} quarantined`})`;
+    return `${pool.name} (${space.size} ${space.size === 1n ? 'address' : 'addresses'}${resting === 0 ? '' : `, ${resting} quarantined`})`;
   });
   const lines: string[] = [];
   for (const { pool } of pools) {
