@@ -2,19 +2,39 @@ import type { Logger } from 'pino';
 import { ResourceClient } from '../client/resource-client.ts';
 import { endpoints, endpointSlices, leases, type ResourceType } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
+import { endpointSliceController, managedByLabel } from '../controllers/endpoint-slices/slice-metadata.ts';
+import { mirroringController } from '../controllers/endpoint-slice-mirroring/plan.ts';
+import { isRecord } from '../objects/json.ts';
 import type { Lease } from '../objects/lease.ts';
-import type { KubeObject } from '../objects/meta.ts';
 import { parseTime } from '../objects/time.ts';
 
-/** What kube-controller-manager calls itself in managedFields, and its Lease. */
-const other = 'kube-controller-manager';
+/** kube-controller-manager's Lease, whatever program it is part of. */
+const leaseName = 'kube-controller-manager';
+/** What the programs that kube-controller-manager is part of call themselves in managedFields. */
+const programs = new Set(['kube-controller-manager', 'k3s', 'kubelite']);
 
-/** The controllers that write objects which kube-controller-manager writes too. */
-const contested: ReadonlyMap<string, ResourceType> = new Map<string, ResourceType>([
-  ['endpoints-controller', endpoints],
-  ['endpointslice-controller', endpointSlices],
-  ['endpointslice-mirroring-controller', endpointSlices],
+/** What a controller writes, and kube-controller-manager too. */
+interface Contested {
+  readonly resource: ResourceType;
+  /** Selects what the controller writes among the objects. */
+  readonly labelSelector?: string;
+}
+
+const contested: ReadonlyMap<string, Contested> = new Map([
+  ['endpoints-controller', { resource: endpoints }],
+  [
+    'endpointslice-controller',
+    { resource: endpointSlices, labelSelector: managedBy(endpointSliceController) },
+  ],
+  [
+    'endpointslice-mirroring-controller',
+    { resource: endpointSlices, labelSelector: managedBy(mirroringController) },
+  ],
 ]);
+
+function managedBy(controller: string): string {
+  return `${managedByLabel}=${controller}`;
+}
 
 /** How many objects are looked at. */
 const sample = 100;
@@ -34,15 +54,20 @@ export async function warnOfOtherWriters(
   try {
     if (!(await isAlive(transport, now))) return [];
     const found: string[] = [];
+    const writers = new Set<string>();
     for (const name of ours) {
-      const resource = contested.get(name);
-      if (resource !== undefined && (await writes(transport, resource))) found.push(name);
+      const what = contested.get(name);
+      const writer = what === undefined ? undefined : await writerOf(transport, what);
+      if (writer === undefined) continue;
+      found.push(name);
+      writers.add(writer);
     }
     if (found.length > 0) {
       const off = `--controllers=*,${found.map((name) => `-${name}`).join(',')}`;
+      const writer = [...writers].join(', ');
       log.warn(
-        { controllers: found, writer: other },
-        `${other} writes the same objects: start it with ${off}, or leave those controllers out here, or name the Services to serve with --service-selector`,
+        { controllers: found, writer },
+        `${writer} writes the same objects: start its kube-controller-manager with ${off}, or leave those controllers out here, or name the Services to serve with --service-selector`,
       );
     }
     return found;
@@ -56,7 +81,7 @@ export async function warnOfOtherWriters(
 async function isAlive(transport: Transport, now: number): Promise<boolean> {
   const { items } = await new ResourceClient(transport, leases).list({
     namespace: 'kube-system',
-    fieldSelector: `metadata.name=${other}`,
+    fieldSelector: `metadata.name=${leaseName}`,
   });
   return items.some(({ spec }: Lease) => {
     const renewed = spec.renewTime === undefined ? undefined : parseTime(spec.renewTime);
@@ -65,13 +90,23 @@ async function isAlive(transport: Transport, now: number): Promise<boolean> {
   });
 }
 
-async function writes(transport: Transport, resource: ResourceType): Promise<boolean> {
-  const { items } = await new ResourceClient(transport, resource).list({ limit: sample });
-  return items.some((object: KubeObject) => {
-    const managers: unknown = object.metadata.managedFields;
-    return (
-      Array.isArray(managers) &&
-      object.metadata.managedFields?.some(({ manager }) => manager === other) === true
-    );
+/** The program that writes such objects, if one does. */
+async function writerOf(
+  transport: Transport,
+  { resource, labelSelector }: Contested,
+): Promise<string | undefined> {
+  const { items } = await new ResourceClient(transport, resource).list({
+    limit: sample,
+    ...(labelSelector === undefined ? {} : { labelSelector }),
   });
+  for (const { metadata } of items) {
+    // That one is the API server's, which may be part of the same program.
+    if (metadata.namespace === 'default' && metadata.name === 'kubernetes') continue;
+    const managers: unknown = metadata.managedFields;
+    for (const entry of Array.isArray(managers) ? managers : []) {
+      const name: unknown = isRecord(entry) ? entry['manager'] : undefined;
+      if (typeof name === 'string' && programs.has(name)) return name;
+    }
+  }
+  return undefined;
 }

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ResourceClient } from '../../src/client/resource-client.ts';
-import { endpoints, leases } from '../../src/client/resources.ts';
+import { endpoints, endpointSlices, leases } from '../../src/client/resources.ts';
 import { warnOfOtherWriters } from '../../src/commands/other-writers.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 
@@ -31,8 +31,27 @@ describe('another writer of the same objects', () => {
       spec: { holderIdentity: 'cp_1', leaseDurationSeconds: 15, renewTime: '2026-06-01T11:59:58.000000Z' },
     });
     expect(await look(family)).toEqual(['endpoints-controller']);
-    expect(lines.join('')).toContain('start it with --controllers=*,-endpoints-controller');
+    expect(lines.join('')).toContain(
+      'start its kube-controller-manager with --controllers=*,-endpoints-controller',
+    );
     expect(await look(['endpointslice-controller'])).toEqual([]);
+    // In k3s it is part of one program with all the rest.
+    await new ResourceClient(server.client, endpointSlices).create(
+      {
+        metadata: {
+          name: 'web-1',
+          namespace: 'default',
+          labels: { 'endpointslice.kubernetes.io/managed-by': 'endpointslice-controller.k8s.io' },
+        },
+        addressType: 'IPv4',
+        endpoints: [],
+        ports: [],
+      },
+      { fieldManager: 'k3s' },
+    );
+    expect(await look(family)).toEqual(['endpoints-controller', 'endpointslice-controller']);
+    expect(lines.join('')).toContain('kube-controller-manager, k3s writes the same objects');
+    expect(await look(['endpointslice-mirroring-controller']), 'nobody mirrors').toEqual([]);
     expect(await look(['service-allocation-controller'])).toEqual([]);
     expect(await look(family, now + 600_000), 'dead for ten minutes').toEqual([]);
   });
