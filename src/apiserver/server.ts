@@ -22,6 +22,7 @@ import type { HttpLimits } from './http/server.ts';
 import { createHttpServer } from './http/server.ts';
 import { every, type Stop } from './loops.ts';
 import { createServing, type Serving } from './serving.ts';
+import { LimitRangeAdmission } from './limit-ranges/limit-range-admission.ts';
 import { QuotaAdmission } from './quota/quota-admission.ts';
 import { QuotaStatuses } from './quota/quota-status.ts';
 import { Admission } from './rest/admission.ts';
@@ -94,6 +95,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   const rbac = options.authorizationMode === 'RBAC' ? new RbacAuthorizer(storage) : undefined;
   const aggregation = new RoleAggregation(core);
   const webhooks = new AdmissionWebhooks(core, webhookTargets(core));
+  core.admission.add(new LimitRangeAdmission(storage));
   core.admission.add(webhooks);
   webhooks.start();
   if (rbac !== undefined) core.admission.add(new EscalationCheck(rbac));

@@ -6,13 +6,15 @@ import { isQualifiedName, nameIsDNSSubdomain } from '../names.ts';
 import { fillParts } from '../workload/workload.ts';
 
 /** Core/v1 LimitRange. */
-interface LimitRange extends KubeObject {
+export interface LimitRange extends KubeObject {
   spec: { limits?: LimitRangeItem[] | null };
 }
 
-type Quantities = Record<string, string>;
+/** Amounts by the name of a resource. */
+export type Quantities = Record<string, string>;
 
-interface LimitRangeItem {
+/** The limits of one type of object. */
+export interface LimitRangeItem {
   type?: string;
   max?: Quantities;
   min?: Quantities;
@@ -38,7 +40,7 @@ const orders = [
   { low: 'default', high: 'max', at: 'default', names: ['default', 'max'] },
 ] as const;
 
-/** The rules of LimitRanges (`SetDefaults_LimitRangeItem`, `ValidateLimitRange`). They are stored, not applied. */
+/** The rules of LimitRanges (`SetDefaults_LimitRangeItem`, `ValidateLimitRange`). They are applied by admission. */
 export const limitRangeStrategy = genericStrategy<LimitRange>({
   namespaced: true,
   nameRule: nameIsDNSSubdomain,
