@@ -423,17 +423,6 @@ describe('what is asked about', () => {
     expect((await send('DELETE', `${configurations}/validatingwebhookconfigurations/test`)).status).toBe(200);
     expect((await create()).status).toBe(201);
   });
-
-  test('conditions in CEL are refused, not ignored', async () => {
-    const answer = await send('POST', `${configurations}/validatingwebhookconfigurations`, {
-      metadata: { name: 'cel' },
-      webhooks: [webhook('/deny', { matchConditions: [{ name: 'x', expression: 'false' }] })],
-    });
-    expect(answer.status).toBe(422);
-    expect(answer.body['message']).toContain(
-      'webhooks[0].matchConditions: Forbidden: servicenet evaluates no CEL expressions',
-    );
-  });
 });
 
 describe('a webhook that cannot be asked', () => {
@@ -691,5 +680,72 @@ describe('subresources', () => {
       oldObject: null,
       options: null,
     });
+  });
+});
+
+describe('matchConditions', () => {
+  const only = (...expressions: readonly string[]) => ({
+    matchConditions: expressions.map((expression, i) => ({ name: `c${i}`, expression })),
+  });
+
+  test('say about which writes a webhook is asked', async () => {
+    const conditions = only(
+      "request.operation != 'DELETE' && !('system:nodes' in request.userInfo.groups)",
+      "object.data.x == '1' && (oldObject == null || oldObject.data.x != object.data.x)",
+      "request.kind.kind == 'ConfigMap' && request.resource.resource == 'configmaps' && !request.dryRun",
+    );
+    await configure('validating', [webhook('/allow', conditions)]);
+    await send('POST', configMaps, { metadata: { name: 'other' }, data: { x: '2' } });
+    expect(webhooks.asked).toHaveLength(0);
+    await create();
+    expect(webhooks.asked).toHaveLength(1);
+    await send('DELETE', `${configMaps}/a`);
+    expect(webhooks.asked).toHaveLength(1);
+  });
+
+  test('that cannot be evaluated refuse the write, unless failures are ignored', async () => {
+    const broken = only('object.data.missing.size() > 0');
+    await configure('validating', [webhook('/allow', broken)]);
+    const answer = await create();
+    expect(answer.status).toBe(403);
+    expect(textAt(answer.body, 'message')).toBe(
+      `configmaps "a" is forbidden: expression 'object.data.missing.size() > 0' resulted in error: no such key: missing`,
+    );
+    await send('DELETE', `${configurations}/validatingwebhookconfigurations`);
+    await configure('validating', [webhook('/allow', { ...broken, failurePolicy: 'Ignore' })]);
+    expect((await create()).status).toBe(201);
+    expect(webhooks.asked).toHaveLength(0);
+  });
+
+  test('one that is false makes up for one that fails', async () => {
+    await configure('validating', [webhook('/allow', only('object.data.missing == 1', 'false'))]);
+    expect((await create()).status).toBe(201);
+    expect(webhooks.asked).toHaveLength(0);
+  });
+
+  test('must compile, and have names of their own', async () => {
+    const answer = await send('POST', `${configurations}/validatingwebhookconfigurations`, {
+      metadata: { name: 'test' },
+      webhooks: [
+        webhook('/allow', {
+          matchConditions: [
+            { name: 'a', expression: 'request.other' },
+            { name: 'a', expression: 'request.name' },
+            { name: '', expression: ' ' },
+          ],
+        }),
+      ],
+    });
+    expect(answer.status).toBe(422);
+    const at = 'webhooks[0].matchConditions';
+    expect(
+      listAt(answer.body, 'details', 'causes').map((c) => `${textAt(c, 'field')}: ${textAt(c, 'message')}`),
+    ).toEqual([
+      `${at}[0].expression: Invalid value: "request.other": compilation failed: ERROR: <input>:1:8: undefined field 'other'\n | request.other\n | .......^`,
+      `${at}[1].expression: Invalid value: "request.name": must evaluate to bool but got string`,
+      `${at}[1].name: Duplicate value: "a"`,
+      `${at}[2].expression: Required value`,
+      `${at}[2].name: Required value`,
+    ]);
   });
 });

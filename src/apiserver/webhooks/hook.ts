@@ -1,5 +1,6 @@
 import { compileLabelSelector, type ParsedLabelSelector } from '../../objects/labels.ts';
 import type { KubeObject } from '../../objects/meta.ts';
+import type { MatchCondition } from '../../registry/webhookconfiguration/match-conditions.ts';
 import type {
   Webhook,
   WebhookConfiguration,
@@ -19,6 +20,8 @@ export interface Hook {
   readonly matchesEquivalents: boolean;
   readonly namespaceSelector: ParsedLabelSelector;
   readonly objectSelector: ParsedLabelSelector;
+  /** All must hold for the webhook to be asked. */
+  readonly conditions: readonly MatchCondition[];
   readonly supportsDryRun: boolean;
   readonly reinvokes: boolean;
   /** The first of `admissionReviewVersions` that is known here. */
@@ -39,6 +42,7 @@ export function hooksOf(configuration: WebhookConfiguration, connect: ClientFact
     matchesEquivalents: webhook.matchPolicy !== 'Exact',
     namespaceSelector: compileLabelSelector(webhook.namespaceSelector ?? {}),
     objectSelector: compileLabelSelector(webhook.objectSelector ?? {}),
+    conditions: webhook.matchConditions ?? [],
     supportsDryRun: webhook.sideEffects === 'None' || webhook.sideEffects === 'NoneOnDryRun',
     reinvokes: webhook.reinvocationPolicy === 'IfNeeded',
     reviewVersion: webhook.admissionReviewVersions?.find(isReviewVersion) ?? 'v1',

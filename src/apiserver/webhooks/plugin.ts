@@ -1,7 +1,8 @@
 import { isRecord, jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { StatusError } from '../../objects/status.ts';
-import { badRequest, internalError } from '../../objects/status-errors.ts';
+import { badRequest, forbidden, internalError } from '../../objects/status-errors.ts';
+import { loadRuleEngine } from '../../registry/cel/on-demand.ts';
 import { patchObject } from '../patch/patch.ts';
 import type { AdmissionAttributes, AdmissionPlugin, AdmissionReply, BodyKind } from '../rest/admission.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
@@ -13,7 +14,7 @@ import { WebhookConfigurations } from './configurations.ts';
 import type { Hook } from './hook.ts';
 import { type Invocation, isExempt, matchRules, matchSelectors } from './matching.ts';
 import { deniedBy } from './rejection.ts';
-import { reviewOf, servedObject, type Verdict, verdictOf } from './review.ts';
+import { conditionsHold, reviewOf, servedObject, type Verdict, verdictOf } from './review.ts';
 
 /** A webhook could not be asked, or its answer is none: `failurePolicy` says what that means. */
 class WebhookFailure extends Error {
@@ -89,6 +90,7 @@ export class AdmissionWebhooks implements AdmissionPlugin {
    * reinvocationPolicy is IfNeeded are asked once more at the end.
    */
   async mutate(attributes: AdmissionAttributes, reply: AdmissionReply): Promise<KubeObject | undefined> {
+    await loadRulesFor(this.#mutating.hooks);
     let { object } = attributes;
     const asked = new Set<Hook>();
     const again = new Set<Hook>();
@@ -111,6 +113,7 @@ export class AdmissionWebhooks implements AdmissionPlugin {
 
   /** Asks the validating webhooks, all at once; the first of them that refuses is heard. */
   async validate(attributes: AdmissionAttributes, reply: AdmissionReply): Promise<void> {
+    await loadRulesFor(this.#validating.hooks);
     const invocations = this.#validating.hooks.flatMap((hook) => this.#invocation(hook, attributes) ?? []);
     const answers = await Promise.allSettled(
       invocations.map(async (invocation) => {
@@ -124,9 +127,22 @@ export class AdmissionWebhooks implements AdmissionPlugin {
   #invocation(hook: Hook, attributes: AdmissionAttributes): Invocation | undefined {
     if (isExempt(attributes)) return undefined;
     const resource = matchRules(this.#core, hook, attributes);
-    return resource !== undefined && matchSelectors(this.#core, hook, attributes)
-      ? { hook, resource }
-      : undefined;
+    if (resource === undefined || !matchSelectors(this.#core, hook, attributes)) return undefined;
+    const invocation = { hook, resource };
+    return hook.conditions.length === 0 || this.#isWanted(invocation, attributes) ? invocation : undefined;
+  }
+
+  /** Whether the conditions of a webhook hold. @throws {StatusError} 403 when that cannot be found out and failures count. */
+  #isWanted(invocation: Invocation, attributes: AdmissionAttributes): boolean {
+    const held = conditionsHold(invocation, attributes);
+    if (typeof held === 'boolean') return held;
+    const { hook } = invocation;
+    this.#core.log.warn(
+      { webhook: hook.name, reason: held },
+      'evaluating the conditions of a webhook failed',
+    );
+    if (hook.ignoresFailures) return false;
+    throw forbidden(attributes.resource.groupResource, attributes.name, held);
   }
 
   async #mutateOne(
@@ -201,6 +217,11 @@ export class AdmissionWebhooks implements AdmissionPlugin {
     if (jsonEqual(patched, served)) return undefined;
     return resource.shared === undefined || body !== undefined ? patched : resource.shared.toStored(patched);
   }
+}
+
+/** Conditions are evaluated by an engine that is loaded when the first ones come. */
+async function loadRulesFor(hooks: readonly Hook[]): Promise<void> {
+  if (hooks.some(({ conditions }) => conditions.length > 0)) await loadRuleEngine();
 }
 
 async function ask(

@@ -1,6 +1,7 @@
 /** AdmissionReview, v1 and v1beta1 (apiserver `admission/plugin/webhook/request/admissionreview.go`). */
 import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
+import { matchConditions } from '../../registry/webhookconfiguration/match-conditions.ts';
 import type { AdmissionAttributes, BodyKind } from '../rest/admission.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
 import { builtinSchema } from '../schema/builtin.ts';
@@ -27,9 +28,37 @@ export function reviewOf(
   attributes: AdmissionAttributes,
   uid: string,
 ): string {
-  const { resource: requested, subresource, operation, user, name, dryRun } = attributes;
-  const request = {
-    uid,
+  const request = { uid, ...requestOf(resource, attributes) };
+  const rest = restOf(attributes);
+  const object = objectJson(resource, attributes.object, attributes.body);
+  const oldObject = objectJson(resource, attributes.oldObject);
+  const head = JSON.stringify({ kind, apiVersion: `${group}/${hook.reviewVersion}` }).slice(0, -1);
+  const first = JSON.stringify(request).slice(0, -1);
+  const last = JSON.stringify(rest).slice(1);
+  return `${head},"request":${first},"object":${object},"oldObject":${oldObject},${last}}`;
+}
+
+/** Whether the conditions of a webhook hold for a write; a text says which could not be evaluated. The engine must be loaded. */
+export function conditionsHold(
+  { hook, resource }: Invocation,
+  attributes: AdmissionAttributes,
+): boolean | string {
+  const { object, oldObject, body } = attributes;
+  return matchConditions(hook.conditions, {
+    object: object === undefined ? null : servedObject(resource, object, body),
+    oldObject: oldObject === undefined ? null : servedObject(resource, oldObject),
+    request: { ...requestOf(resource, attributes), ...restOf(attributes) },
+  });
+}
+
+function restOf(attributes: AdmissionAttributes): object {
+  return { dryRun: attributes.dryRun, options: attributes.options ?? defaultOptions(attributes) };
+}
+
+/** What the question says before the objects. */
+function requestOf(resource: ServedResource, attributes: AdmissionAttributes): object {
+  const { resource: requested, subresource, operation, user, name } = attributes;
+  return {
     kind: attributes.body === undefined ? kindOf(resource) : bodyKind(attributes.body),
     resource: resourceOf(resource),
     ...(subresource === '' ? {} : { subResource: subresource }),
@@ -46,13 +75,6 @@ export function reviewOf(
       ...(Object.keys(user.extra).length === 0 ? {} : { extra: user.extra }),
     },
   };
-  const rest = { dryRun, options: attributes.options ?? defaultOptions(attributes) };
-  const object = objectJson(resource, attributes.object, attributes.body);
-  const oldObject = objectJson(resource, attributes.oldObject);
-  const head = JSON.stringify({ kind, apiVersion: `${group}/${hook.reviewVersion}` }).slice(0, -1);
-  const first = JSON.stringify(request).slice(0, -1);
-  const last = JSON.stringify(rest).slice(1);
-  return `${head},"request":${first},"object":${object},"oldObject":${oldObject},${last}}`;
 }
 
 function kindOf({ definition: { group, version, kind } }: ServedResource): object {

@@ -10,7 +10,7 @@ import { applyDefaults } from './defaulting.ts';
 import { validateEmbedded } from './embedded.ts';
 import { validateListTypes } from './list-types.ts';
 import { hasRules } from './rules/has-rules.ts';
-import { loadRuleEngine, ruleEngine } from './rules/on-demand.ts';
+import { loadRuleEngine, ruleEngine } from '../cel/on-demand.ts';
 import { fieldAt, simplePath } from './simple-path.ts';
 import { validateValue } from './validate-value.ts';
 

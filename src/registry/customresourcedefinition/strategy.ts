@@ -1,6 +1,6 @@
 import { jsonEqual } from '../../objects/json.ts';
 import { hasRules } from '../customresource/rules/has-rules.ts';
-import { loadRuleEngine } from '../customresource/rules/on-demand.ts';
+import { loadRuleEngine } from '../cel/on-demand.ts';
 import { genericStrategy } from '../generic.ts';
 import { nameIsDNSSubdomain } from '../names.ts';
 import type { Strategy } from '../strategy.ts';

@@ -1,7 +1,7 @@
 /** Structural schemas (apiextensions `apiserver/schema/{validation,complete}.go`, KEP 20190425): what a schema must be. */
 import { isPattern } from '../customresource/pattern.ts';
 import { hasRules } from '../customresource/rules/has-rules.ts';
-import { ruleEngine } from '../customresource/rules/on-demand.ts';
+import { ruleEngine } from '../cel/on-demand.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../field-errors.ts';
 import { itemsOf, type JsonSchema, valuesOf } from './json-schema.ts';
 import { validateSchemaDefaults } from './schema-defaults.ts';

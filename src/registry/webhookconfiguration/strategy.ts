@@ -1,4 +1,5 @@
 import { jsonEqual } from '../../objects/json.ts';
+import { loadRuleEngine } from '../cel/on-demand.ts';
 import { genericStrategy } from '../generic.ts';
 import { nameIsDNSSubdomain } from '../names.ts';
 import type { Strategy } from '../strategy.ts';
@@ -12,7 +13,7 @@ export const validatingWebhookStrategy = strategyOf(false);
 export const mutatingWebhookStrategy = strategyOf(true);
 
 function strategyOf(mutating: boolean): Strategy<WebhookConfiguration> {
-  return genericStrategy<WebhookConfiguration>({
+  const rules = genericStrategy<WebhookConfiguration>({
     namespaced: false,
     nameRule: nameIsDNSSubdomain,
     allowUnconditionalUpdate: false,
@@ -23,6 +24,13 @@ function strategyOf(mutating: boolean): Strategy<WebhookConfiguration> {
     },
     validateCreate: ({ webhooks = [] }) => validateWebhooks(webhooks, mutating),
   });
+  return {
+    ...rules,
+    ready: ({ webhooks = [] }) =>
+      webhooks.some(({ matchConditions }) => (matchConditions ?? []).length > 0)
+        ? loadRuleEngine()
+        : undefined,
+  };
 }
 
 function setWebhookDefaults(webhook: Webhook, mutating: boolean): void {

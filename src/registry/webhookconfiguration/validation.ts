@@ -1,14 +1,8 @@
-import {
-  duplicate,
-  type FieldError,
-  forbiddenField,
-  invalid,
-  notSupported,
-  required,
-} from '../field-errors.ts';
+import { duplicate, type FieldError, invalid, notSupported, required } from '../field-errors.ts';
 import { validateLabelSelector } from '../label-selector.ts';
 import { isDNS1123Subdomain } from '../names.ts';
 import { validateClientConfig } from './client-config.ts';
+import { validateMatchConditions } from './match-conditions.ts';
 import type { Webhook, WebhookRule } from './webhook.ts';
 
 const operations = ['*', 'CONNECT', 'CREATE', 'DELETE', 'UPDATE'];
@@ -58,11 +52,7 @@ function validateWebhook(webhook: Webhook, mutating: boolean, path: string): Fie
   }
   errors.push(...validateLabelSelector(webhook.namespaceSelector, `${path}.namespaceSelector`));
   errors.push(...validateLabelSelector(webhook.objectSelector, `${path}.objectSelector`));
-  if ((webhook.matchConditions ?? []).length > 0) {
-    const detail =
-      'servicenet evaluates no CEL expressions; leave matchConditions out, or use rules and selectors';
-    errors.push(forbiddenField(`${path}.matchConditions`, detail));
-  }
+  errors.push(...validateMatchConditions(webhook.matchConditions ?? [], `${path}.matchConditions`));
   if (mutating) choice('reinvocationPolicy', ['IfNeeded', 'Never']);
   errors.push(...validateClientConfig(webhook.clientConfig ?? {}, `${path}.clientConfig`));
   return errors;

@@ -1,4 +1,5 @@
 import type { KubeObject, LabelSelector } from '../../objects/meta.ts';
+import type { MatchCondition } from './match-conditions.ts';
 
 /** Admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration and MutatingWebhookConfiguration. */
 export interface WebhookConfiguration extends KubeObject {
@@ -22,7 +23,7 @@ export interface Webhook {
   timeoutSeconds?: number;
   admissionReviewVersions?: string[] | null;
   /** CEL expressions. */
-  matchConditions?: unknown[] | null;
+  matchConditions?: MatchCondition[] | null;
   /** Mutating webhooks only. */
   reinvocationPolicy?: string;
 }

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { loadRuleEngine } from '../../../../src/registry/customresource/rules/on-demand.ts';
+import { loadRuleEngine } from '../../../../src/registry/cel/on-demand.ts';
 import type {
   JsonSchema,
   ValidationRule,
