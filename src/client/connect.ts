@@ -1,7 +1,8 @@
 import type { Metrics } from '../telemetry/metrics.ts';
 import { systemClock } from './clock.ts';
+import { dispatchers } from './dispatchers.ts';
 import { HttpTransport } from './http-transport.ts';
-import { endpointIdentity } from './identity.ts';
+import { endpointIdentity, type Identity } from './identity.ts';
 import type { ClusterSource, Transport } from './transport.ts';
 
 /**
@@ -11,7 +12,12 @@ import type { ClusterSource, Transport } from './transport.ts';
  * @throws {Error} when the kubeconfig cannot be read or has no usable cluster.
  */
 export async function createTransport(source: ClusterSource, metrics?: Metrics): Promise<Transport> {
-  if (source.kind === 'endpoint') return new HttpTransport(endpointIdentity(source, systemClock), metrics);
+  const identity = await identityOf(source);
+  return new HttpTransport(identity, await dispatchers(identity.proxy), metrics);
+}
+
+async function identityOf(source: ClusterSource): Promise<Identity> {
+  if (source.kind === 'endpoint') return endpointIdentity(source, systemClock);
   const { kubeConfigIdentity } = await import('./kubeconfig.ts');
-  return new HttpTransport(await kubeConfigIdentity(source, systemClock), metrics);
+  return kubeConfigIdentity(source, systemClock);
 }

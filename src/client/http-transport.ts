@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
-import { Agent, type Dispatcher, EnvHttpProxyAgent, ProxyAgent, Socks5ProxyAgent } from 'undici';
+import type { Dispatcher } from 'undici';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { version } from '../telemetry/version.ts';
 import { Deadline } from './deadline.ts';
+import { dispatch, type DispatcherFactory } from './dispatchers.ts';
 import { errorFromResponse } from './errors.ts';
-import type { Credentials, Identity, ProxySetting } from './identity.ts';
+import type { Credentials, Identity } from './identity.ts';
 import {
   type ApiResponse,
   type ApiStream,
@@ -21,8 +22,6 @@ import {
 const pooledConnections = 32;
 const requestTimeout = 60_000;
 const streamTimeout = 30_000;
-/** Bytes of one answer: a list page is some megabytes, a whole list of a server without paging some hundred. */
-const largestAnswer = 512 * 1024 * 1024;
 
 interface Pools {
   /** What they were made of. */
@@ -36,6 +35,7 @@ interface Pools {
 export class HttpTransport implements Transport {
   readonly server: string;
   readonly #identity: Identity;
+  readonly #dispatcher: DispatcherFactory;
   readonly #metrics: Metrics | undefined;
   readonly #host: string;
   readonly #prefix: string;
@@ -44,9 +44,10 @@ export class HttpTransport implements Transport {
   readonly #retired = new Set<Promise<void>>();
   #closed = false;
 
-  constructor(identity: Identity, metrics?: Metrics) {
+  constructor(identity: Identity, dispatcher: DispatcherFactory, metrics?: Metrics) {
     this.server = identity.server;
     this.#identity = identity;
+    this.#dispatcher = dispatcher;
     this.#metrics = metrics;
     const url = new URL(identity.server);
     this.#host = url.host;
@@ -118,7 +119,7 @@ export class HttpTransport implements Transport {
     const body = options.body === undefined ? null : JSON.stringify(options.body);
     for (let attempt = 1; ; attempt++) {
       const credentials = await this.#identity.credentials();
-      const response = await this.#poolsFor(credentials)[pool].request({
+      const response = await dispatch(this.#poolsFor(credentials)[pool], {
         origin: this.#origin,
         path: `${this.#prefix}${path}${queryText(options.query)}`,
         method,
@@ -156,8 +157,8 @@ export class HttpTransport implements Transport {
     const pools = {
       tls,
       fingerprint,
-      unary: dispatcher(tls, this.#identity.proxy, pooledConnections),
-      streams: dispatcher(tls, this.#identity.proxy, null),
+      unary: this.#dispatcher(tls, pooledConnections),
+      streams: this.#dispatcher(tls, null),
     };
     this.#pools = pools;
     if (present !== undefined) this.#retire(present);
@@ -218,23 +219,6 @@ function queryText(query: Query | undefined): string {
   }
   const text = parameters.toString();
   return text === '' ? '' : `?${text}`;
-}
-
-function dispatcher(
-  tls: Credentials['tls'],
-  proxy: ProxySetting | undefined,
-  connections: number | null,
-): Dispatcher {
-  // 30 s: below the idle limits of cloud load balancers, as client-go's dialer.
-  const connect = { ...tls, keepAlive: true, keepAliveInitialDelay: 30_000 };
-  const options = { connect, connections, pipelining: 1, maxResponseSize: largestAnswer };
-  if (proxy === undefined) return new Agent(options);
-  if (proxy.kind === 'environment') return new EnvHttpProxyAgent({ ...options, requestTls: connect });
-  if (proxy.uri.startsWith('socks')) {
-    const { connect: requestTls, ...pool } = options;
-    return new Socks5ProxyAgent(proxy.uri, { ...pool, requestTls });
-  }
-  return new ProxyAgent({ ...options, uri: proxy.uri, requestTls: connect });
 }
 
 function fingerprintOf(tls: Credentials['tls']): string {

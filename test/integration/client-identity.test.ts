@@ -7,6 +7,7 @@ import {
   issueClientCertificate,
   issueServerCertificate,
 } from '../../src/apiserver/pki/certificates.ts';
+import { dispatchers } from '../../src/client/dispatchers.ts';
 import { HttpTransport } from '../../src/client/http-transport.ts';
 import { kubeConfigIdentity } from '../../src/client/kubeconfig.ts';
 import type { Transport } from '../../src/client/transport.ts';
@@ -65,7 +66,8 @@ async function connect(user: object, cluster: object = {}): Promise<Transport> {
   };
   const path = join(folder, 'config');
   await writeFile(path, JSON.stringify(config));
-  const transport = new HttpTransport(await kubeConfigIdentity({ kind: 'kubeconfig', path }, clock));
+  const identity = await kubeConfigIdentity({ kind: 'kubeconfig', path }, clock);
+  const transport = new HttpTransport(identity, await dispatchers(identity.proxy));
   cleanups.push(() => transport.close());
   return transport;
 }
@@ -338,7 +340,8 @@ describe('a user of a kubeconfig', () => {
     const path = join(folder, 'config');
     const text = (await readFile(path, 'utf8')).replace('"user":"u"', '"user":"nobody"');
     await writeFile(path, text);
-    const transport = new HttpTransport(await kubeConfigIdentity({ kind: 'kubeconfig', path }, clock));
+    const identity = await kubeConfigIdentity({ kind: 'kubeconfig', path }, clock);
+    const transport = new HttpTransport(identity, await dispatchers(identity.proxy));
     cleanups.push(() => transport.close());
     expect(await bearer(transport)).toBeUndefined();
   });

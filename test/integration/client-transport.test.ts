@@ -9,6 +9,7 @@ import {
 } from '../../src/apiserver/pki/certificates.ts';
 import { createTransport } from '../../src/client/connect.ts';
 import { retryAfterOf } from '../../src/client/errors.ts';
+import { dispatchers } from '../../src/client/dispatchers.ts';
 import { HttpTransport } from '../../src/client/http-transport.ts';
 import { endpointIdentity } from '../../src/client/identity.ts';
 import { ResourceClient } from '../../src/client/resource-client.ts';
@@ -218,6 +219,7 @@ describe('identity', () => {
     const clock = new FakeClock();
     const transport = new HttpTransport(
       endpointIdentity({ kind: 'endpoint', url: server.url, tokenFile: path }, clock),
+      await dispatchers(undefined),
     );
     cleanups.push(() => transport.close());
     const bearer = async (): Promise<string | undefined> => {

@@ -1,0 +1,38 @@
+import type { Dispatcher } from 'undici';
+// From their own files: the index also loads fetch, WebSockets, caches and mocks, 10 MiB.
+import sendRequest from 'undici/lib/api/api-request.js';
+import Agent from 'undici/lib/dispatcher/agent.js';
+import type { Credentials, ProxySetting } from './identity.ts';
+
+/** Bytes of one answer: a list page is some megabytes, a whole list of a server without paging some hundred. */
+const largestAnswer = 512 * 1024 * 1024;
+
+/** Makes pools of connections, of so many connections each; null: of any number. */
+export type DispatcherFactory = (tls: Credentials['tls'], connections: number | null) => Dispatcher;
+
+/** How to reach a server: directly, or by a proxy. undici's proxies are loaded where there is one. */
+export async function dispatchers(proxy: ProxySetting | undefined): Promise<DispatcherFactory> {
+  if (proxy === undefined) return (tls, connections) => new Agent(settings(tls, connections));
+  const { EnvHttpProxyAgent, ProxyAgent, Socks5ProxyAgent } = await import('undici');
+  return (tls, connections) => {
+    const { connect: requestTls, ...pool } = settings(tls, connections);
+    if (proxy.kind === 'environment')
+      return new EnvHttpProxyAgent({ ...pool, connect: requestTls, requestTls });
+    if (proxy.uri.startsWith('socks')) return new Socks5ProxyAgent(proxy.uri, { ...pool, requestTls });
+    return new ProxyAgent({ ...pool, connect: requestTls, uri: proxy.uri, requestTls });
+  };
+}
+
+/** Sends one request by a pool. */
+export function dispatch(
+  pool: Dispatcher,
+  options: Dispatcher.RequestOptions,
+): Promise<Dispatcher.ResponseData> {
+  return sendRequest.call(pool, options);
+}
+
+function settings(tls: Credentials['tls'], connections: number | null) {
+  // 30 s: below the idle limits of cloud load balancers, as client-go's dialer.
+  const connect = { ...tls, keepAlive: true, keepAliveInitialDelay: 30_000 };
+  return { connect, connections, pipelining: 1, maxResponseSize: largestAnswer };
+}
