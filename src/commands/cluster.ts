@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { createTransport } from '../client/connect.ts';
 import type { Transport } from '../client/transport.ts';
-import type { ClusterConfig } from '../config/flags.ts';
+import type { ClusterConfig } from '../config/common-flags.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 
 /**

@@ -1,13 +1,6 @@
-import { z } from 'zod';
-import { clusterConfig, type ClusterConfig, clusterFlags, parseFlags } from './flags.ts';
+import { clusterConfig, type ClusterConfig } from './common-flags.ts';
+import { Flags, oneOf, text } from './flags.ts';
 import { nodePortRange } from './service-ranges.ts';
-
-/** The flags of `servicenet audit`, as commander gives them. */
-const flags = z.object({
-  ...clusterFlags,
-  serviceNodePortRange: z.string(),
-  output: z.enum(['table', 'json']),
-});
 
 /** The configuration of `servicenet audit`: validated, frozen. */
 export interface AuditConfig {
@@ -18,10 +11,10 @@ export interface AuditConfig {
 
 /** Checks the flags of `servicenet audit`. @throws {ConfigError} naming the flag and what it takes. */
 export function auditConfig(options: Readonly<Record<string, unknown>>): AuditConfig {
-  const parsed = parseFlags(flags, options);
+  const flags = new Flags(options);
   return Object.freeze({
-    cluster: clusterConfig(parsed),
-    nodePorts: nodePortRange(parsed.serviceNodePortRange),
-    output: parsed.output,
+    cluster: clusterConfig(flags),
+    nodePorts: nodePortRange(flags.read('serviceNodePortRange', text)),
+    output: flags.read('output', oneOf(['table', 'json'])),
   });
 }

@@ -1,42 +1,14 @@
-import { z } from 'zod';
 import type { LabelRequirement } from '../objects/label-requirement.ts';
 import { parseLabelSelector } from '../objects/labels.ts';
-import {
-  bindAddressFlag,
-  clusterConfig,
-  type ClusterConfig,
-  clusterFlags,
-  durationFlag,
-  listFlag,
-  logFlags,
-  parseFlags,
-} from './flags.ts';
-import { loadBalancerFlags, type LoadBalancerSettings, loadBalancerSettings } from './load-balancer.ts';
+import { clusterConfig, type ClusterConfig, type LogConfig, logConfig } from './common-flags.ts';
+import { bindAddress, duration, Flags, list, oneOf, optional, text, textOf, yesOrNo } from './flags.ts';
+import { type LoadBalancerSettings, loadBalancerSettings } from './load-balancer.ts';
 import { ConfigError, nodePortRange, serviceCidrs } from './service-ranges.ts';
 
 const seconds = 1000;
 
-/** The flags of `servicenet controller`, as commander gives them. */
-const flags = z.object({
-  ...clusterFlags,
-  ...logFlags,
-  ...loadBalancerFlags,
-  controllers: listFlag,
-  serviceSelector: z.string().default(''),
-  allocation: z.enum(['server', 'controller']),
-  serviceClusterIpRange: z.string().optional(),
-  serviceNodePortRange: z.string(),
-  metricsBindAddress: bindAddressFlag,
-  leaderElect: z.boolean(),
-  leaderElectLeaseDuration: durationFlag,
-  leaderElectRenewDeadline: durationFlag,
-  leaderElectRetryPeriod: durationFlag,
-  leaderElectResourceNamespace: z.string().min(1),
-  leaderElectResourceName: z.string().min(1),
-});
-
 /** The configuration of `servicenet controller`: validated, frozen. */
-export interface ControllerConfig {
+export interface ControllerConfig extends LogConfig {
   readonly cluster: ClusterConfig;
   /** As in kube-controller-manager's flag: `*`, `name`, `-name`. */
   readonly controllers: readonly string[];
@@ -50,8 +22,6 @@ export interface ControllerConfig {
   readonly loadBalancer: LoadBalancerSettings;
   readonly metrics: { readonly host: string; readonly port: number } | undefined;
   readonly leaderElection: LeaderElectionConfig | undefined;
-  readonly logLevel: z.infer<typeof flags>['logLevel'];
-  readonly logFormat: 'json' | 'pretty';
 }
 
 /** Durations in milliseconds. */
@@ -73,29 +43,26 @@ export function controllerConfig(
   options: Readonly<Record<string, unknown>>,
   isTerminal: boolean,
 ): ControllerConfig {
-  const parsed = parseFlags(flags, options);
+  const flags = new Flags(options);
+  const range = flags.read('serviceClusterIpRange', optional(text));
   return Object.freeze({
-    cluster: clusterConfig(parsed),
-    controllers: parsed.controllers,
-    serviceSelector: labelSelector('--service-selector', parsed.serviceSelector),
-    allocation: parsed.allocation,
-    serviceCidrs:
-      parsed.serviceClusterIpRange === undefined ? undefined : serviceCidrs(parsed.serviceClusterIpRange),
-    nodePorts: nodePortRange(parsed.serviceNodePortRange),
-    loadBalancer: loadBalancerSettings(parsed),
-    metrics: parsed.metricsBindAddress,
-    leaderElection: parsed.leaderElect ? leaderElection(parsed) : undefined,
-    logLevel: parsed.logLevel,
-    logFormat: parsed.logFormat ?? (isTerminal ? 'pretty' : 'json'),
+    cluster: clusterConfig(flags),
+    controllers: flags.read('controllers', list),
+    serviceSelector: labelSelector('--service-selector', flags.read('serviceSelector', optional(text)) ?? ''),
+    allocation: flags.read('allocation', oneOf(['server', 'controller'])),
+    serviceCidrs: range === undefined ? undefined : serviceCidrs(range),
+    nodePorts: nodePortRange(flags.read('serviceNodePortRange', text)),
+    loadBalancer: loadBalancerSettings(flags),
+    metrics: flags.read('metricsBindAddress', bindAddress),
+    leaderElection: flags.read('leaderElect', yesOrNo) ? leaderElection(flags) : undefined,
+    ...logConfig(flags, isTerminal),
   });
 }
 
-function leaderElection(parsed: z.infer<typeof flags>): LeaderElectionConfig {
-  const {
-    leaderElectLeaseDuration: leaseDuration,
-    leaderElectRenewDeadline: renewDeadline,
-    leaderElectRetryPeriod: retryPeriod,
-  } = parsed;
+function leaderElection(flags: Flags): LeaderElectionConfig {
+  const leaseDuration = flags.read('leaderElectLeaseDuration', duration);
+  const renewDeadline = flags.read('leaderElectRenewDeadline', duration);
+  const retryPeriod = flags.read('leaderElectRetryPeriod', duration);
   if (leaseDuration < seconds || leaseDuration <= renewDeadline) {
     throw new ConfigError('--leader-elect-lease-duration: must be at least 1s and above the renew deadline');
   }
@@ -106,8 +73,8 @@ function leaderElection(parsed: z.infer<typeof flags>): LeaderElectionConfig {
     leaseDuration,
     renewDeadline,
     retryPeriod,
-    namespace: parsed.leaderElectResourceNamespace,
-    name: parsed.leaderElectResourceName,
+    namespace: flags.read('leaderElectResourceNamespace', textOf()),
+    name: flags.read('leaderElectResourceName', textOf()),
   };
 }
 

@@ -1,65 +1,100 @@
-import { z } from 'zod';
+import { parseStrictAddress } from '../objects/address.ts';
 import { ConfigError } from './service-ranges.ts';
 
-/** Flags that several commands have. */
+/** What a flag's value means; throws {@link WrongValue}. Plain functions: zod would take 14 MiB of `up`. */
+type Reader<T> = (value: unknown) => T;
 
-/** `--log-level` and `--log-format`. */
-export const logFlags = {
-  logLevel: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
-  logFormat: z.enum(['json', 'pretty']).optional(),
-};
+/** A value that a flag does not take; the message says what it takes. */
+class WrongValue extends Error {
+  override readonly name = 'WrongValue';
+}
 
-/** How to reach the API server. */
-export const clusterFlags = {
-  kubeconfig: z.string().min(1).optional(),
-  context: z.string().min(1).optional(),
-  server: z.url({ protocol: /^https?$/, error: 'wants a URL such as https://10.0.0.1:6443' }).optional(),
-  tokenFile: z.string().min(1).optional(),
-  certificateAuthority: z.string().min(1).optional(),
-};
+/** The flags of a command, as commander gives them. */
+export class Flags {
+  readonly #options: Readonly<Record<string, unknown>>;
 
-/** Where an API server is, as the flags say it: by kubeconfig, or directly. */
-export type ClusterConfig =
-  | { readonly kind: 'kubeconfig'; readonly path?: string; readonly context?: string }
-  | {
-      readonly kind: 'endpoint';
-      readonly url: string;
-      readonly tokenFile?: string;
-      /** A file. */
-      readonly certificateAuthority?: string;
-    };
+  constructor(options: Readonly<Record<string, unknown>>) {
+    this.#options = options;
+  }
 
-/** @throws {ConfigError} for flags that contradict each other. */
-export function clusterConfig(options: z.infer<z.ZodObject<typeof clusterFlags>>): ClusterConfig {
-  const { kubeconfig, context, server, tokenFile, certificateAuthority } = options;
-  if (server === undefined) {
-    if (tokenFile !== undefined || certificateAuthority !== undefined) {
-      throw new ConfigError('--token-file and --certificate-authority go with --server');
+  /** One flag's value. @param name in camel case. @throws {ConfigError} naming the flag and what it takes. */
+  read<T>(name: string, reader: Reader<T>): T {
+    try {
+      return reader(this.#options[name]);
+    } catch (error) {
+      if (!(error instanceof WrongValue)) throw error;
+      const flag = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+      throw new ConfigError(`--${flag}: ${error.message}`);
     }
-    return {
-      kind: 'kubeconfig',
-      ...(kubeconfig === undefined ? {} : { path: kubeconfig }),
-      ...(context === undefined ? {} : { context }),
-    };
   }
-  if (kubeconfig !== undefined || context !== undefined) {
-    throw new ConfigError('--server does not go with --kubeconfig or --context');
-  }
-  return {
-    kind: 'endpoint',
-    url: server,
-    ...(tokenFile === undefined ? {} : { tokenFile }),
-    ...(certificateAuthority === undefined ? {} : { certificateAuthority }),
+}
+
+/** Any text, the empty one too. */
+export function text(value: unknown): string {
+  if (typeof value !== 'string') throw new WrongValue('wants a value');
+  return value;
+}
+
+/** A text of at least so many characters, 1 by default. */
+export function textOf(least = 1): Reader<string> {
+  return (value) => {
+    const given = text(value);
+    if (given.length >= least) return given;
+    throw new WrongValue(least === 1 ? 'wants a value' : `wants at least ${least} characters`);
   };
 }
 
+/** Undefined for a flag that is not given. */
+export function optional<T>(reader: Reader<T>): Reader<T | undefined> {
+  return (value) => (value === undefined ? undefined : reader(value));
+}
+
+/** One of these words. */
+export function oneOf<const T extends string>(words: readonly T[]): Reader<T> {
+  return (value) => {
+    const found = words.find((word) => word === value);
+    if (found === undefined) throw new WrongValue(`wants one of ${words.join(', ')}`);
+    return found;
+  };
+}
+
+/** A whole number, both ends included. */
+export function integer(least: number, most: number): Reader<number> {
+  return (value) => {
+    const given = text(value);
+    const number = /^\d{1,9}$/.test(given) ? Number(given) : NaN;
+    if (number >= least && number <= most) return number;
+    throw new WrongValue(`wants a whole number from ${least} to ${most}`);
+  };
+}
+
+/** A flag without a value. */
+export function yesOrNo(value: unknown): boolean {
+  if (typeof value !== 'boolean') throw new WrongValue('takes no value');
+  return value;
+}
+
+/** A flag that may be repeated; none by default. */
+export function texts(value: unknown): readonly string[] {
+  if (value === undefined) return [];
+  if (!Array.isArray(value)) throw new WrongValue('wants a list');
+  return value.map(text);
+}
+
+/** An IP address. */
+export function address(value: unknown): string {
+  const given = text(value);
+  if (parseStrictAddress(given) === undefined) throw new WrongValue('wants an IP address');
+  return given;
+}
+
 /** A list with commas: `*,-name`. */
-export const listFlag = z.string().transform((text) =>
-  text
+export function list(value: unknown): readonly string[] {
+  return text(value)
     .split(',')
     .map((item) => item.trim())
-    .filter((item) => item !== ''),
-);
+    .filter((item) => item !== '');
+}
 
 const units = new Map([
   ['ms', 1],
@@ -69,40 +104,28 @@ const units = new Map([
 ]);
 
 /** A duration as Go writes it, in one unit: `15s`, `500ms`, `2m`. The value is in milliseconds. */
-export const durationFlag = z.string().transform((text, context) => {
-  const [, number = '', unit = ''] = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h)$/.exec(text) ?? [];
+export function duration(value: unknown): number {
+  const [, number = '', unit = ''] = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h)$/.exec(text(value)) ?? [];
   const factor = units.get(unit);
-  if (factor !== undefined) return Number(number) * factor;
-  context.addIssue({ code: 'custom', message: 'wants a duration such as 15s or 500ms' });
-  return z.NEVER;
-});
+  if (factor === undefined) throw new WrongValue('wants a duration such as 15s or 500ms');
+  return Number(number) * factor;
+}
 
 /** Where a server listens: `host:port`, `:port` for all interfaces, `[::1]:port`; `0` for nowhere. */
-export const bindAddressFlag = z.string().transform((text, context) => {
-  if (text === '0' || text === '') return undefined;
-  const colon = text.lastIndexOf(':');
-  const port = text.slice(colon + 1);
-  const host = text.slice(0, Math.max(colon, 0)).replace(/^\[(.*)\]$/, '$1');
+export function bindAddress(value: unknown): { readonly host: string; readonly port: number } | undefined {
+  const given = text(value);
+  if (given === '0' || given === '') return undefined;
+  const colon = given.lastIndexOf(':');
+  const port = given.slice(colon + 1);
+  const host = given.slice(0, Math.max(colon, 0)).replace(/^\[(.*)\]$/, '$1');
   if (colon >= 0 && /^\d{1,5}$/.test(port) && Number(port) <= 65535) return { host, port: Number(port) };
-  context.addIssue({
-    code: 'custom',
-    message: 'wants an address such as 127.0.0.1:8080 or :8080, or 0 for none',
-  });
-  return z.NEVER;
-});
+  throw new WrongValue('wants an address such as 127.0.0.1:8080 or :8080, or 0 for none');
+}
 
-/**
- * Checks flags by their schema.
- *
- * @throws {ConfigError} naming the first flag that is wrong and what it takes.
- */
-export function parseFlags<S extends z.ZodType>(
-  schema: S,
-  options: Readonly<Record<string, unknown>>,
-): z.infer<S> {
-  const parsed = schema.safeParse(options);
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  const flag = String(issue?.path[0] ?? '').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-  throw new ConfigError(`--${flag}: ${issue?.message ?? 'is not valid'}`);
+/** A URL of an API server. */
+export function serverUrl(value: unknown): string {
+  const given = text(value);
+  const url = URL.canParse(given) ? new URL(given) : undefined;
+  if (url?.protocol === 'https:' || url?.protocol === 'http:') return given;
+  throw new WrongValue('wants a URL such as https://10.0.0.1:6443');
 }

@@ -1,20 +1,11 @@
-import { z } from 'zod';
-import { clusterConfig, type ClusterConfig, clusterFlags, parseFlags } from './flags.ts';
+import { clusterConfig, type ClusterConfig } from './common-flags.ts';
+import { Flags, oneOf, optional, text } from './flags.ts';
+import { ConfigError } from './service-ranges.ts';
 
 const sources = ['metallb', 'cilium', 'kube-vip'] as const;
 
 /** A load balancer whose pools can be read. */
 export type ImportSource = (typeof sources)[number];
-
-/** The flags and the argument of `servicenet import`. */
-const flags = z.object({
-  ...clusterFlags,
-  source: z.enum(sources, { error: `wants one of ${sources.join(', ')}` }),
-  configMap: z
-    .string()
-    .regex(/^[^/]+\/[^/]+$/, 'wants namespace/name')
-    .optional(),
-});
 
 /** The configuration of `servicenet import`: validated, frozen. */
 export interface ImportConfig {
@@ -26,10 +17,13 @@ export interface ImportConfig {
 
 /** Checks the flags of `servicenet import`. @throws {ConfigError} naming the flag and what it takes. */
 export function importConfig(options: Readonly<Record<string, unknown>>): ImportConfig {
-  const parsed = parseFlags(flags, options);
+  const flags = new Flags(options);
+  const configMap = flags.read('configMap', optional(text));
+  if (configMap !== undefined && !/^[^/]+\/[^/]+$/.test(configMap))
+    throw new ConfigError('--config-map: wants namespace/name');
   return Object.freeze({
-    cluster: clusterConfig(parsed),
-    source: parsed.source,
-    configMap: parsed.configMap,
+    cluster: clusterConfig(flags),
+    source: flags.read('source', oneOf(sources)),
+    configMap,
   });
 }

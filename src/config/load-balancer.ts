@@ -1,11 +1,4 @@
-import { z } from 'zod';
-
-/** Flags of every command that reads Services as the load balancer does. */
-export const loadBalancerFlags = {
-  lbClass: z.string().min(1),
-  defaultClass: z.boolean(),
-  compat: z.boolean(),
-};
+import { type Flags, textOf, yesOrNo } from './flags.ts';
 
 /** Which Services are served, and how they are read. */
 export interface LoadBalancerSettings {
@@ -16,10 +9,11 @@ export interface LoadBalancerSettings {
   readonly compat: boolean;
 }
 
-/** What the flags say. */
-export function loadBalancerSettings(
-  parsed: z.infer<z.ZodObject<typeof loadBalancerFlags>>,
-): LoadBalancerSettings {
-  const { lbClass: loadBalancerClass, defaultClass: isDefaultClass, compat } = parsed;
-  return { loadBalancerClass, isDefaultClass, compat };
+/** What the flags say of every command that reads Services as the load balancer does. */
+export function loadBalancerSettings(flags: Flags): LoadBalancerSettings {
+  return {
+    loadBalancerClass: flags.read('lbClass', textOf()),
+    isDefaultClass: flags.read('defaultClass', yesOrNo),
+    compat: flags.read('compat', yesOrNo),
+  };
 }

@@ -1,19 +1,7 @@
-import { z } from 'zod';
-import { clusterConfig, type ClusterConfig, clusterFlags, parseFlags } from './flags.ts';
-import { loadBalancerFlags, type LoadBalancerSettings, loadBalancerSettings } from './load-balancer.ts';
+import { clusterConfig, type ClusterConfig } from './common-flags.ts';
+import { Flags, oneOf, texts } from './flags.ts';
+import { type LoadBalancerSettings, loadBalancerSettings } from './load-balancer.ts';
 import { ConfigError } from './service-ranges.ts';
-
-const output = z.enum(['table', 'json']);
-
-/** The flags of `servicenet pools`, as commander gives them. */
-const poolsFlags = z.object({ ...clusterFlags, ...loadBalancerFlags, output });
-
-/** The flags of `servicenet pools plan`. */
-const planFlags = z.object({
-  ...poolsFlags.shape,
-  filename: z.array(z.string()).default([]),
-  delete: z.array(z.string()).default([]),
-});
 
 /** The configuration of `servicenet pools`: validated, frozen. */
 export interface PoolsConfig {
@@ -32,19 +20,24 @@ export interface PoolsPlanConfig extends PoolsConfig {
 
 /** Checks the flags of `servicenet pools`. @throws {ConfigError} naming the flag and what it takes. */
 export function poolsConfig(options: Readonly<Record<string, unknown>>): PoolsConfig {
-  return Object.freeze(read(parseFlags(poolsFlags, options)));
+  return Object.freeze(read(new Flags(options)));
 }
 
 /** Checks the flags of `servicenet pools plan`. @throws {ConfigError} naming the flag and what it takes. */
 export function poolsPlanConfig(options: Readonly<Record<string, unknown>>): PoolsPlanConfig {
-  const parsed = parseFlags(planFlags, options);
-  const { filename: files, delete: deleted } = parsed;
+  const flags = new Flags(options);
+  const files = flags.read('filename', texts);
+  const deleted = flags.read('delete', texts);
   if (files.length + deleted.length === 0) {
     throw new ConfigError('--filename: name a file with AddressPools, or pools to --delete');
   }
-  return Object.freeze({ ...read(parsed), files, deleted });
+  return Object.freeze({ ...read(flags), files, deleted });
 }
 
-function read(parsed: z.infer<typeof poolsFlags>): PoolsConfig {
-  return { cluster: clusterConfig(parsed), settings: loadBalancerSettings(parsed), output: parsed.output };
+function read(flags: Flags): PoolsConfig {
+  return {
+    cluster: clusterConfig(flags),
+    settings: loadBalancerSettings(flags),
+    output: flags.read('output', oneOf(['table', 'json'])),
+  };
 }

@@ -1,8 +1,5 @@
-import { z } from 'zod';
-import { clusterConfig, type ClusterConfig, clusterFlags, parseFlags } from './flags.ts';
-
-/** The flags of `servicenet top`, as commander gives them. */
-const flags = z.object({ ...clusterFlags, namespace: z.string().min(1).optional() });
+import { clusterConfig, type ClusterConfig } from './common-flags.ts';
+import { Flags, optional, textOf } from './flags.ts';
 
 /** The configuration of `servicenet top`: validated, frozen. */
 export interface TopConfig {
@@ -13,6 +10,9 @@ export interface TopConfig {
 
 /** Checks the flags of `servicenet top`. @throws {ConfigError} naming the flag and what it takes. */
 export function topConfig(options: Readonly<Record<string, unknown>>): TopConfig {
-  const parsed = parseFlags(flags, options);
-  return Object.freeze({ cluster: clusterConfig(parsed), namespace: parsed.namespace });
+  const flags = new Flags(options);
+  return Object.freeze({
+    cluster: clusterConfig(flags),
+    namespace: flags.read('namespace', optional(textOf())),
+  });
 }

@@ -1,57 +1,52 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { z } from 'zod';
 import { clusterCidrs } from './cluster-cidrs.ts';
+import { type LogConfig, logConfig } from './common-flags.ts';
 import { defaultPool } from './default-pool.ts';
-import { bindAddressFlag } from './flags.ts';
-import { ConfigError, nodePortRange, serviceCidrs } from './service-ranges.ts';
-
-/** The flags of `servicenet up`, as commander gives them. */
-const flags = z.object({
-  bindAddress: z.union([z.ipv4(), z.ipv6()]),
-  port: z.coerce.number().int().min(0).max(65535),
-  serviceClusterIpRange: z.string(),
-  serviceNodePortRange: z.string(),
-  token: z.string().min(8).optional(),
-  writeKubeconfig: z.string().min(1).optional(),
-  apply: z.array(z.string()).default([]),
-  nodes: z.coerce.number().int().min(0).max(1000),
-  clusterCidr: z.string().optional(),
-  liveView: z.boolean(),
-  defaultPool: z.string(),
-  controllers: z.string(),
-  allocation: z.enum(['server', 'controller']),
-  metricsBindAddress: bindAddressFlag,
-  authorizationMode: z.enum(['AlwaysAllow', 'RBAC']),
-  dataDir: z.string().min(1).optional(),
-  logLevel: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
-  logFormat: z.enum(['json', 'pretty']).optional(),
-});
+import {
+  address,
+  bindAddress,
+  Flags,
+  integer,
+  list,
+  oneOf,
+  optional,
+  text,
+  textOf,
+  texts,
+  yesOrNo,
+} from './flags.ts';
+import { nodePortRange, serviceCidrs } from './service-ranges.ts';
 
 /** The configuration of `servicenet up`: validated, frozen. */
-export interface UpConfig extends Readonly<
-  Omit<
-    z.infer<typeof flags>,
-    | 'controllers'
-    | 'clusterCidr'
-    | 'defaultPool'
-    | 'serviceClusterIpRange'
-    | 'serviceNodePortRange'
-    | 'writeKubeconfig'
-    | 'logFormat'
-  >
-> {
+export interface UpConfig extends LogConfig {
+  readonly bindAddress: string;
+  /** 0 takes any free one. */
+  readonly port: number;
   readonly serviceCidrs: ReturnType<typeof serviceCidrs>;
   readonly nodePorts: ReturnType<typeof nodePortRange>;
+  /** The administrator's bearer token; undefined: a random one. */
+  readonly token: string | undefined;
+  /** Files to apply. */
+  readonly apply: readonly string[];
+  /** Simulated nodes. */
+  readonly nodes: number;
   /** Where the Pods of simulated nodes get their addresses: one CIDR, or two of different families. */
   readonly clusterCidrs: readonly string[];
+  /** Whether a terminal shows everything as it changes. */
+  readonly liveView: boolean;
   /** Ranges of the pool that Services of type LoadBalancer get their addresses from; none: no pool. */
   readonly defaultPool: readonly string[];
   /** As in kube-controller-manager's flag: `*`, `name`, `-name`. */
   readonly controllers: readonly string[];
+  readonly allocation: 'server' | 'controller';
+  /** Undefined: nowhere. */
+  readonly metricsBindAddress: { readonly host: string; readonly port: number } | undefined;
+  readonly authorizationMode: 'AlwaysAllow' | 'RBAC';
+  /** Where the store is kept; undefined: in memory. */
+  readonly dataDir: string | undefined;
   /** Where the kubeconfig is written, mode 0600. */
   readonly kubeconfigPath: string;
-  readonly logFormat: 'json' | 'pretty';
 }
 
 /**
@@ -60,36 +55,27 @@ export interface UpConfig extends Readonly<
  * @throws {ConfigError} naming the flag and what it takes.
  */
 export function upConfig(options: Readonly<Record<string, unknown>>, isTerminal: boolean): UpConfig {
-  const parsed = flags.safeParse(options);
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues;
-    const flag = String(issue?.path[0] ?? '').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-    throw new ConfigError(`--${flag}: ${issue?.message ?? 'is not valid'}`);
-  }
-  const {
-    serviceClusterIpRange,
-    serviceNodePortRange,
-    clusterCidr,
-    defaultPool: pool,
-    controllers,
-    writeKubeconfig,
-    logFormat,
-    ...rest
-  } = parsed.data;
-  const serviceRanges = serviceCidrs(serviceClusterIpRange);
+  const flags = new Flags(options);
+  const serviceRanges = serviceCidrs(flags.read('serviceClusterIpRange', text));
   const families = serviceRanges.map(({ range }) => range.family);
   return Object.freeze({
-    ...rest,
+    bindAddress: flags.read('bindAddress', address),
+    port: flags.read('port', integer(0, 65535)),
     serviceCidrs: serviceRanges,
-    clusterCidrs: clusterCidrs(clusterCidr, families),
-    defaultPool: defaultPool(pool, families),
-    nodePorts: nodePortRange(serviceNodePortRange),
-    controllers: controllers
-      .split(',')
-      .map((name) => name.trim())
-      .filter((name) => name !== ''),
-    kubeconfigPath: writeKubeconfig ?? defaultKubeconfigPath(),
-    logFormat: logFormat ?? (isTerminal ? 'pretty' : 'json'),
+    nodePorts: nodePortRange(flags.read('serviceNodePortRange', text)),
+    token: flags.read('token', optional(textOf(8))),
+    apply: flags.read('apply', texts),
+    nodes: flags.read('nodes', integer(0, 1000)),
+    clusterCidrs: clusterCidrs(flags.read('clusterCidr', optional(text)), families),
+    liveView: flags.read('liveView', yesOrNo),
+    defaultPool: defaultPool(flags.read('defaultPool', text), families),
+    controllers: flags.read('controllers', list),
+    allocation: flags.read('allocation', oneOf(['server', 'controller'])),
+    metricsBindAddress: flags.read('metricsBindAddress', bindAddress),
+    authorizationMode: flags.read('authorizationMode', oneOf(['AlwaysAllow', 'RBAC'])),
+    dataDir: flags.read('dataDir', optional(textOf())),
+    kubeconfigPath: flags.read('writeKubeconfig', optional(textOf())) ?? defaultKubeconfigPath(),
+    ...logConfig(flags, isTerminal),
   });
 }
 
