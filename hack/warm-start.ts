@@ -5,7 +5,7 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -25,8 +25,12 @@ try {
 
 async function startOnce(kubeconfig: string): Promise<void> {
   const root = join(import.meta.dirname, '..');
-  const args = ['src/start.js', 'up', '--apply', 'deploy/examples/quickstart.yaml', '--port', '0'];
-  const server = spawn('node', [...args, '--write-kubeconfig', kubeconfig], {
+  // The same flags of Node.js, too: what V8 compiled under others counts as not compiled.
+  const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as {
+    scripts: { start: string };
+  };
+  const [node = '', ...args] = manifest.scripts.start.split(' ');
+  const server = spawn(node, [...args, '--port', '0', '--write-kubeconfig', kubeconfig], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'ignore'],
     timeout: patience,

@@ -1,7 +1,6 @@
 import type { Logger } from 'pino';
-import type { Embedded } from '../apiserver/embedded.ts';
 import { createTransport } from '../client/connect.ts';
-import type { Transport } from '../client/transport.ts';
+import type { EndpointSource, Transport } from '../client/transport.ts';
 import type { UpConfig } from '../config/up.ts';
 import {
   type CatalogEntry,
@@ -22,23 +21,21 @@ const loadBalancer = 'load-balancer-controller';
 
 export interface ClientsOptions {
   readonly config: UpConfig;
-  readonly server: Embedded;
+  /** The way to the server; `ca` is what the root CA publisher publishes. */
+  readonly server: EndpointSource & { readonly ca: string };
   readonly log: Logger;
   /** What is to be ended in reverse is added here, however far the start comes. */
   readonly started: (() => Promise<void>)[];
 }
 
 /**
- * All that `up` does as a client of its own server: runs controllers, applies files, introduces itself.
+ * All that `up` does as a client of its own server: runs controllers, applies files.
  *
- * @returns its way to the server.
+ * @returns its introduction: what there is, and what to try.
  */
-export async function runClients({ config, server, log, started }: ClientsOptions): Promise<Transport> {
+export async function runClients({ config, server, log, started }: ClientsOptions): Promise<string> {
   const metrics = new Metrics();
-  const client = await createTransport(
-    { kind: 'endpoint', url: server.url, ca: server.ca, token: server.token },
-    metrics,
-  );
+  const client = await createTransport(server, metrics);
   started.push(() => client.close());
   const known = catalog(config, client, server.ca);
   const balancing = selectControllers(config.controllers, known).includes(loadBalancer);
@@ -61,8 +58,7 @@ export async function runClients({ config, server, log, started }: ClientsOption
   started.push(() => telemetry.close());
   const applied = await applyFiles(client, config.apply);
   if (balancing && applied.length > 0) await untilServed(client, patience);
-  process.stdout.write(await introduction(config, applied, () => serviceTable(client)));
-  return client;
+  return introduction(config, applied, await serviceTable(client));
 }
 
 /** The controllers that may run; those of a cluster all do by default. */
@@ -79,20 +75,24 @@ function catalog(config: UpConfig, transport: Transport, rootCa: string): readon
   ];
 }
 
-async function introduction(
-  config: UpConfig,
-  applied: readonly string[],
-  services: () => Promise<string>,
-): Promise<string> {
+function introduction(config: UpConfig, applied: readonly string[], services: string): string {
   const lines = applied.map((line) => `  ${line}`);
+  // Workloads need nodes, and what gives a LoadBalancer its address.
+  const workload =
+    config.nodes === 0
+      ? ['  kubectl create service nodeport hello --tcp=80:8080']
+      : [
+          '  kubectl create deployment web --image=nginx --replicas=3',
+          '  kubectl expose deployment web --port=80 --type=LoadBalancer',
+        ];
   return [
     ...(lines.length === 0 ? [] : ['', 'Applied:', ...lines]),
     '',
-    await services(),
+    services,
     'Try it:',
     `  export KUBECONFIG=${config.kubeconfigPath}`,
     '  kubectl get services --all-namespaces',
-    '  kubectl create service nodeport hello --tcp=80:8080',
+    ...workload,
     '  kubectl explain service.spec.ports',
     '  kubectl get services --watch',
     '',

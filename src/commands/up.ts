@@ -2,10 +2,10 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { flushCompileCache } from 'node:module';
 import { dirname } from 'node:path';
 import type { Logger } from 'pino';
-import { startEmbedded } from '../apiserver/embedded.ts';
-import type { Transport } from '../client/transport.ts';
+import { type Embedded, startEmbedded } from '../apiserver/embedded.ts';
 import type { UpConfig } from '../config/up.ts';
 import { createLog } from '../telemetry/log.ts';
+import { giveBackMemory } from './memory.ts';
 import { untilSignal } from './signals.ts';
 
 /** Runs the embedded API server until a signal comes. */
@@ -31,12 +31,17 @@ export async function up(config: UpConfig): Promise<void> {
     started.push(() => rm(config.kubeconfigPath, { force: true }));
     process.stdout.write(`servicenet is ready: ${server.url} (${Math.round(performance.now())} ms)\n`);
     // Half of the code is the controllers and their client: it is loaded while the server answers already.
-    const { runClients } = await import('./up-clients.ts');
-    const client = await runClients({ config, server, log, started });
+    const { startClients } = await import('./clients.ts');
+    const clients = await startClients(config, server, log);
+    started.push(() => clients.stop());
+    const introduction = await Promise.race([clients.introduction, signal.received]);
+    if (introduction !== undefined) process.stdout.write(introduction);
     // Else only a process that ends in peace leaves its compiled code to the next one.
     flushCompileCache();
-    if (config.liveView && process.stdout.isTTY) await watch(config, client, log, signal.received);
-    await signal.received;
+    giveBackMemory(log);
+    const ended = Promise.race([signal.received, clients.failure]);
+    if (config.liveView && process.stdout.isTTY) await watch(config, server, log, ended);
+    await ended;
   } finally {
     for (const end of started.reverse()) await end();
     signal.release();
@@ -46,15 +51,22 @@ export async function up(config: UpConfig): Promise<void> {
 /** What people see who start it by hand: everything as it changes, until they stop it. */
 async function watch(
   config: UpConfig,
-  transport: Transport,
+  { url, ca, token }: Embedded,
   log: Logger,
-  stopped: Promise<void>,
+  ended: Promise<void>,
 ): Promise<void> {
   const { showLiveView } = await import('./top/live-view.ts');
+  const { createTransport } = await import('../client/connect.ts');
+  const transport = await createTransport({ kind: 'endpoint', url, ca, token });
   const ending = new AbortController();
-  void stopped.then(() => ending.abort());
-  const title = `${transport.server}  export KUBECONFIG=${config.kubeconfigPath}  (Ctrl-C stops it)`;
-  await showLiveView({ transport, log, namespace: undefined, title }, ending.signal);
+  const end = (): void => ending.abort();
+  ended.then(end, end);
+  const title = `${url}  export KUBECONFIG=${config.kubeconfigPath}  (Ctrl-C stops it)`;
+  try {
+    await showLiveView({ transport, log, namespace: undefined, title }, ending.signal);
+  } finally {
+    await transport.close();
+  }
 }
 
 /** Only its owner may read it: it holds the administrator's token. */

@@ -1,3 +1,4 @@
+import { isatty } from 'node:tty';
 import { styleText } from 'node:util';
 import type { DestinationStream } from 'pino';
 import { isRecord } from '../objects/json.ts';
@@ -10,7 +11,8 @@ const colours = {
   error: 'red',
   fatal: 'magenta',
 } as const;
-const withColour = process.stderr.isTTY && process.env['NO_COLOR'] === undefined;
+// Not `process.stderr.isTTY`: in a thread that is a pipe to the main one, while the log writes to the descriptor.
+const withColour = isatty(2) && process.env['NO_COLOR'] === undefined;
 
 /** Turns pino's JSON lines into `12:34:56.789 INFO  message key=default/web …`. */
 export class PrettyStream implements DestinationStream {

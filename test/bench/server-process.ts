@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -31,11 +31,10 @@ export class ServerProcess {
   static async start(flags: readonly string[], nodeFlags: readonly string[]): Promise<ServerProcess> {
     const folder = await mkdtemp(join(tmpdir(), 'servicenet-bench-'));
     const kubeconfig = join(folder, 'kubeconfig');
-    const main = new URL('../../src/start.js', import.meta.url).pathname;
     const started = performance.now();
     const child = spawn(
       process.execPath,
-      [...nodeFlags, main, 'up', '--port', '0', '--write-kubeconfig', kubeconfig, ...flags],
+      [...nodeFlags, ...(await startCommand()), '--port', '0', '--write-kubeconfig', kubeconfig, ...flags],
       { stdio: ['ignore', 'pipe', 'inherit'] },
     );
     await readyLine(child.stdout, nodeFlags.length > 0);
@@ -53,15 +52,28 @@ export class ServerProcess {
   /** CPU time that all its threads have taken so far, in µs, to 10 ms. */
   async cpu(): Promise<number> {
     const stat = await readFile(`/proc/${this.pid}/stat`, 'utf8');
-    // behind the name, which may hold spaces: utime and stime are fields 14 and 15 (proc_pid_stat(5))
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return (Number(fields[11]) + Number(fields[12])) * microsecondsPerTick;
+    return ticksIn(stat) * microsecondsPerTick;
   }
 
   /** Resident memory in MiB. */
   async residentMiB(): Promise<number> {
     const status = await readFile(`/proc/${this.pid}/status`, 'utf8');
     return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
+  }
+
+  /** The most that was resident so far, in MiB. */
+  async highestMiB(): Promise<number> {
+    const status = await readFile(`/proc/${this.pid}/status`, 'utf8');
+    return Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) / 1024;
+  }
+
+  /** CPU time of its busiest threads so far, in µs: the first is what no second core can shorten. */
+  async cpuOfThreads(): Promise<readonly number[]> {
+    const folder = `/proc/${this.pid}/task`;
+    const threads = await Promise.all(
+      (await readdir(folder)).map(async (id) => ticksIn(await readFile(`${folder}/${id}/stat`, 'utf8'))),
+    );
+    return threads.sort((a, b) => b - a).map((ticks) => ticks * microsecondsPerTick);
   }
 
   async stop(): Promise<void> {
@@ -77,6 +89,21 @@ export class ServerProcess {
     if (pid === undefined) throw new Error('the server did not start');
     return pid;
   }
+}
+
+/** User and system time from a `stat` of /proc: behind the name, which may hold spaces, fields 14 and 15 (proc_pid_stat(5)). */
+function ticksIn(stat: string): number {
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return Number(fields[11]) + Number(fields[12]);
+}
+
+/** What `npm start` starts, down to the word `up`: flags of Node.js, the file and the command. */
+async function startCommand(): Promise<readonly string[]> {
+  const root = new URL('../../', import.meta.url);
+  const manifest: unknown = JSON.parse(await readFile(new URL('package.json', root), 'utf8'));
+  const [, ...words] = textAt(recordAt(recordAt(manifest)['scripts']), 'start').split(' ');
+  const command = words.slice(0, words.indexOf('up') + 1);
+  return command.map((word) => (word.startsWith('src/') ? new URL(word, root).pathname : word));
 }
 
 /** Waits for the line that says that the server is ready. `traced`: what Node writes besides is passed on. */

@@ -1,4 +1,4 @@
-import { whenAborted } from '../../client/abort.ts';
+import { isAborted, whenAborted } from '../../client/abort.ts';
 import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
 import { byNode, indexByNode } from '../../client/indexes.ts';
 import type { Informer } from '../../client/informer.ts';
@@ -106,7 +106,7 @@ class NodesWiring {
       try {
         await this.#nodeClient.create(draft, { signal });
       } catch (error) {
-        if (!isAlreadyExists(error))
+        if (!isAlreadyExists(error) && !isAborted(signal))
           log.error({ err: error, node: draft.metadata.name }, 'could not register a node');
       }
     }

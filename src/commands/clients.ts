@@ -1,0 +1,49 @@
+import type { Logger } from 'pino';
+import type { UpConfig } from '../config/up.ts';
+
+/** The way of `up`'s clients to their server. */
+export interface ServerAccess {
+  readonly url: string;
+  readonly ca: string;
+  readonly token: string;
+}
+
+/** The clients of `up` at work. */
+export interface RunningClients {
+  /** What to print once they have started. Rejects when they could not start, or died. */
+  readonly introduction: Promise<string>;
+  /** Rejects when they die; otherwise never settles. */
+  readonly failure: Promise<never>;
+  /** Lets running work finish, then ends them. */
+  stop(): Promise<void>;
+}
+
+/**
+ * From so many simulated nodes on, the clients have a thread. With fewer there is too little to do for a second core,
+ * and a thread takes 20 MiB.
+ */
+const manyNodes = 16;
+
+/** Starts what `up` does as a client of its own server. They meet over HTTP alone, wherever the clients run. */
+export async function startClients(
+  config: UpConfig,
+  server: ServerAccess,
+  log: Logger,
+): Promise<RunningClients> {
+  if (config.nodes >= manyNodes) {
+    const { startClientsThread } = await import('./clients-thread.ts');
+    return startClientsThread(config, server);
+  }
+  const { runClients } = await import('./up-clients.ts');
+  const started: (() => Promise<void>)[] = [];
+  const { url, ca, token } = server;
+  const running = runClients({ config, server: { kind: 'endpoint', url, ca, token }, log, started });
+  return {
+    introduction: running,
+    failure: new Promise(() => undefined),
+    stop: async () => {
+      await Promise.allSettled([running]);
+      for (const end of started.reverse()) await end();
+    },
+  };
+}
