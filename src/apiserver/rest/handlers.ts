@@ -14,7 +14,7 @@ import { deleteObject } from './delete.ts';
 import { deleteOptions } from './delete-options.ts';
 import { listObjects } from './list.ts';
 import { listOptions, parseResourceVersion } from './list-options.ts';
-import { matchName, matchNamespace } from './object-name.ts';
+import { checkPathName, matchName, matchNamespace } from './object-name.ts';
 import { outputOf, sendList, sendObject, sendStatus, sendStored, sendWritten } from './output.ts';
 import { waitForRevision } from './read.ts';
 import { selectionOf } from './selection.ts';
@@ -36,6 +36,7 @@ export type ResourceHandler = (
 export const handleGet: ResourceHandler = async (core, resource, request, reply) => {
   const output = outputOf(request, resource, 'object');
   const { namespace, name } = request.info;
+  checkPathName(name);
   const revision = parseResourceVersion(request.query.get('resourceVersion') ?? '');
   if (revision > 0) await waitForRevision(core, revision, request.signal);
   const stored = core.storage.get(keyOf(resource, namespace, name));
@@ -115,6 +116,7 @@ export const handleUpdate: ResourceHandler = async (core, resource, request, rep
   };
   let first: KubeObject | undefined;
   first = decode();
+  checkPathName(name);
   const uid = first.metadata.uid ?? '';
   const updated = await updateObject(core, resource, {
     namespace,
@@ -144,6 +146,7 @@ export const handlePatch: ResourceHandler = async (core, resource, request, repl
   const { namespace, name, subresource } = request.info;
   const expected = expectedKind(resource);
   const { fieldValidation } = options;
+  checkPathName(name);
   let warned = false;
   const produce = (live: KubeObject | undefined): KubeObject => {
     const base = servedForm(resource, live ?? emptyObject(resource, namespace, name));
@@ -189,6 +192,7 @@ export const handleDelete: ResourceHandler = async (core, resource, request, rep
   const options = await deleteOptions(request);
   const { namespace, name } = request.info;
   const { definition } = resource;
+  checkPathName(name);
   const { object, removed } = await deleteObject(core, resource, {
     namespace,
     name,

@@ -1,5 +1,6 @@
 import { badRequest } from '../../objects/status-errors.ts';
 import type { KubeObject } from '../../objects/meta.ts';
+import { nameIsPathSegment } from '../../registry/names.ts';
 
 const alphabet = 'bcdfghjklmnpqrstvwxz2456789';
 const suffixLength = 5;
@@ -28,6 +29,18 @@ export function matchNamespace(object: KubeObject, namespace: string): void {
     throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
   }
   object.metadata.namespace = namespace;
+}
+
+/**
+ * A name in a path that no key in the store could have (`NamespaceKeyFunc`), such as `..`.
+ *
+ * @throws {StatusError} 400
+ */
+export function checkPathName(name: string): void {
+  const broken = nameIsPathSegment(name, false);
+  if (broken.length > 0) {
+    throw badRequest(`Name parameter invalid: ${JSON.stringify(name)}: ${broken.join(';')}`);
+  }
 }
 
 /** The name of the body must be the one of the path. @throws {StatusError} 400 */

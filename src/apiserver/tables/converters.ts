@@ -13,6 +13,7 @@ import {
 import { ingressClasses, ingresses, ipAddresses, networkPolicies, serviceCidrs } from './networking.ts';
 import { pods } from './pods.ts';
 import { endpoints, endpointSlices, services } from './services.ts';
+import { componentStatuses, persistentVolumeClaims, persistentVolumes } from './storage.ts';
 import type { TableConverter } from './table.ts';
 import {
   controllerRevisions,
@@ -31,11 +32,14 @@ import {
 
 /** By `<group>/<Kind>`. */
 const converters: ReadonlyMap<string, TableConverter> = new Map([
+  ['/ComponentStatus', componentStatuses],
   ['/ConfigMap', configMaps],
   ['/Endpoints', endpoints],
   ['/Event', events],
   ['/Namespace', namespaces],
   ['/Node', nodes],
+  ['/PersistentVolume', persistentVolumes],
+  ['/PersistentVolumeClaim', persistentVolumeClaims],
   ['/Pod', pods],
   ['/PodTemplate', podTemplates],
   ['/ReplicationController', replicationControllers],

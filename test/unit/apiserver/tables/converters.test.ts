@@ -31,6 +31,17 @@ describe('columns', () => {
     ['networking.k8s.io', 'NetworkPolicy', 'Name,Pod-Selector,Age'],
     ['networking.k8s.io', 'ServiceCIDR', 'Name,CIDRs,Age'],
     ['networking.k8s.io', 'IPAddress', 'Name,ParentRef'],
+    [
+      '',
+      'PersistentVolume',
+      'Name,Capacity,Access Modes,Reclaim Policy,Status,Claim,StorageClass,VolumeAttributesClass,Reason,Age,[VolumeMode]',
+    ],
+    [
+      '',
+      'PersistentVolumeClaim',
+      'Name,Status,Volume,Capacity,Access Modes,StorageClass,VolumeAttributesClass,Age,[VolumeMode]',
+    ],
+    ['', 'ComponentStatus', 'Name,Status,Message,Error'],
     ['', 'ConfigMap', 'Name,Data,Age'],
     ['', 'Secret', 'Name,Type,Data,Age'],
     ['', 'ServiceAccount', 'Name,Secrets,Age'],
@@ -456,6 +467,65 @@ describe('others', () => {
       1,
       '<none>',
     ]);
+  });
+
+  test('storage', () => {
+    const modes = ['ReadWriteMany', 'ReadWriteOnce'];
+    const volume = {
+      spec: {
+        capacity: { storage: '5Gi' },
+        accessModes: modes,
+        persistentVolumeReclaimPolicy: 'Retain',
+        claimRef: { namespace: 'n', name: 'c' },
+        storageClassName: 'fast',
+        volumeMode: 'Block',
+      },
+      status: { phase: 'Bound' },
+    };
+    expect(cells('', 'PersistentVolume', volume)).toEqual([
+      'a',
+      '5Gi',
+      'RWO,RWX',
+      'Retain',
+      'Bound',
+      'n/c',
+      'fast',
+      '<unset>',
+      '',
+      '60m',
+      'Block',
+    ]);
+    const claim = {
+      spec: { volumeName: 'v', volumeAttributesClassName: 'gold' },
+      status: { phase: 'Bound', capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOncePod'] },
+    };
+    const annotations = { 'volume.beta.kubernetes.io/storage-class': 'old' };
+    expect(cells('', 'PersistentVolumeClaim', claim, { annotations })).toEqual([
+      'a',
+      'Bound',
+      'v',
+      '1Gi',
+      'RWOP',
+      'old',
+      'gold',
+      '60m',
+      '<unset>',
+    ]);
+    const going = { deletionTimestamp: '2026-01-01T00:30:00Z' };
+    expect(cells('', 'PersistentVolumeClaim', { status: { capacity: {} } }, going).slice(1, 5)).toEqual([
+      'Terminating',
+      '',
+      '',
+      '',
+    ]);
+  });
+
+  test.each([
+    [[{ type: 'Healthy', status: 'True', message: 'ok' }], ['a', 'Healthy', 'ok', '']],
+    [[{ type: 'Healthy', status: 'False', error: 'down' }], ['a', 'Unhealthy', '', 'down']],
+    [[{ type: 'Other', status: 'True' }], ['a', 'Unknown', '', '']],
+  ])('component status of %j', (conditions, expected) => {
+    expect(cells('', 'ComponentStatus', { conditions })).toEqual(expected);
   });
 
   test('configuration and access', () => {
