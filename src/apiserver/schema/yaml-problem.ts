@@ -19,8 +19,9 @@ export function yamlProblem(error: YAMLError, text: string): string {
       return error.message.startsWith('Implicit')
         ? scannerError(line + 1, "could not find expected ':'")
         : openFlow(text);
-    case 'BLOCK_AS_IMPLICIT_KEY':
-    case 'BLOCK_IN_FLOW': {
+    case 'BLOCK_IN_FLOW':
+      return openFlow(text);
+    case 'BLOCK_AS_IMPLICIT_KEY': {
       const colon = /:(\s|$)/.exec(text.slice(at))?.index ?? 0;
       return scannerError(lineAt(text, at + colon), 'mapping values are not allowed in this context');
     }
@@ -51,19 +52,39 @@ export function yamlProblem(error: YAMLError, text: string): string {
   }
 }
 
-/** A list or map in brackets that does not end, or that another bracket ends. */
+/** An open bracket: what closes it, and what its entry at hand has so far. */
+interface Flow {
+  readonly end: string;
+  /** The entry has its colon. */
+  keyed: boolean;
+  /** Where the key or value begins. */
+  from: number | undefined;
+}
+
+/**
+ * A list or map in brackets that does not end, or that another bracket ends, or that runs into the `key: value` of a
+ * later line.
+ */
 function openFlow(text: string): string {
-  const open: string[] = [];
+  const open: Flow[] = [];
   let before = '';
   let at = 0;
-  // Quoted texts, comments and brackets; the rest only matters as what comes before.
+  // Quoted texts, comments and single characters.
   for (const { 0: token, index } of text.matchAll(/"(?:[^"\\]|\\.)*"|'[^']*'|(?<!\S)#.*|\S/g)) {
     at = index;
     if (token.startsWith('#')) continue;
-    if (token === '[' || token === '{') open.push(token === '[' ? ']' : '}');
-    else if (token === ']' || token === '}') {
-      if (open.at(-1) !== token) break;
+    const flow = open.at(-1);
+    if (token === '[' || token === '{') {
+      open.push({ end: token === '[' ? ']' : '}', keyed: false, from: undefined });
+    } else if (token === ']' || token === '}') {
+      if (flow?.end !== token) break;
       open.pop();
+    } else if (flow !== undefined && (token === ',' || (token === ':' && isIndicator(text, index, before)))) {
+      if (token === ':' && (flow.keyed || text.slice(flow.from ?? index, index).includes('\n'))) break;
+      flow.keyed = token === ':';
+      flow.from = undefined;
+    } else if (flow !== undefined) {
+      flow.from ??= index;
     }
     before = token;
     at = text.length;
@@ -72,8 +93,13 @@ function openFlow(text: string): string {
   const problem =
     open.length === 0 || /^[[{,:]$/.test(before)
       ? 'did not find expected node content'
-      : `did not find expected ',' or '${open.at(-1) ?? ''}'`;
+      : `did not find expected ',' or '${open.at(-1)?.end ?? ''}'`;
   return parserError(line, problem);
+}
+
+/** Whether a colon sets a value: one inside of a plain text does not. */
+function isIndicator(text: string, at: number, before: string): boolean {
+  return /^["'\]}]/.test(before) || /^:(\s|$)/.test(text.slice(at, at + 2));
 }
 
 /** The parser counts lines from 0 and does not name the first. */
