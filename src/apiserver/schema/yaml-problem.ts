@@ -15,7 +15,7 @@ export function yamlProblem(error: YAMLError, text: string): string {
         ? openFlow(text)
         : parserError(line, 'did not find expected key');
     case 'MISSING_CHAR':
-      if (/quote/.test(error.message)) return scannerError(lastLine(text), 'found unexpected end of stream');
+      if (/quote/.test(error.message)) return openQuote(text, at);
       return error.message.startsWith('Implicit')
         ? scannerError(line + 1, "could not find expected ':'")
         : openFlow(text);
@@ -50,6 +50,14 @@ export function yamlProblem(error: YAMLError, text: string): string {
     default:
       return parserError(line, 'did not find expected node content');
   }
+}
+
+/** A quoted text that ends nowhere, or at the quote that was to begin a later one. */
+function openQuote(text: string, at: number): string {
+  const end = text.indexOf('"', at);
+  return /\w/.test(text.charAt(end + 1)) && end > 0
+    ? parserError(lineAt(text, end), 'did not find expected key')
+    : scannerError(lastLine(text), 'found unexpected end of stream');
 }
 
 /** An open bracket: what closes it, and what its entry at hand has so far. */

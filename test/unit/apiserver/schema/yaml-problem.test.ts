@@ -30,6 +30,7 @@ describe('what is wrong with a YAML text', () => {
     ['a:\n  b: 1\n c: 2', 'line 2: did not find expected key'],
     ['- a\nb: 1', "line 1: did not find expected '-' indicator"],
     ['a:\n\tb: 1', 'line 2: found character that cannot start any token'],
+    ['a: "x\nb: "y"\n', 'line 1: did not find expected key'],
     ["a: 'x", 'found unexpected end of stream'],
     ['"a\\qb"', 'found unknown escape character'],
     ['a: *x', "unknown anchor 'x' referenced"],
