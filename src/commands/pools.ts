@@ -1,6 +1,7 @@
 import type { PoolsConfig } from '../config/pools.ts';
 import { readPooledCluster } from '../controllers/load-balancer/cluster-pools.ts';
 import { planReport, type PoolReport } from '../controllers/load-balancer/plan-report.ts';
+import { firstFew } from '../controllers/load-balancer/first-few.ts';
 import { connectCluster } from './cluster.ts';
 import { columns } from './columns.ts';
 
@@ -26,7 +27,7 @@ export async function pools({ cluster, settings, output }: PoolsConfig): Promise
 function tables({ pools: list, addresses, waiting }: PoolReport): string {
   if (list.length === 0 && addresses.length === 0) return 'There is no AddressPool.\n';
   const usage = list.flatMap(({ name, ipv4, ipv6, problems }) => {
-    const note = problems.length === 0 ? '' : problems.join('; ');
+    const note = firstFew(problems, '; ');
     const rows = [['IPv4', ipv4] as const, ['IPv6', ipv6] as const].flatMap(([family, of]) =>
       of === undefined ? [] : [[name, family, ...[of.total, of.used, of.free, of.quarantined].map(count)]],
     );

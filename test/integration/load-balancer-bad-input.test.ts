@@ -134,6 +134,20 @@ describe('load-balancer-controller and bad input', () => {
     await stillWorks('after-hostile');
   });
 
+  test('conditions stay readable, and within what the API server takes, whatever is wrong', async () => {
+    await cluster.pool('all-wrong', {
+      addresses: Array.from({ length: 256 }, (_, i) => `${i} ${'x'.repeat(90)}`),
+      autoAssign: false,
+    });
+    const pool = await poolUntil('all-wrong', ({ status }) => status !== undefined);
+    expect(condition(pool, 'Ready')).toMatch(/^False InvalidSpec .*; and 252 more$/);
+    const names = Array.from({ length: 5000 }, (_, i) => `no-such-pool-${i}`);
+    await cluster.service('all-wrong', {}, { 'servicenet.dev/pool': names.join() });
+    const service = await cluster.untilReason('all-wrong', 'NoMatchingPool');
+    expect(readyCondition(service)?.message).toMatch(/^there is no pool no-such-pool-0, .*, and 4995 more$/);
+    await stillWorks('after-all-wrong');
+  });
+
   test('pools: only the overlapping part of the younger one is refused', async () => {
     await cluster.pool('overlapping', { addresses: ['192.0.2.60-192.0.2.67'], autoAssign: false });
     const pool = await poolUntil('overlapping', ({ status }) => status !== undefined);

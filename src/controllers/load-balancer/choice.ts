@@ -3,6 +3,7 @@ import { formatAddress, parseStrictAddress } from '../../objects/address.ts';
 import type { IPFamily } from '../../objects/service.ts';
 import type { AddressBook, StockedPool } from './address-book.ts';
 import type { Origin } from './assigned-text.ts';
+import { firstFew } from './first-few.ts';
 import { sharingRefusal } from './holding.ts';
 import { admits, isSelective } from './pool.ts';
 import type { Reason } from './reasons.ts';
@@ -121,7 +122,7 @@ function chooseAddress({ book }: Stock, request: AddressRequest, family: IPFamil
     );
   }
   if (request.pools.length > 0 && !request.pools.includes(pool.name)) {
-    const named = request.pools.join(', ');
+    const named = firstFew(request.pools);
     return refuse('AddressNotInPool', `${address} is in pool ${pool.name}, not in ${named}`);
   }
   const line = Line.address(address);
@@ -170,7 +171,7 @@ function chooseFromPools(stock: Stock, request: AddressRequest, family: IPFamily
   }
   const fitting = candidates.filter(({ spaces }) => spaces[family].size > 0n);
   if (fitting.length === 0) {
-    const names = candidates.map(({ pool }) => pool.name).join(', ');
+    const names = firstFew(candidates.map(({ pool }) => pool.name));
     return {
       family,
       reason: 'FamilyUnavailable',
@@ -223,7 +224,7 @@ function candidatePools(book: AddressBook, request: AddressRequest): StockedPool
 function noPoolMessage(book: AddressBook, request: AddressRequest): string {
   if (request.pools.length === 0) return 'no pool selects this Service, and none serves every Service';
   const known = request.pools.filter((name) => book.pools.has(name));
-  const named = request.pools.join(', ');
+  const named = firstFew(request.pools);
   return known.length === 0 ? `there is no pool ${named}` : `pool ${named} does not select this Service`;
 }
 
@@ -243,5 +244,5 @@ function exhausted(
     if (pool.sharing === 'by-ports') lines.push(Line.namespace(pool.name, request.namespace));
   }
   if (request.sharingKey !== '') lines.push(Line.key(request.sharingKey));
-  return { reason: 'PoolExhausted', message: `no free ${family} address in ${parts.join(', ')}`, lines };
+  return { reason: 'PoolExhausted', message: `no free ${family} address in ${firstFew(parts)}`, lines };
 }

@@ -1,6 +1,7 @@
 import { jsonEqual } from '../../objects/json.ts';
 import type { Condition } from '../../objects/meta.ts';
 import { formatTime } from '../../objects/time.ts';
+import { firstFew } from './first-few.ts';
 import type { AddressPool, AddressPoolStatus, FamilyUsage } from './pool.ts';
 
 /** What is known of a pool when its status is planned. */
@@ -36,7 +37,7 @@ export function planPoolStatus(
       type: 'Conflict',
       status: conflicts.length > 0 ? 'True' : 'False',
       reason: conflicts.length > 0 ? 'Overlap' : 'NoOverlap',
-      message: conflicts.length > 0 ? `${conflicts.join('; ')}: these addresses are not given` : '',
+      message: conflicts.length > 0 ? `${firstFew(conflicts, '; ')}: these addresses are not given` : '',
       ...seen,
     }),
   ];
@@ -49,7 +50,7 @@ export function planPoolStatus(
 }
 
 function readyMessage(usable: boolean, problems: readonly string[]): string {
-  if (problems.length > 0) return `${usable ? 'what is valid is used; ' : ''}${problems.join('; ')}`;
+  if (problems.length > 0) return `${usable ? 'what is valid is used; ' : ''}${firstFew(problems, '; ')}`;
   return usable ? '' : 'no address is left: all are excluded or belong to others';
 }
 

@@ -18,8 +18,6 @@ export interface PoolLayout {
 }
 
 const FAMILIES: readonly IPFamily[] = ['IPv4', 'IPv6'];
-/** A pool may overlap a thousand nodes: the condition names some. */
-const NAMED_CONFLICTS = 5;
 
 /**
  * Gives each pool the part of its ranges that is neither excluded nor forbidden nor an older pool's. Only the
@@ -44,11 +42,7 @@ export function layOut(pools: readonly Pool[], forbidden: readonly Forbidden[]):
       for (const { name, spans: taken } of older) refuse(taken[family], `the older pool ${name}`);
     }
     older.push({ name: pool.name, spans });
-    const more = conflicts.length - NAMED_CONFLICTS;
-    layouts.set(pool.name, {
-      spans,
-      conflicts: more > 0 ? [...conflicts.slice(0, NAMED_CONFLICTS), `and ${more} more`] : conflicts,
-    });
+    layouts.set(pool.name, { spans, conflicts });
   }
   return layouts;
 }
