@@ -162,6 +162,29 @@ describe('load-balancer-controller', () => {
     });
   });
 
+  test('a reuseDelay goes on, and Reassign is kept, when another process leads', async () => {
+    await makePool('slow', { addresses: ['203.0.113.1'], autoAssign: false, reuseDelay: '1h' });
+    await makePool('moving', { addresses: ['203.0.113.2'], autoAssign: false, shrinkPolicy: 'Reassign' });
+    await make('had', {}, { 'servicenet.dev/pool': 'slow' });
+    await until('had', (service) => reasonOf(service) === 'Assigned');
+    await make('moves', {}, { 'servicenet.dev/pool': 'moving' });
+    await until('moves', (service) => reasonOf(service) === 'Assigned');
+    await clients.for(services).delete('default', 'had');
+    const resting = async (): Promise<unknown> =>
+      (await clients.for(addressPools).get('', 'slow')).status?.resting?.map(({ address }) => address);
+    await expect.poll(resting, { timeout: 5000 }).toEqual(['203.0.113.1']);
+
+    await running.stop();
+    await clients.for(addressPools).mergePatch('', 'moving', { spec: { addresses: ['203.0.113.3'] } });
+    running = start();
+    expect(
+      addressesOf(await until('moves', (service) => !addressesOf(service).includes('203.0.113.2'))),
+    ).toEqual(['203.0.113.3']);
+    await make('wants', { loadBalancerIP: '203.0.113.1' });
+    await until('wants', (service) => reasonOf(service) === 'Quarantined');
+    for (const name of ['moves', 'wants']) await clients.for(services).delete('default', name);
+  });
+
   test('writes nothing and moves nothing after a restart', async () => {
     const before = await clients.for(services).list({ namespace: 'default' });
     await running.stop();

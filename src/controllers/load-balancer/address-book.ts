@@ -22,7 +22,7 @@ interface OwnedSpan extends Span {
 }
 
 /** An address that rests before another Service gets it. */
-interface Quarantine {
+export interface Quarantine {
   readonly address: string;
   /** Milliseconds since 1970. */
   readonly until: number;
@@ -179,13 +179,26 @@ export class AddressBook {
     if (holding.claims.size > 0) return handOverPorts(holding);
     this.#holdings.delete(address);
     const delay = this.poolOf(holding.family, holding.value)?.pool.reuseDelay ?? 0;
-    if (delay > 0) {
-      const rest: Quarantine = { address, until: now + delay, service };
-      this.#quarantines.set(address, rest);
-      this.#rests.push(rest);
-    }
-    this.#refresh(address);
+    if (delay > 0) this.rest({ address, until: now + delay, service });
+    else this.#refresh(address);
     return [];
+  }
+
+  /** Lets an address rest, unless somebody holds it. */
+  rest(rest: Quarantine): void {
+    if (this.#holdings.has(rest.address)) return;
+    this.#quarantines.set(rest.address, rest);
+    this.#rests.push(rest);
+    this.#refresh(rest.address);
+  }
+
+  /** What rests in a pool, the longest first. */
+  restingIn(stocked: StockedPool): Quarantine[] {
+    const inside = [...this.#quarantines.values()].filter(({ address }) => {
+      const parsed = parseStrictAddress(address);
+      return parsed !== undefined && this.poolOf(parsed.family, parsed.value) === stocked;
+    });
+    return inside.sort((a, b) => b.until - a.until || (a.address < b.address ? -1 : 1));
   }
 
   /** Ends the rests that are over and names their addresses. */

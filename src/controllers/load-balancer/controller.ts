@@ -193,6 +193,7 @@ class LoadBalancerWiring {
     }
     const adoption = this.#allocator.adopt(claims);
     while (adoption.next().done !== true) if (slices.due) await slices.pause();
+    this.#pools.loadRests();
   }
 
   /**

@@ -3,6 +3,7 @@ import { byAge } from './adoption.ts';
 import { LoadBalancerAllocator } from './allocator.ts';
 import { readPool, type AddressPool, type Pool } from './pool.ts';
 import { layOut, type Forbidden } from './pool-layout.ts';
+import { readResting } from './plan-pool.ts';
 import { isForeign, presentAddresses, type PresentAddress } from './present.ts';
 import { isServed, readRequest, type AddressRequest, type RequestSettings } from './request.ts';
 
@@ -37,6 +38,9 @@ export function booksOf(cluster: PooledCluster, now: number): ClusterBooks {
   allocator.setPools(poolsOf(cluster.pools), cluster.forbidden, now);
   const served = ownServices(cluster, allocator);
   Array.from(allocator.adopt(served));
+  for (const pool of cluster.pools) {
+    for (const rest of readResting(pool, now)) allocator.book.rest(rest);
+  }
   return { allocator, served };
 }
 

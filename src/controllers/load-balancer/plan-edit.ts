@@ -28,8 +28,7 @@ export interface EditEffect {
 }
 
 /**
- * Which Services an edit of pools would affect, found by making it in books of its own. Quarantines are not known
- * outside of the controller, so an address that rests may show as given.
+ * Which Services an edit of pools would affect, found by making it in books of its own.
  */
 export function planEdit(cluster: EditedCluster): EditEffect[] {
   const { forbidden, now } = cluster;

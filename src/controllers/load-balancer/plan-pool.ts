@@ -1,8 +1,10 @@
+import { parseStrictAddress } from '../../objects/address.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import type { Condition } from '../../objects/meta.ts';
-import { formatTime } from '../../objects/time.ts';
+import { formatTime, parseTime } from '../../objects/time.ts';
+import type { Quarantine } from './address-book.ts';
 import { firstFew } from './first-few.ts';
-import type { AddressPool, AddressPoolStatus, FamilyUsage } from './pool.ts';
+import type { AddressPool, AddressPoolStatus, FamilyUsage, RestingAddress } from './pool.ts';
 
 /** What is known of a pool when its status is planned. */
 export interface PoolFacts {
@@ -11,6 +13,8 @@ export interface PoolFacts {
   readonly problems: readonly string[];
   /** Overlaps that were refused. */
   readonly conflicts: readonly string[];
+  /** The longest first. */
+  readonly resting: readonly Quarantine[];
   /** Of the spec that is in force. */
   readonly generation: number | undefined;
 }
@@ -21,7 +25,7 @@ export function planPoolStatus(
   facts: PoolFacts,
   now: number,
 ): AddressPoolStatus | undefined {
-  const { usage, problems, conflicts, generation } = facts;
+  const { usage, problems, conflicts, resting, generation } = facts;
   const seen = generation === undefined ? {} : { observedGeneration: generation };
   const usable = usage.IPv4.total + usage.IPv6.total > 0;
   const before = pool.status?.conditions ?? [];
@@ -44,9 +48,29 @@ export function planPoolStatus(
   const status: AddressPoolStatus = {
     ...(usage.IPv4.total > 0 ? { ipv4: usage.IPv4 } : {}),
     ...(usage.IPv6.total > 0 ? { ipv6: usage.IPv6 } : {}),
+    ...(resting.length > 0 ? { resting: resting.slice(0, mostResting).map(restingText) } : {}),
     conditions,
   };
   return jsonEqual(status, pool.status) ? undefined : status;
+}
+
+/** Those that end sooner are forgotten when more rest at once: they matter least. */
+const mostResting = 1000;
+
+function restingText({ address, service, until }: Quarantine): RestingAddress {
+  // A time in the API has whole seconds: not one less.
+  return { address, service, until: formatTime(Math.ceil(until / 1000) * 1000) };
+}
+
+/** Reads what rests, now and on, from a pool's status; what cannot be understood does not. `now` as above. */
+export function readResting({ status }: AddressPool, now: number): Quarantine[] {
+  return (status?.resting ?? []).flatMap(({ address, service, until }): Quarantine[] => {
+    const parsed = parseStrictAddress(address);
+    const time = parseTime(until);
+    return parsed === undefined || time === undefined || time <= now
+      ? []
+      : [{ address: parsed.canonical, service, until: time }];
+  });
 }
 
 function readyMessage(usable: boolean, problems: readonly string[]): string {

@@ -56,8 +56,8 @@ export function planReport(cluster: PooledCluster, now: number): PoolReport {
     return {
       name,
       addresses: object.spec.addresses ?? [],
-      ...(ipv4 === undefined || ipv4.total === 0 ? {} : { ipv4: withRests(ipv4, object.status?.ipv4) }),
-      ...(ipv6 === undefined || ipv6.total === 0 ? {} : { ipv6: withRests(ipv6, object.status?.ipv6) }),
+      ...(ipv4 === undefined || ipv4.total === 0 ? {} : { ipv4 }),
+      ...(ipv6 === undefined || ipv6.total === 0 ? {} : { ipv6 }),
       problems: own.map((problem) => problem.slice(name.length + 2)),
     };
   });
@@ -88,12 +88,6 @@ export function planReport(cluster: PooledCluster, now: number): PoolReport {
     })
     .sort((a, b) => (a.service < b.service ? -1 : 1));
   return { pools, addresses: [...held, ...reservedOnly(cluster.pools, held)], waiting };
-}
-
-/** Only the controller knows what rests: its count is taken from what it wrote. */
-function withRests(usage: FamilyUsage, written: FamilyUsage | undefined): FamilyUsage {
-  const quarantined = Math.min(written?.quarantined ?? 0, usage.free);
-  return { ...usage, free: usage.free - quarantined, quarantined };
 }
 
 /** Reservations that nobody has claimed yet. */

@@ -11,7 +11,7 @@ import { Controller, type ReconcileResult } from '../runtime/controller.ts';
 import type { LoadBalancerAllocator } from './allocator.ts';
 import { forbiddenRanges } from './forbidden.ts';
 import type { LoadBalancerMetrics } from './metrics.ts';
-import { planPoolStatus } from './plan-pool.ts';
+import { planPoolStatus, readResting } from './plan-pool.ts';
 import { readPool, type AddressPool } from './pool.ts';
 import type { PoolLayout } from './pool-layout.ts';
 import { addressPools } from './resource.ts';
@@ -126,6 +126,16 @@ export class PoolKeeper {
     this.#loaded = input;
   }
 
+  /** Lets rest what rested when the last process wrote the pools' status. Comes after what Services have. */
+  loadRests(): void {
+    const { book } = this.#allocator;
+    const now = this.#context.clock.now();
+    for (const pool of this.#pools.cache.values()) {
+      for (const rest of readResting(pool, now)) book.rest(rest);
+    }
+    this.count();
+  }
+
   /** Looks, a little later, at what the pools' status should say, and at when the next rest ends. */
   count(): void {
     this.controller.enqueue(countKey, { after: gather.count });
@@ -160,7 +170,8 @@ export class PoolKeeper {
     const problems = this.#problems.get(name) ?? [];
     const conflicts = this.#layouts.get(name)?.conflicts ?? [];
     const generation = this.#generations.get(name);
-    const facts = { usage, problems, conflicts, generation };
+    const resting = book.restingIn(stocked);
+    const facts = { usage, problems, conflicts, resting, generation };
     const status = planPoolStatus(pool, facts, this.#context.clock.now());
     if (status === undefined) return;
     try {

@@ -47,7 +47,18 @@ export interface AddressReservation {
 export interface AddressPoolStatus {
   ipv4?: FamilyUsage;
   ipv6?: FamilyUsage;
+  /** The only record of them, so that they go on resting when another process leads. */
+  resting?: RestingAddress[];
   conditions?: Condition[];
+}
+
+/** An address that rests before another Service gets it. */
+export interface RestingAddress {
+  address: string;
+  /** `namespace/name` of the Service that had it, and may have it back. */
+  service: string;
+  /** RFC 3339. */
+  until: string;
 }
 
 /** Addresses by what they are; `free` can be handed out now. 2^53 - 1 stands for all numbers above. */

@@ -1,4 +1,5 @@
 import { expect } from 'vitest';
+import type { Quarantine } from '../../../../src/controllers/load-balancer/address-book.ts';
 import { LoadBalancerAllocator } from '../../../../src/controllers/load-balancer/allocator.ts';
 import { planServed } from '../../../../src/controllers/load-balancer/plan.ts';
 import { readPool, type Pool } from '../../../../src/controllers/load-balancer/pool.ts';
@@ -53,6 +54,8 @@ export class HistoryCluster {
   pools: Pool[] = [];
   /** Services that may be served differently after this step: their spec changed, or they are new. */
   readonly touched = new Set<string>();
+  /** By the status of the pools. */
+  #resting: Quarantine[] = [];
   /** The pool that contained an address last, as it was then. */
   readonly #origins = new Map<string, Pool>();
   #now = 0;
@@ -91,6 +94,8 @@ export class HistoryCluster {
         this.#change(happening);
     }
     this.#settle();
+    const { book } = this.allocator;
+    this.#resting = [...book.pools.values()].flatMap((stocked) => book.restingIn(stocked));
     for (const address of [...this.services.values()].flatMap(addressesOf)) {
       const pool = this.pools.find((one) => contains(one, address));
       if (pool !== undefined) this.#origins.set(address, pool);
@@ -172,6 +177,7 @@ export class HistoryCluster {
       present: this.#presentOf(service),
     }));
     Array.from(this.allocator.adopt(claims));
+    for (const rest of this.#resting) if (rest.until > this.#now) this.allocator.book.rest(rest);
     for (const key of [...this.services.keys()].reverse()) this.#reconcile(key);
   }
 

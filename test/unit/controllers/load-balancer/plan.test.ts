@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../../../src/controllers/load-balancer/outcome.ts';
-import { planPoolStatus, type PoolFacts } from '../../../../src/controllers/load-balancer/plan-pool.ts';
+import {
+  planPoolStatus,
+  readResting,
+  type PoolFacts,
+} from '../../../../src/controllers/load-balancer/plan-pool.ts';
 import {
   cleanupFinalizer,
   planReleased,
@@ -246,12 +250,33 @@ describe('presentAddresses', () => {
   });
 });
 
+describe('what rests', () => {
+  test('is written to the status of a pool, and read back until its time is over', () => {
+    const usage = {
+      IPv4: { total: 4, used: 1, free: 2, quarantined: 1 },
+      IPv6: { total: 0, used: 0, free: 0, quarantined: 0 },
+    };
+    const resting = [{ address: '192.0.2.1', service: 'n/s', until: now + 1500 }];
+    const pool = { metadata: { name: 'p' }, spec: {} };
+    const status = planPoolStatus(pool, { usage, problems: [], conflicts: [], resting, generation: 1 }, now);
+    const written = { ...pool, ...(status ? { status } : {}) };
+    expect(status?.resting).toEqual([
+      { address: '192.0.2.1', service: 'n/s', until: '2026-01-01T00:00:02Z' },
+    ]);
+    expect(readResting(written, now)).toEqual([{ address: '192.0.2.1', service: 'n/s', until: now + 2000 }]);
+    expect(readResting(written, now + 2000)).toEqual([]);
+    const broken = [{ address: 'x', service: 'n/s', until: '2026-01-01T00:00:02Z' }];
+    expect(readResting({ ...pool, status: { resting: broken } }, now)).toEqual([]);
+  });
+});
+
 describe('planPoolStatus', () => {
   const none = { total: 0, used: 0, free: 0, quarantined: 0 };
   const facts = (changes: Partial<PoolFacts> = {}): PoolFacts => ({
     usage: { IPv4: { total: 4, used: 1, free: 3, quarantined: 0 }, IPv6: none },
     problems: [],
     conflicts: [],
+    resting: [],
     generation: 1,
     ...changes,
   });
