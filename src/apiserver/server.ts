@@ -23,6 +23,7 @@ import { createHttpServer } from './http/server.ts';
 import { every, type Stop } from './loops.ts';
 import { createServing, type Serving } from './serving.ts';
 import { LimitRangeAdmission } from './limit-ranges/limit-range-admission.ts';
+import { ValidatingPolicies } from './policies/validating-policies.ts';
 import { QuotaAdmission } from './quota/quota-admission.ts';
 import { QuotaStatuses } from './quota/quota-status.ts';
 import { Admission } from './rest/admission.ts';
@@ -98,6 +99,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   core.admission.add(new LimitRangeAdmission(storage));
   core.admission.add(webhooks);
   webhooks.start();
+  core.admission.add(new ValidatingPolicies(core));
   if (rbac !== undefined) core.admission.add(new EscalationCheck(rbac));
   const quotas = new QuotaStatuses(core);
   core.admission.add(new QuotaAdmission(core, (key) => quotas.touch(key)));

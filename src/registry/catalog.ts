@@ -1,5 +1,9 @@
 import type { Service } from '../objects/service.ts';
-import { admissionPolicyStrategy, plainAdmissionPolicyStrategy } from './admissionpolicy/strategy.ts';
+import {
+  mutatingPolicyStrategy,
+  policyBindingStrategy,
+  validatingPolicyStrategy,
+} from './admissionpolicy/strategy.ts';
 import { configMapStrategy } from './configmap/strategy.ts';
 import { controllerRevisionStrategy } from './controllerrevision/strategy.ts';
 import { cronJobStrategy } from './cronjob/strategy.ts';
@@ -141,18 +145,23 @@ function networking({ addresses }: CatalogOptions): ResourceDefinition[] {
 function security(): ResourceDefinition[] {
   const rbac = rowsOf('rbac.authorization.k8s.io', 'rbac');
   const row = rowsOf('admissionregistration.k8s.io', 'admissionregistration');
-  const plain = plainAdmissionPolicyStrategy;
   return [
     rbac('ClusterRoleBinding', 'clusterrolebindings', '48tpQ8gZHFc=', clusterRoleBindingStrategy, cluster),
     rbac('ClusterRole', 'clusterroles', 'bYE5ZWDrJ44=', clusterRoleStrategy, cluster),
     rbac('RoleBinding', 'rolebindings', 'eGsCzGH6b1g=', roleBindingStrategy),
     rbac('Role', 'roles', '7FuwZcIIItM=', roleStrategy),
-    row('MutatingAdmissionPolicy', 'mutatingadmissionpolicies', 'mHCkTKpUTrE=', plain, extension),
+    row(
+      'MutatingAdmissionPolicy',
+      'mutatingadmissionpolicies',
+      'mHCkTKpUTrE=',
+      mutatingPolicyStrategy,
+      extension,
+    ),
     row(
       'MutatingAdmissionPolicyBinding',
       'mutatingadmissionpolicybindings',
       'ZKgZT1uTmZ0=',
-      plain,
+      mutatingPolicyStrategy,
       extension,
     ),
     row(
@@ -166,14 +175,14 @@ function security(): ResourceDefinition[] {
       'ValidatingAdmissionPolicy',
       'validatingadmissionpolicies',
       '6OxvlMmQ6is=',
-      admissionPolicyStrategy,
+      validatingPolicyStrategy,
       extension,
     ),
     row(
       'ValidatingAdmissionPolicyBinding',
       'validatingadmissionpolicybindings',
       'v9715VZqakg=',
-      plain,
+      policyBindingStrategy,
       extension,
     ),
     row(

@@ -15,6 +15,9 @@ export interface Invocation {
   readonly resource: ServedResource;
 }
 
+/** What decides about which requests somebody is asked. */
+export type Matching = Pick<Hook, 'rules' | 'matchesEquivalents' | 'namespaceSelector' | 'objectSelector'>;
+
 const configurationGroup = 'admissionregistration.k8s.io';
 
 /** Webhooks have no say in webhook configurations and admission policies: nobody could take them away again. */
@@ -25,7 +28,7 @@ export function isExempt({ resource }: AdmissionAttributes): boolean {
 /** The resource as which a hook's rules, its selectors left aside, match the request; undefined when they do not. */
 export function matchRules(
   core: ServerCore,
-  hook: Hook,
+  hook: Matching,
   attributes: AdmissionAttributes,
 ): ServedResource | undefined {
   const { resource } = attributes;
@@ -44,7 +47,7 @@ export function matchRules(
  * True when the selectors of a hook hold: that of the namespace, and that of the object, new or old.
  * @throws {StatusError} 404 when the namespace is gone.
  */
-export function matchSelectors(core: ServerCore, hook: Hook, attributes: AdmissionAttributes): boolean {
+export function matchSelectors(core: ServerCore, hook: Matching, attributes: AdmissionAttributes): boolean {
   return matchesNamespace(core, hook, attributes) && matchesObject(hook, attributes);
 }
 
@@ -100,7 +103,7 @@ function storedResource({ definition }: ServedResource): { readonly group: strin
 
 function matchesNamespace(
   core: ServerCore,
-  { namespaceSelector }: Hook,
+  { namespaceSelector }: Matching,
   attributes: AdmissionAttributes,
 ): boolean {
   if (namespaceSelector !== 'nothing' && namespaceSelector.length === 0) return true;
@@ -116,7 +119,7 @@ function matchesNamespace(
   return matchesLabels(namespaceSelector, stored.object.metadata.labels);
 }
 
-function matchesObject({ objectSelector }: Hook, { object, oldObject }: AdmissionAttributes): boolean {
+function matchesObject({ objectSelector }: Matching, { object, oldObject }: AdmissionAttributes): boolean {
   if (objectSelector !== 'nothing' && objectSelector.length === 0) return true;
   const matches = (candidate: KubeObject | undefined) =>
     candidate !== undefined && matchesLabels(objectSelector, candidate.metadata.labels);

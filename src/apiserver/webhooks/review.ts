@@ -51,12 +51,13 @@ export function conditionsHold(
   });
 }
 
-function restOf(attributes: AdmissionAttributes): object {
+/** What the question says behind the objects. */
+export function restOf(attributes: AdmissionAttributes): object {
   return { dryRun: attributes.dryRun, options: attributes.options ?? defaultOptions(attributes) };
 }
 
 /** What the question says before the objects. */
-function requestOf(resource: ServedResource, attributes: AdmissionAttributes): object {
+export function requestOf(resource: ServedResource, attributes: AdmissionAttributes): object {
   const { resource: requested, subresource, operation, user, name } = attributes;
   return {
     kind: attributes.body === undefined ? kindOf(resource) : bodyKind(attributes.body),

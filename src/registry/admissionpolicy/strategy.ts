@@ -1,21 +1,45 @@
 import type { KubeObject } from '../../objects/meta.ts';
+import { loadRuleEngine } from '../cel/on-demand.ts';
 import { genericStrategy, type KindRules, specChanges } from '../generic.ts';
 import { nameIsDNSSubdomain } from '../names.ts';
-
-/** This server has no CEL: whoever makes a policy must be told that it does nothing. */
-const notEnforced =
-  'admission policies are stored but not enforced by this API server: their CEL is never evaluated';
+import type { Strategy } from '../strategy.ts';
+import type { ValidatingAdmissionPolicy } from './policy.ts';
+import { validatePolicySpec } from './validation.ts';
 
 const rules: KindRules<KubeObject> = {
   namespaced: false,
   nameRule: nameIsDNSSubdomain,
   allowUnconditionalUpdate: false,
   generationChanges: specChanges,
-  warningsOnCreate: () => [notEnforced],
 };
 
-/** ValidatingAdmissionPolicies, which report type checks in a status. */
-export const admissionPolicyStrategy = genericStrategy({ ...rules, hasStatus: true });
+/** ValidatingAdmissionPolicies. */
+export const validatingPolicyStrategy: Strategy<ValidatingAdmissionPolicy> = {
+  ...genericStrategy<ValidatingAdmissionPolicy>({
+    ...rules,
+    hasStatus: true,
+    repeatsCreate: 'after',
+    setDefaults({ spec }) {
+      if (spec === undefined) return;
+      spec.failurePolicy ??= 'Fail';
+      const match = spec.matchConstraints;
+      if (match === undefined) return;
+      match.matchPolicy ??= 'Equivalent';
+      match.namespaceSelector ??= {};
+      match.objectSelector ??= {};
+      for (const rule of [...(match.resourceRules ?? []), ...(match.excludeResourceRules ?? [])])
+        rule.scope ??= '*';
+    },
+    validateCreate: ({ spec = {} }) => validatePolicySpec(spec),
+  }),
+  ready: () => loadRuleEngine(),
+};
 
-/** MutatingAdmissionPolicies and the bindings of both kinds. */
-export const plainAdmissionPolicyStrategy = genericStrategy(rules);
+/** Bindings of ValidatingAdmissionPolicies. */
+export const policyBindingStrategy = genericStrategy(rules);
+
+const notEnforced =
+  'mutating admission policies are stored but not enforced by this API server: their CEL is never evaluated';
+
+/** MutatingAdmissionPolicies and their bindings: whoever makes one must be told that it does nothing. */
+export const mutatingPolicyStrategy = genericStrategy({ ...rules, warningsOnCreate: () => [notEnforced] });

@@ -41,6 +41,11 @@ export class Program {
     if (wrong.length > 0) throw new CompileError(describeIssues(source, wrong));
   }
 
+  /** The type of what the expression gives. */
+  get type(): CelType {
+    return this.#checked.type;
+  }
+
   /** What the expression gives, as cel-go names types: `bool`. */
   get resultType(): string {
     return formatType(this.#checked.type);

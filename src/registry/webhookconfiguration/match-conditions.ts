@@ -1,7 +1,6 @@
 /** `matchConditions` of webhooks: CEL over the request (apiserver `admission/plugin/webhook/matchconditions`). */
+import { type AdmissionInput, admissionVariables } from '../admission-variables.ts';
 import type { Program } from '../cel/program.ts';
-import * as types from '../cel/types.ts';
-import type { CelType } from '../cel/types.ts';
 import { ruleEngine } from '../cel/on-demand.ts';
 import { duplicate, type FieldError, invalid, required, tooMany } from '../field-errors.ts';
 import { isQualifiedName } from '../names.ts';
@@ -10,14 +9,6 @@ import { isQualifiedName } from '../names.ts';
 export interface MatchCondition {
   readonly name?: string;
   readonly expression?: string;
-}
-
-/** What conditions see of a write. */
-export interface ConditionInput {
-  readonly object: unknown;
-  readonly oldObject: unknown;
-  /** The AdmissionRequest without its objects. */
-  readonly request: unknown;
 }
 
 const maxConditions = 64;
@@ -53,7 +44,7 @@ export function validateMatchConditions(conditions: readonly MatchCondition[], p
  */
 export function matchConditions(
   conditions: readonly MatchCondition[],
-  input: ConditionInput,
+  input: AdmissionInput,
 ): boolean | string {
   const { fromJson } = ruleEngine();
   const bindings = new Map([
@@ -86,7 +77,7 @@ function compile(source: string): Program | string {
   if (known !== undefined) return known;
   const { Program: Engine, CompileError } = ruleEngine();
   try {
-    const program = new Engine(source, variables);
+    const program = new Engine(source, admissionVariables);
     if (program.resultType !== 'bool') return `must evaluate to bool but got ${program.resultType}`;
     if (compiled.size === maxCompiled) compiled.clear();
     compiled.set(source, program);
@@ -96,39 +87,3 @@ function compile(source: string): Program | string {
     throw error;
   }
 }
-
-function object(name: string, fields: Readonly<Record<string, CelType>>): CelType {
-  return { kind: 'object', name: `kubernetes.${name}`, fields: new Map(Object.entries(fields)) };
-}
-
-const text = types.stringType;
-const texts = types.listType(text);
-const kind = object('GroupVersionKind', { group: text, version: text, kind: text });
-const resource = object('GroupVersionResource', { group: text, version: text, resource: text });
-const userInfo = object('UserInfo', {
-  username: text,
-  uid: text,
-  groups: texts,
-  extra: types.mapType(text, texts),
-});
-const variables: ReadonlyMap<string, CelType> = new Map([
-  ['object', types.dynType],
-  ['oldObject', types.dynType],
-  [
-    'request',
-    object('AdmissionRequest', {
-      kind,
-      resource,
-      subResource: text,
-      requestKind: kind,
-      requestResource: resource,
-      requestSubResource: text,
-      name: text,
-      namespace: text,
-      operation: text,
-      userInfo,
-      dryRun: types.boolType,
-      options: types.dynType,
-    }),
-  ],
-]);

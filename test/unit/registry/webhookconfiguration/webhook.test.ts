@@ -78,7 +78,7 @@ describe('a webhook', () => {
   });
 });
 
-it('an admission policy says that nothing enforces it', () => {
-  const { warnings } = create(definitionOf('ValidatingAdmissionPolicy'), { spec: {} });
+it('a mutating admission policy says that nothing enforces it', () => {
+  const { warnings } = create(definitionOf('MutatingAdmissionPolicy'), { spec: {} });
   expect(warnings).toEqual([expect.stringContaining('not enforced')]);
 });
