@@ -1,4 +1,5 @@
 import { jsonEqual } from '../../objects/json.ts';
+import { withApproval } from '../../registry/customresourcedefinition/approval.ts';
 import {
   type CustomResourceDefinition,
   hasCondition,
@@ -69,11 +70,12 @@ export class CustomResourceDefinitions {
   #withdraw(key: string): void {
     for (const resource of this.#served.get(key) ?? []) this.#core.resources.remove(resource.definition);
     this.#served.delete(key);
-    // A name may be free now for a definition that was refused it.
-    for (const stored of this.#core.storage.list(prefix).items) {
-      if (isCustomResourceDefinition(stored.object) && !hasCondition(stored.object, 'Established'))
-        this.#changed(stored);
-    }
+    this.#lookAtOthers(key);
+  }
+
+  /** A name may be free now for a definition that was refused it. */
+  #lookAtOthers(than: string): void {
+    for (const { key } of this.#core.storage.list(prefix).items) if (key !== than) this.#look(key);
   }
 
   async #reconcile(key: string): Promise<void> {
@@ -96,11 +98,13 @@ export class CustomResourceDefinitions {
       .map(({ object }) => object)
       .filter(isCustomResourceDefinition)
       .filter(({ spec }) => spec.group === definition.spec.group);
-    const judged = judgeNames(definition, others, timestamp(this.#core.now()));
-    const status = { ...definition.status, ...judged };
+    const now = timestamp(this.#core.now());
+    const approved = withApproval(definition, now);
+    const status = { ...approved.status, ...judgeNames(approved, others, now) };
     if (jsonEqual(status, definition.status)) return;
     const next: CustomResourceDefinition = { ...definition, metadata: { ...definition.metadata }, status };
     await storage.commit([{ key: stored.key, expect: stored.revision, object: next }]);
+    this.#lookAtOthers(stored.key);
   }
 
   /** Removes the objects, then the finalizer; the definition goes with its last one. */

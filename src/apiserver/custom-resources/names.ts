@@ -1,4 +1,5 @@
 /** Which names of a definition are accepted (apiextensions `pkg/controller/status/naming_controller.go`). PURE. */
+import { jsonEqual } from '../../objects/json.ts';
 import {
   type CustomResourceCondition,
   type CustomResourceDefinition,
@@ -8,11 +9,12 @@ import {
 
 interface Judged {
   readonly acceptedNames: CustomResourceNames;
-  readonly conditions: CustomResourceCondition[];
+  readonly conditions: CustomResourceCondition[] | null;
 }
 
 /**
- * Decides the names of a definition against those that the others of its group have.
+ * Decides the names of a definition against those that the others of its group have. Names that are accepted already
+ * are not looked at again, not even when a conflict was found before with others.
  *
  * @param others definitions of the same group without this one.
  * @param now RFC 3339.
@@ -23,17 +25,15 @@ export function judgeNames(
   now: string,
 ): Judged {
   const { names } = definition.spec;
-  const accepted: CustomResourceNames = { ...definition.status.acceptedNames };
+  const before = definition.status;
+  if (jsonEqual(ordered(names), ordered(before.acceptedNames))) return before;
+  const accepted: CustomResourceNames = { ...before.acceptedNames };
   const taken = takenNames(others);
   let conflict: CustomResourceCondition | undefined;
-  const refuse = (reason: string, name: string) => {
-    conflict = {
-      type: 'NamesAccepted',
-      status: 'False',
-      lastTransitionTime: now,
-      reason,
-      message: `${JSON.stringify(name)} is already in use`,
-    };
+  const refuse = (reason: string, ...refused: readonly string[]) => {
+    const messages = refused.map((name) => `${JSON.stringify(name)} is already in use`);
+    const message = messages.length > 1 ? `[${messages.join(', ')}]` : messages.join('');
+    conflict = { type: 'NamesAccepted', status: 'False', lastTransitionTime: now, reason, message };
   };
   if (taken.resources.has(names.plural) && names.plural !== accepted.plural)
     refuse('PluralConflict', names.plural);
@@ -41,18 +41,18 @@ export function judgeNames(
   const { singular = '', listKind = '', shortNames = [], categories = [] } = names;
   if (singular !== '' && taken.resources.has(singular) && singular !== accepted.singular)
     refuse('SingularConflict', singular);
-  else if (singular !== '') accepted.singular = singular;
+  else accepted.singular = singular;
   const short = shortNames.filter(
     (name) => taken.resources.has(name) && accepted.shortNames?.includes(name) !== true,
   );
-  if (short.length > 0) refuse('ShortNamesConflict', short.join(', '));
-  else if (shortNames.length > 0) accepted.shortNames = [...shortNames];
+  if (short.length > 0) refuse('ShortNamesConflict', ...new Set(short));
+  else accepted.shortNames = shortNames;
   if (taken.kinds.has(names.kind) && names.kind !== accepted.kind) refuse('KindConflict', names.kind);
   else accepted.kind = names.kind;
   if (listKind !== '' && taken.kinds.has(listKind) && listKind !== accepted.listKind)
     refuse('ListKindConflict', listKind);
-  else if (listKind !== '') accepted.listKind = listKind;
-  if (categories.length > 0) accepted.categories = [...categories];
+  else accepted.listKind = listKind;
+  accepted.categories = categories;
   const namesAccepted = conflict ?? {
     type: 'NamesAccepted',
     status: 'True',
@@ -60,7 +60,7 @@ export function judgeNames(
     reason: 'NoConflicts',
     message: 'no conflicts found',
   };
-  const conditions = withCondition(definition.status.conditions, namesAccepted);
+  const conditions = withCondition(before.conditions, namesAccepted);
   const established = conditions.find(({ type, status }) => type === 'Established' && status === 'True');
   return {
     acceptedNames: ordered(accepted),
@@ -91,15 +91,16 @@ function establishedCondition(
       };
 }
 
+/** The names in the order of their fields, without empty ones. */
 function ordered(names: CustomResourceNames): CustomResourceNames {
-  const { plural, singular, shortNames, kind, listKind, categories } = names;
+  const { plural, singular = '', shortNames = [], kind, listKind = '', categories = [] } = names;
   return {
     plural,
-    ...(singular === undefined ? {} : { singular }),
-    ...(shortNames === undefined ? {} : { shortNames }),
+    ...(singular === '' ? {} : { singular }),
+    ...(shortNames.length === 0 ? {} : { shortNames: [...shortNames] }),
     kind,
-    ...(listKind === undefined ? {} : { listKind }),
-    ...(categories === undefined ? {} : { categories }),
+    ...(listKind === '' ? {} : { listKind }),
+    ...(categories.length === 0 ? {} : { categories: [...categories] }),
   };
 }
 
