@@ -182,7 +182,11 @@ describe('load-balancer-controller', () => {
     ).toEqual(['203.0.113.3']);
     await make('wants', { loadBalancerIP: '203.0.113.1' });
     await until('wants', (service) => reasonOf(service) === 'Quarantined');
-    for (const name of ['moves', 'wants']) await clients.for(services).delete('default', name);
+    for (const name of ['moves', 'wants']) {
+      await clients.for(services).delete('default', name);
+      // The finalizer holds it for a moment.
+      await expect.poll(() => read(name).catch(() => undefined), { timeout: 5000 }).toBeUndefined();
+    }
   });
 
   test('writes nothing and moves nothing after a restart', async () => {
