@@ -81,6 +81,7 @@ export class Cluster {
 
   static async open(choice: TargetChoice): Promise<Cluster> {
     const target = await choice.start();
+    let cluster: Cluster | undefined;
     try {
       const client = await createTransport({ kind: 'kubeconfig', path: target.kubeconfig });
       const clients = new Clients(client);
@@ -88,7 +89,7 @@ export class Cluster {
       const cidr = await clients.for(serviceCIDRs).get('', 'kubernetes');
       const texts = listAt(cidr.spec, 'cidrs').map(String);
       const families = texts.map((text): IPFamily => (text.includes(':') ? 'IPv6' : 'IPv4'));
-      const cluster = new Cluster(target, client, families, known.length > 0);
+      cluster = new Cluster(target, client, families, known.length > 0);
       await cluster.#define();
       if (!cluster.abilities.has('runs-pods')) {
         await clients.for(nodes).create({ metadata: { name: onlyNode }, spec: {}, status: {} });
@@ -96,6 +97,7 @@ export class Cluster {
       await cluster.controllers.start();
       return cluster;
     } catch (error) {
+      await cluster?.controllers.end();
       await target.stop();
       throw error;
     }

@@ -150,6 +150,16 @@ describe('a proxied request', () => {
     expect(answer.headers['cache-control']).toBe('max-age=5');
   });
 
+  test('hands no header to the backend that hides in the path or the query', async () => {
+    const { send } = await front(await backend(echo));
+    const answer = await send(`${proxyPath}/a%0d%0aX-Evil:%201%0d%0a%0d%0aGET%20/b?c=%0d%0aX-Evil:%202`);
+    const { headers, url } = JSON.parse(answer.body) as { headers: Record<string, string>; url: string };
+    expect(answer.status).toBe(200);
+    expect(headers).not.toHaveProperty('x-evil');
+    expect(url).toBe('/a%0D%0AX-Evil:%201%0D%0A%0D%0AGET%20/b?c=%0d%0aX-Evil:%202');
+    expect(headers['x-forwarded-uri']).not.toMatch(/[\r\n]/);
+  });
+
   test('without a path is sent to the path /', async () => {
     const { send } = await front(await backend(echo));
     const answer = await send(`${proxyPath}?a=b`);

@@ -12,7 +12,7 @@ import { PermissionRecorder } from './permission-recorder.ts';
 import { textsAt } from './role-rules.ts';
 import { call } from './test-server.ts';
 
-export const deployedNamespace = 'servicenet-system';
+const deployedNamespace = 'servicenet-system';
 
 /** What happens in a cluster while the controllers run, to make them use every right. */
 export interface Provocation {
