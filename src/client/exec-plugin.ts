@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { Credential } from './login.ts';
 
 /** `users[].user.exec` of a kubeconfig. */
-export const execSettings = z.object({
+const execSettings = z.object({
   apiVersion: z.enum(['client.authentication.k8s.io/v1', 'client.authentication.k8s.io/v1beta1']),
   command: z.string().min(1),
   args: z.array(z.string()).nullish(),
@@ -16,7 +16,14 @@ export const execSettings = z.object({
 });
 
 /** See {@link execSettings}. */
-export type ExecSettings = z.infer<typeof execSettings>;
+type ExecSettings = z.infer<typeof execSettings>;
+
+/** @throws {Error} when it is malformed. */
+export function parseExecSettings(value: unknown): ExecSettings {
+  const parsed = execSettings.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw new Error(`the exec plugin of the kubeconfig is not valid: ${z.prettifyError(parsed.error)}`);
+}
 
 /** The cluster as a plugin is told of it. */
 export type ClusterForPlugin = Readonly<Record<string, unknown>>;

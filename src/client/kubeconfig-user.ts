@@ -3,10 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { parse } from 'yaml';
-import { z } from 'zod';
-import { isRecord, type JsonRecord } from '../objects/json.ts';
-import { type ExecSettings, execSettings } from './exec-plugin.ts';
-import { type OidcSettings, oidcSettings } from './oidc.ts';
+import { isRecord, isStringList, type JsonRecord } from '../objects/json.ts';
 import type { KubeConfigSource } from './transport.ts';
 
 /** The name of the extension of a cluster that exec plugins get as `config`. */
@@ -18,33 +15,20 @@ export interface KubeConfigUser {
   readonly folder: string;
   /** Absolute. */
   readonly tokenFile?: string;
-  readonly exec?: ExecSettings;
-  readonly oidc?: OidcSettings;
+  /** The settings of an exec plugin, not checked yet. */
+  readonly exec?: JsonRecord;
+  /** The settings of an OpenID Connect provider, not checked yet. */
+  readonly oidc?: JsonRecord;
   /** The headers of impersonation (`as`, `as-uid`, `as-groups`, `as-user-extra`); lower-case names. */
   readonly impersonation: Readonly<Record<string, string | string[]>>;
   /** The extension of the cluster that is meant for exec plugins. */
-  readonly pluginConfig?: unknown;
+  readonly pluginConfig: unknown;
 }
-
-const userSchema = z.object({
-  tokenFile: z.string().nullish(),
-  exec: execSettings.nullish(),
-  'auth-provider': z
-    .union([
-      z.object({ name: z.literal('oidc'), config: oidcSettings }),
-      z.object({ name: z.string().refine((name) => name !== 'oidc') }),
-    ])
-    .nullish(),
-  as: z.string().nullish(),
-  'as-uid': z.string().nullish(),
-  'as-groups': z.array(z.string()).nullish(),
-  'as-user-extra': z.record(z.string(), z.array(z.string())).nullish(),
-});
 
 /**
  * Reads a user from the first file of a source that has it; undefined when none has.
  *
- * @throws {Error} when the user is malformed.
+ * @throws {Error} when what it says of impersonation is malformed: without it we would be somebody else.
  */
 export async function readKubeConfigUser(
   source: KubeConfigSource,
@@ -53,41 +37,45 @@ export async function readKubeConfigUser(
 ): Promise<KubeConfigUser | undefined> {
   for (const path of candidates(source)) {
     const document = await readDocument(path);
-    const found = named(document['users'], userName)?.['user'];
-    if (found === undefined) continue;
-    const parsed = userSchema.safeParse(found);
-    if (!parsed.success) {
-      throw new Error(`the user "${userName}" of ${path} is not valid: ${z.prettifyError(parsed.error)}`);
-    }
-    return toUser(parsed.data, dirname(path), named(document['clusters'], clusterName)?.['cluster']);
+    const user = named(document['users'], userName)?.['user'];
+    if (!isRecord(user)) continue;
+    const cluster = named(document['clusters'], clusterName)?.['cluster'];
+    const extensions = isRecord(cluster) ? cluster['extensions'] : undefined;
+    const { tokenFile, exec } = user;
+    const provider = user['auth-provider'];
+    const isOidc = isRecord(provider) && provider['name'] === 'oidc';
+    const folder = dirname(path);
+    return {
+      folder,
+      ...(typeof tokenFile === 'string' && tokenFile !== '' ? { tokenFile: resolve(folder, tokenFile) } : {}),
+      ...(isRecord(exec) ? { exec } : {}),
+      ...(isOidc ? { oidc: isRecord(provider['config']) ? provider['config'] : {} } : {}),
+      impersonation: impersonationOf(user, `the user "${userName}" of ${path}`),
+      pluginConfig: named(extensions, pluginExtension)?.['extension'],
+    };
   }
   return undefined;
 }
 
-function toUser(user: z.infer<typeof userSchema>, folder: string, cluster: unknown): KubeConfigUser {
-  const { tokenFile, exec } = user;
-  const provider = user['auth-provider'];
-  const oidc = provider && 'config' in provider ? provider.config : undefined;
-  const extension = isRecord(cluster)
-    ? named(cluster['extensions'], pluginExtension)?.['extension']
-    : undefined;
-  return {
-    folder,
-    ...(tokenFile ? { tokenFile: resolve(folder, tokenFile) } : {}),
-    ...(exec ? { exec } : {}),
-    ...(oidc === undefined ? {} : { oidc }),
-    impersonation: impersonationOf(user),
-    ...(extension === undefined ? {} : { pluginConfig: extension }),
-  };
-}
-
 /** As client-go's `transport/round_trippers.go` sends it. */
-function impersonationOf(user: z.infer<typeof userSchema>): Record<string, string | string[]> {
+function impersonationOf(user: JsonRecord, what: string): Record<string, string | string[]> {
   const headers: Record<string, string | string[]> = {};
-  if (user.as) headers['impersonate-user'] = user.as;
-  if (user['as-uid']) headers['impersonate-uid'] = user['as-uid'];
-  if (user['as-groups']?.length) headers['impersonate-group'] = user['as-groups'];
-  for (const [key, values] of Object.entries(user['as-user-extra'] ?? {})) {
+  const wrong = (member: string): Error => new Error(`${what} is not valid: ${member} is of the wrong type`);
+  for (const [member, header] of [
+    ['as', 'impersonate-user'],
+    ['as-uid', 'impersonate-uid'],
+  ] as const) {
+    const value = user[member] ?? '';
+    if (typeof value !== 'string') throw wrong(member);
+    if (value !== '') headers[header] = value;
+  }
+  const groups = user['as-groups'] ?? [];
+  if (!isStringList(groups)) throw wrong('as-groups');
+  if (groups.length > 0) headers['impersonate-group'] = groups;
+  const extra = user['as-user-extra'] ?? {};
+  if (!isRecord(extra)) throw wrong('as-user-extra');
+  for (const [key, values] of Object.entries(extra)) {
+    if (!isStringList(values)) throw wrong('as-user-extra');
     headers[`impersonate-extra-${encodeURIComponent(key).toLowerCase()}`] = values;
   }
   return headers;

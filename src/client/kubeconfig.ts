@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import type { Cluster, KubeConfig } from '@kubernetes/client-node';
 import { isRecord } from '../objects/json.ts';
 import type { Clock } from './clock.ts';
-import { type ClusterForPlugin, runExecPlugin } from './exec-plugin.ts';
+import type { ClusterForPlugin } from './exec-plugin.ts';
 import {
   type Credentials,
   type Identity,
@@ -15,7 +15,6 @@ import {
 } from './identity.ts';
 import { type KubeConfigUser, readKubeConfigUser } from './kubeconfig-user.ts';
 import { CachedLogin, type Login } from './login.ts';
-import { OidcProvider } from './oidc.ts';
 import type { KubeConfigSource } from './transport.ts';
 
 /**
@@ -62,13 +61,18 @@ export async function kubeConfigIdentity(source: KubeConfigSource, clock: Clock)
 }
 
 async function loginOf(user: KubeConfigUser, cluster: Cluster, clock: Clock): Promise<Login | undefined> {
-  const { exec, oidc, folder } = user;
+  const { folder } = user;
   const now = (): number => clock.now();
-  if (exec !== undefined) {
+  // Each of them is loaded only where it is used.
+  if (user.exec !== undefined) {
+    const { parseExecSettings, runExecPlugin } = await import('./exec-plugin.ts');
+    const exec = parseExecSettings(user.exec);
     const told = await clusterForPlugin(cluster, user.pluginConfig);
     return new CachedLogin(() => runExecPlugin(exec, folder, told), now);
   }
-  if (oidc !== undefined) {
+  if (user.oidc !== undefined) {
+    const { OidcProvider, parseOidcSettings } = await import('./oidc.ts');
+    const oidc = parseOidcSettings(user.oidc);
     const { 'idp-certificate-authority': file, 'idp-certificate-authority-data': data } = oidc;
     const ca = file ? await readFile(resolve(folder, file)) : data ? Buffer.from(data, 'base64') : undefined;
     const provider = new OidcProvider(oidc, ca, now);

@@ -5,7 +5,7 @@ import { isRecord } from '../objects/json.ts';
 import type { Credential } from './login.ts';
 
 /** `users[].user.auth-provider.config` of a kubeconfig. */
-export const oidcSettings = z.object({
+const oidcSettings = z.object({
   'idp-issuer-url': z.url(),
   'client-id': z.string().min(1),
   'client-secret': z.string().nullish(),
@@ -18,7 +18,14 @@ export const oidcSettings = z.object({
 });
 
 /** See {@link oidcSettings}. */
-export type OidcSettings = z.infer<typeof oidcSettings>;
+type OidcSettings = z.infer<typeof oidcSettings>;
+
+/** @throws {Error} when it is malformed. */
+export function parseOidcSettings(value: unknown): OidcSettings {
+  const parsed = oidcSettings.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw new Error(`the oidc provider of the kubeconfig is not valid: ${z.prettifyError(parsed.error)}`);
+}
 
 /** Milliseconds that a provider gets for an answer. */
 const patience = 30_000;
