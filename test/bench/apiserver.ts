@@ -1,7 +1,7 @@
 /**
  * Measures the embedded server as its clients see it: a server process, this process as its clients, HTTPS with
  * keep-alive. The column µs is the CPU time of the server for one operation, which other work on the machine changes
- * far less than it changes the rates. Prints a table and writes bench-results/apiserver.json.
+ * far less than it changes the rates; that of a delivery holds its share of the create that made the event. Prints a table and writes bench-results/apiserver.json.
  *
  * Run: node test/bench/apiserver.ts [--services 50000] [--events 10000] [--only creates,calls,watch]
  * `--node-flag=--cpu-prof --node-flag=--cpu-prof-dir=/tmp/p` profiles the server.

@@ -16,6 +16,8 @@ afterAll(async () => server.stop());
 const versionOf = (event: unknown): number =>
   Number(textAt(recordAt(event)['object'], 'metadata', 'resourceVersion'));
 
+const nameOf = (event: unknown): string => textAt(recordAt(event)['object'], 'metadata', 'name');
+
 async function now(path: string): Promise<string> {
   return textAt((await call(server.client, 'GET', path)).body, 'metadata', 'resourceVersion');
 }
@@ -46,6 +48,41 @@ test('100 watchers see the same events in the same order', { timeout: 60_000 }, 
   expect(first).toEqual(first.toSorted((a, b) => a - b));
   expect(new Set(first).size).toBe(count);
   for (const each of rest) expect(each).toEqual(first);
+});
+
+test('watchers of the same events each see their own share', { timeout: 60_000 }, async () => {
+  const path = `/api/v1/namespaces/${await makeNamespace(server, 'shares')}/configmaps`;
+  const resourceVersion = await now(path);
+  const count = 240;
+  const share = 3;
+  const all = Array.from({ length: 10 }, async () =>
+    (await watchEvents(server.client, path, { resourceVersion }, count)).map(nameOf),
+  );
+  const selected = Array.from({ length: 10 }, async (_, i) =>
+    (
+      await watchEvents(
+        server.client,
+        path,
+        { resourceVersion, labelSelector: `share=${i % share}` },
+        count / share,
+      )
+    ).map(nameOf),
+  );
+  await Promise.all(
+    Array.from({ length: 8 }, async (_, worker) => {
+      for (let n = worker; n < count; n += 8) {
+        await call(server.client, 'POST', path, {
+          body: { metadata: { name: `m-${n}`, labels: { share: String(n % share) } } },
+        });
+      }
+    }),
+  );
+  const [order = [], ...others] = await Promise.all(all);
+  expect(new Set(order).size).toBe(count);
+  for (const other of others) expect(other).toEqual(order);
+  for (const [i, names] of (await Promise.all(selected)).entries()) {
+    expect(names).toEqual(order.filter((name) => Number(name.slice(2)) % share === i % share));
+  }
 });
 
 /** A watch on a socket of its own, that reads only when it is told to. */
