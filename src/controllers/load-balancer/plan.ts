@@ -62,7 +62,7 @@ export function planServed(
  * our condition and our finalizer. Nothing of a Service that we never served is touched.
  *
  * @param ours whether its type and class say that it is ours: then our finalizer may be there without a condition. It
- *   may also be there when they no longer do: a process that ended between finalizer and status leaves it behind.
+ *   may also be there when they no longer do, if somebody wrote over the status before the type changed.
  */
 export function planReleased(service: Service, own: readonly PresentAddress[], ours: boolean): ServicePlan {
   if (!ours && readyCondition(service) === undefined && !isFinalizedByUs(service)) return { events: [] };

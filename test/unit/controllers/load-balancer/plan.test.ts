@@ -203,7 +203,7 @@ describe('planReleased', () => {
     expect(planReleased(halfway, [], true)).toEqual({ finalizer: 'remove', events: [] });
   });
 
-  // A process ended between the two writes, and the type changed before the next one looked: seed 16 of the faults.
+  // The condition is gone, and the type changed before a process looked: seed 16 of the faults.
   test("takes its own finalizer from a Service that it never came to serve, and nobody else's", () => {
     const finalizers = { 'f:metadata': { 'f:finalizers': { [`v:"${cleanupFinalizer}"`]: {} } } };
     const of = (manager: string): Service =>
