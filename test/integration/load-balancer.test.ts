@@ -205,4 +205,23 @@ describe('load-balancer-controller', () => {
         .map(({ metadata }) => `${metadata.name ?? ''}@${metadata.resourceVersion ?? ''}`);
     expect(versions(after.items)).toEqual(versions(before.items));
   });
+
+  // Both edits within the time that edits are gathered for: the pool looks as if nothing had happened.
+  test('the status of a pool observes an edit that was undone at once', async () => {
+    const spec = { addresses: ['198.51.100.240/30'], autoAssign: false };
+    await makePool('undone', spec);
+    const observed = async (generation: number): Promise<void> => {
+      for (;;) {
+        const { status } = await clients.for(addressPools).get('', 'undone');
+        if (status?.conditions?.every(({ observedGeneration }) => observedGeneration === generation) === true)
+          return;
+        await sleep(20);
+      }
+    };
+    await observed(1);
+    for (const addresses of [['198.51.100.240/29'], spec.addresses]) {
+      await clients.for(addressPools).mergePatch('', 'undone', { spec: { addresses } });
+    }
+    await observed(3);
+  });
 });

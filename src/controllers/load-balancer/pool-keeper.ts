@@ -111,7 +111,10 @@ export class PoolKeeper {
     const objects = [...this.#pools.cache.values()];
     const forbidden = forbiddenRanges(this.#nodes.cache.values(), this.#cidrs.cache.values());
     const input = JSON.stringify([
-      objects.map(({ metadata, spec }) => [metadata.name, metadata.creationTimestamp, spec]),
+      // The generation, too: an edit and its undoing leave the same spec, and a status that has not observed them.
+      objects.map(({ metadata: { name, creationTimestamp, generation }, spec }) => [
+        ...[name, creationTimestamp, generation, spec],
+      ]),
       forbidden.map(({ range, owner }) => [range.text, owner]),
     ]);
     if (input === this.#loaded) return;
