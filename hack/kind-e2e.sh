@@ -9,7 +9,7 @@
 #   KEEP_CLUSTER=1   leaves the cluster for a look at it
 #
 # Needs docker, kind, kubectl and npm. It has never run where this repository is developed, which has no container
-# runtime: .github/workflows/kind.yaml runs it. All that it calls is tested without it (test/integration/deploy.test.ts,
+# runtime: .github/workflows/kind.yaml runs it. All that it calls is tested without it (test/integration/deploy*.test.ts,
 # test/e2e).
 set -euo pipefail
 cd "$(dirname "$0")/.."
