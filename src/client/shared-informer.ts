@@ -139,7 +139,9 @@ export class SharedInformer<T extends KubeObject> implements Informer<T>, Reflec
 
   /** What the cache stores of an object: transformed, without managedFields, frozen. */
   #keep(object: T, key: ObjectKey): T | undefined {
-    delete object.metadata.managedFields;
+    // Not `delete`: what is left would be a dictionary, twice as large and ten times slower to read.
+    const { managedFields: _, ...metadata } = object.metadata;
+    object.metadata = metadata;
     try {
       const kept = this.#options.transform?.(object) ?? object;
       deepFreeze(kept);

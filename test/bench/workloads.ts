@@ -17,7 +17,7 @@ const nodes = Number(process.argv[3] ?? 100);
 const perDeployment = 50;
 const deployments = Math.ceil(pods / perDeployment);
 const deadline = 600_000;
-const idle = Number(process.env['IDLE'] ?? 20_000);
+const idle = 20_000;
 
 async function items(client: Transport, path: string): Promise<readonly unknown[]> {
   return listAt((await client.request('GET', path)).json(), 'items');
@@ -104,11 +104,6 @@ try {
     return addresses >= deployments * perDeployment;
   });
   const settled = performance.now() - begun;
-  if (process.env['GO']) {
-    const { writeFileSync } = await import('node:fs');
-    writeFileSync('/tmp/heap.go', '');
-    await sleep(Number(process.env['GO']));
-  }
   const memory = await server.residentMiB();
   const highest = await server.highestMiB();
   const processor = await server.cpu();
