@@ -140,13 +140,16 @@ const objects: Readonly<Record<string, readonly unknown[]>> = {
 class BrokenServer {
   readonly writes: string[] = [];
   readonly #watches = new Map<string, Exchange>();
+  readonly #stored = new Map<string, JsonRecord[]>();
   #revision = 10;
 
   answer(exchange: Exchange): void {
     const plural = exchange.path.split('/').find((part) => part in objects) ?? '';
     if (exchange.query.has('sendInitialEvents')) exchange.status(400, 'BadRequest');
-    else if (exchange.isWatch) this.#watches.set(plural, exchange.watch());
-    else if (exchange.method === 'GET') {
+    else if (exchange.isWatch) {
+      this.#watches.set(plural, exchange.watch());
+      for (const stored of this.#stored.get(plural) ?? []) this.#tell(plural, stored);
+    } else if (exchange.method === 'GET') {
       exchange.json(200, { metadata: { resourceVersion: '10' }, items: objects[plural] ?? [] });
     } else this.#write(exchange, plural);
   }
@@ -169,12 +172,15 @@ class BrokenServer {
     };
     const stored: JsonRecord = { ...(isRecord(body) ? body : {}), metadata };
     exchange.json(201, stored);
-    this.#watches.get(plural)?.event('ADDED', stored).event('ADDED', stored).event('MODIFIED', stored);
-    this.#watches
-      .get(plural)
-      ?.event('MODIFIED', { metadata: 4 })
-      .event('NONSENSE', stored)
-      .event('BOOKMARK', []);
+    this.#stored.set(plural, [...(this.#stored.get(plural) ?? []), stored]);
+    this.#tell(plural, stored);
+  }
+
+  /** Tells twice of what was stored, and of what is no event at all. */
+  #tell(plural: string, stored: JsonRecord): void {
+    const watch = this.#watches.get(plural);
+    watch?.event('ADDED', stored).event('ADDED', stored).event('MODIFIED', stored);
+    watch?.event('MODIFIED', { metadata: 4 }).event('NONSENSE', stored).event('BOOKMARK', []);
   }
 
   count(text: string): number {
