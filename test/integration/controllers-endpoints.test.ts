@@ -173,6 +173,28 @@ describe('the endpoints controllers', () => {
       await untilObject(client, path, isRight);
     });
 
+    it('leave the edit of somebody else until the Service changes', async () => {
+      await create('/api/v1/namespaces', { metadata: { name: 'f' } });
+      await createPod('f', 'p', '10.5.0.1');
+      await create('/api/v1/namespaces/f/services', {
+        metadata: { name: 'web' },
+        spec: { selector: { app: 'web' }, ports: [{ port: 80 }] },
+      });
+      const path = '/api/v1/namespaces/f/endpoints/web';
+      const merge = { contentType: 'application/merge-patch+json' };
+      const says = (address: string) => (body: JsonRecord) =>
+        JSON.stringify(body['subsets'] ?? '').includes(address);
+      await untilObject(client, path, says('10.5.0.1'));
+      await call(client, 'PATCH', `${path}?fieldManager=kubectl-edit`, { body: { subsets }, ...merge });
+      await controllers.quiet(1500);
+      expect(says('10.4.9.9')((await call(client, 'GET', path)).body)).toBe(true);
+      await call(client, 'PATCH', '/api/v1/namespaces/f/services/web', {
+        body: { metadata: { annotations: { touched: 'yes' } } },
+        ...merge,
+      });
+      await untilObject(client, path, says('10.5.0.1'));
+    });
+
     it('remove what came after its Service had gone, and nothing that is made by hand', async () => {
       await create('/api/v1/namespaces', { metadata: { name: 'e' } });
       await create('/api/v1/namespaces/e/endpoints', { metadata: { name: 'mine' }, subsets });

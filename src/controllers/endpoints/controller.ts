@@ -6,8 +6,9 @@ import type { Endpoints } from '../../objects/endpoints.ts';
 import { keyOf, type ObjectKey, splitKey } from '../../objects/key.ts';
 import type { Service } from '../../objects/service.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../runtime/context.ts';
-import { Controller, Priority, type ReconcileResult } from '../runtime/controller.ts';
+import { Controller, type EnqueueOptions, Priority, type ReconcileResult } from '../runtime/controller.ts';
 import { Expectations } from '../runtime/expectations.ts';
+import { isLastWriter } from '../runtime/field-manager.ts';
 import { isNamespaceTerminating } from '../service-pods/api-errors.ts';
 import { AllocationGrace } from '../service-pods/allocation-grace.ts';
 import { Membership } from '../service-pods/membership.ts';
@@ -39,6 +40,8 @@ class EndpointsWiring {
   readonly #times = new TriggerTimes();
   readonly #expectations: Expectations<Endpoints>;
   readonly #grace: AllocationGrace;
+  /** Whose Service or Pods changed: their Endpoints are made right, whoever wrote them last. */
+  readonly #due = new Set<ObjectKey>();
   /** Keys that came too early for the cache. */
   readonly #waiting = new Set<ObjectKey>();
   /** Services that were ours to serve when they went. */
@@ -64,16 +67,16 @@ class EndpointsWiring {
       backoff: { base: 5, max: 1_000_000 },
     });
     const enqueue = (keys: Iterable<ObjectKey>): void => {
-      for (const key of keys) this.controller.enqueue(key);
+      for (const key of keys) this.#enqueue(key);
     };
     this.#services.addHandler({
       added: (service, initial) => {
-        this.controller.enqueue(keyOf(service), initial ? { priority: Priority.resync } : {});
+        this.#enqueue(keyOf(service), initial ? { priority: Priority.resync } : {});
       },
-      updated: (service) => this.controller.enqueue(keyOf(service)),
+      updated: (service) => this.#enqueue(keyOf(service)),
       deleted: (service) => {
         if (context.serves(service)) this.#departed.add(keyOf(service));
-        this.controller.enqueue(keyOf(service));
+        this.#enqueue(keyOf(service));
       },
     });
     pods.addHandler({
@@ -86,37 +89,66 @@ class EndpointsWiring {
       added: (object, initial) => {
         // Endpoints that were left without a Service while nobody looked are removed; locks of elections are not.
         if (initial && !Object.hasOwn(object.metadata.annotations ?? {}, leaderAnnotation)) {
-          this.controller.enqueue(keyOf(object), { priority: Priority.resync });
+          this.#enqueue(keyOf(object), { priority: Priority.resync });
         }
         if (!initial) this.#arrived(object);
       },
       updated: (object) => this.#arrived(object),
-      deleted: (object) => this.controller.enqueue(keyOf(object)),
+      deleted: (object) => this.#enqueue(keyOf(object)),
     });
+  }
+
+  /** For a change that the Endpoints have to follow. */
+  #enqueue(key: ObjectKey, options: EnqueueOptions = {}): void {
+    this.#due.add(key);
+    this.controller.enqueue(key, options);
   }
 
   async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     const service = this.#services.cache.get(key);
-    if (service === undefined) return this.#remove(key, signal);
-    this.#departed.delete(key);
-    const selector = managedSelector(service);
-    if (selector === undefined || !this.#context.serves(service)) return undefined;
-    const left = this.#grace.left(key, service);
-    if (left > 0) return { requeueAfter: left };
-
-    if (!this.#expectations.settled(key)) {
-      this.#waiting.add(key);
-      return { requeueAfter: lookAgain };
+    if (service !== undefined) {
+      this.#departed.delete(key);
+      const left = this.#grace.left(key, service);
+      if (left > 0) return { requeueAfter: left };
+      if (!this.#expectations.settled(key)) {
+        this.#waiting.add(key);
+        return { requeueAfter: lookAgain };
+      }
+      this.#waiting.delete(key);
     }
-    this.#waiting.delete(key);
+    const due = this.#due.delete(key);
+    try {
+      if (service === undefined) await this.#remove(key, due, signal);
+      else await this.#bring(key, service, due, signal);
+    } catch (error) {
+      if (due) this.#due.add(key);
+      throw error;
+    }
+    return undefined;
+  }
 
+  /** Writes what is missing, unless nothing is due and somebody else wrote what is there. */
+  async #bring(key: ObjectKey, service: Service, due: boolean, signal: AbortSignal): Promise<void> {
+    const selector = managedSelector(service);
+    if (selector === undefined || !this.#context.serves(service)) return;
     const existing = this.#endpoints.cache.get(key);
     const pods = this.#membership.podsOf(service, selector);
     const triggerTime = this.#times.observe(key, service, pods);
     const plan = planEndpoints({ service, pods, existing, triggerTime });
-    if (plan.write === 'none') return undefined;
+    if (plan.write === 'none' || !(due || (await this.#isOurs(key, signal)))) return;
     await this.#write(key, plan.write, plan.endpoints, signal);
-    return undefined;
+  }
+
+  /** Whether we wrote the Endpoints last. As with Kubernetes' controller, others may edit them until the next change. */
+  async #isOurs(key: ObjectKey, signal: AbortSignal): Promise<boolean> {
+    const { namespace, name } = splitKey(key);
+    try {
+      const { metadata } = await this.#client.get(namespace, name, { signal });
+      return isLastWriter(metadata);
+    } catch (error) {
+      if (isNotFound(error)) return false;
+      throw error;
+    }
   }
 
   async #write(
@@ -154,14 +186,15 @@ class EndpointsWiring {
     }
   }
 
-  async #remove(key: ObjectKey, signal: AbortSignal): Promise<undefined> {
+  async #remove(key: ObjectKey, due: boolean, signal: AbortSignal): Promise<void> {
     this.#times.forget(key);
     this.#grace.forget(key);
     this.#written.delete(key);
     const existing = this.#endpoints.cache.get(key);
     // Endpoints carry the labels of their Service: they tell whose they were when it went while nobody looked.
     const ours = existing === undefined || this.#departed.has(key) || this.#context.serves(existing);
-    if (ours && (existing !== undefined || !this.#expectations.settled(key))) {
+    const stands = existing !== undefined || !this.#expectations.settled(key);
+    if (ours && stands && (due || (await this.#isOurs(key, signal)))) {
       const uid = existing?.metadata.uid;
       const { namespace, name } = splitKey(key);
       try {
@@ -176,7 +209,6 @@ class EndpointsWiring {
     }
     this.#waiting.delete(key);
     this.#departed.delete(key);
-    return undefined;
   }
 
   /**

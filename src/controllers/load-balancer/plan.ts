@@ -2,6 +2,7 @@ import { jsonEqual } from '../../objects/json.ts';
 import type { Condition } from '../../objects/meta.ts';
 import type { LoadBalancerIngress, Service, ServicePort, ServiceStatus } from '../../objects/service.ts';
 import { formatTime } from '../../objects/time.ts';
+import { fieldManager } from '../runtime/field-manager.ts';
 import type { AssignedAddress, Outcome } from './outcome.ts';
 import { assignedText, keyText } from './assigned-text.ts';
 import { conditionType, readyCondition, type PresentAddress } from './present.ts';
@@ -9,9 +10,6 @@ import { releasedEvent, type Reason } from './reasons.ts';
 
 /** Kubernetes' own finalizer for load balancers (`k8s.io/cloud-provider/service/helpers`). */
 export const cleanupFinalizer = 'service.kubernetes.io/load-balancer-cleanup';
-
-/** What an API server calls us, by our User-Agent. */
-const fieldManager = 'servicenet';
 
 /** What must be written for one Service; empty when all is as it should be. */
 export interface ServicePlan {
