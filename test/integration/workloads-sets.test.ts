@@ -214,9 +214,10 @@ describe('a Job', () => {
 
   test('fails when its Pods fail too often, and is gone after its time to live', async () => {
     const { namespace, run } = await inNamespace();
-    const spec = 'backoffLimit: 0\n  ttlSecondsAfterFinished: 1';
-    await run('apply -f -', job('work', 'servicenet.dev/fail-after: 20ms', spec));
+    await run('apply -f -', job('work', 'servicenet.dev/fail-after: 20ms', 'backoffLimit: 0'));
     await run('wait --for=condition=failed job/work --timeout=10s');
+    // The time to live comes after its condition was seen: a Job made with it may be gone before kubectl looks.
+    await run('patch job work --type=merge -p {"spec":{"ttlSecondsAfterFinished":1}}');
     await untilObject(
       server.client,
       `/apis/batch/v1/namespaces/${namespace}/jobs/work`,
