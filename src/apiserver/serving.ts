@@ -5,8 +5,9 @@ import { checkRequestTimeout } from './http/request-timeout.ts';
 import type { ServiceAccountTokens } from './authentication/service-account-tokens.ts';
 import { accessOf, type Authorizer, requireAccess } from './authorization/authorizer.ts';
 import { discoveryHandler } from './discovery/handler.ts';
-import { healthHandler } from './discovery/health.ts';
+import { type HealthCheck, healthHandler, healthPaths } from './discovery/health.ts';
 import { metricsHandler } from './discovery/metrics.ts';
+import { openIdPaths, openIdProvider } from './discovery/openid.ts';
 import { pathsHandler } from './discovery/paths.ts';
 import { versionHandler } from './discovery/version.ts';
 import type { ApiRequest, Handler, UpgradeHandler } from './http/exchange.ts';
@@ -70,7 +71,7 @@ export function createServing(options: ServingOptions): Serving {
     const known = info.isResource && core.resources.hasGroupVersion(info.group, info.version);
     return known ? rest(request, reply) : discovery(request, reply);
   };
-  const health = healthHandler([
+  const checks: readonly HealthCheck[] = [
     { name: 'ping', on: ['healthz', 'livez', 'readyz'], check: () => undefined },
     // The storage under the name that probes and `?exclude=` know; what is read comes from memory.
     { name: 'etcd', on: ['healthz', 'livez', 'readyz'], check: () => core.storage.revision },
@@ -81,7 +82,13 @@ export function createServing(options: ServingOptions): Serving {
         if (!isReady) throw new Error('not finished');
       },
     },
-  ]);
+  ];
+  const health = healthHandler(checks);
+  const provider = openIdProvider({
+    issuer: serviceAccountTokens.issuer,
+    keys: serviceAccountTokens.keys,
+    address: () => options.address(),
+  });
   const route = createRouter(
     new Map<string, Handler>([
       ['api', api],
@@ -90,6 +97,8 @@ export function createServing(options: ServingOptions): Serving {
       ['healthz', health],
       ['livez', health],
       ['readyz', health],
+      ['.well-known', provider],
+      ['openid', provider],
       ['metrics', metricsHandler(async () => options.metrics.text(objectCounts(core)))],
       [
         'openapi',
@@ -98,12 +107,11 @@ export function createServing(options: ServingOptions): Serving {
       [
         '',
         pathsHandler(served, [
-          '/healthz',
-          '/livez',
+          ...healthPaths(checks),
+          ...Object.values(openIdPaths),
           '/metrics',
           '/openapi/v2',
           '/openapi/v3',
-          '/readyz',
           '/version',
         ]),
       ],

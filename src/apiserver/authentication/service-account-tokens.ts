@@ -2,7 +2,15 @@
  * Tokens of service accounts: signed JWTs, as `serviceaccounts/token` (TokenRequest) issues them
  * (`pkg/serviceaccount/jwt.go`), with ES256 and a key that lives as long as the server.
  */
-import { type KeyObject, createPublicKey, randomUUID, sign, verify } from 'node:crypto';
+import {
+  type JsonWebKey,
+  type KeyObject,
+  createHash,
+  createPublicKey,
+  randomUUID,
+  sign,
+  verify,
+} from 'node:crypto';
 import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
 import type { UserInfo } from '../http/exchange.ts';
 import type { TokenAuthenticator } from './authenticator.ts';
@@ -44,16 +52,26 @@ interface IssuedToken {
 }
 
 export interface ServiceAccountTokens extends TokenAuthenticator {
+  /** The `iss` of the tokens. */
+  readonly issuer: string;
+  /** What verifies them. */
+  readonly keys: readonly JsonWebKey[];
   issue(request: TokenRequest): IssuedToken;
 }
 
-const header = encodePart({ alg: 'ES256', typ: 'JWT' });
+const algorithm = 'ES256';
 const signatureFormat = 'ieee-p1363';
 
 export function serviceAccountTokens(options: ServiceAccountTokensOptions): ServiceAccountTokens {
   const publicKey = createPublicKey(options.key);
+  const kid = createHash('sha256')
+    .update(publicKey.export({ type: 'spki', format: 'der' }))
+    .digest('base64url');
+  const header = encodePart({ alg: algorithm, kid });
   return {
     lasting: false,
+    issuer: options.issuer,
+    keys: [{ use: 'sig', kid, alg: algorithm, ...publicKey.export({ format: 'jwk' }) }],
     issue(request) {
       const issuedAt = Math.floor(options.now() / 1000);
       const expires = issuedAt + request.expirationSeconds;

@@ -11,6 +11,14 @@ export interface HealthCheck {
   check(): void;
 }
 
+/** The paths of `checks`, for the list at `/`. */
+export function healthPaths(checks: readonly HealthCheck[]): readonly string[] {
+  return (['healthz', 'livez', 'readyz'] as const).flatMap((path) => [
+    `/${path}`,
+    ...checks.filter(({ on }) => on.includes(path)).map(({ name }) => `/${path}/${name}`),
+  ]);
+}
+
 const headers = { 'X-Content-Type-Options': 'nosniff' };
 const text = 'text/plain; charset=utf-8';
 
@@ -21,13 +29,14 @@ const text = 'text/plain; charset=utf-8';
 export function healthHandler(checks: readonly HealthCheck[]): Handler {
   return async (request, reply) => {
     await Promise.resolve();
-    const [, first = '', name, ...more] = request.info.path.split('/');
-    const own = checks.filter(({ on }) => on.some((path) => path === first));
-    if (name === undefined || (name === '' && more.length === 0)) {
+    const { path } = request.info;
+    const [, first = ''] = path.split('/', 2);
+    const own = checks.filter(({ on }) => on.some((each) => each === first));
+    if (path === `/${first}`) {
       sendAll(first, own, request, reply);
       return;
     }
-    const check = more.length === 0 ? own.find((candidate) => candidate.name === name) : undefined;
+    const check = own.find(({ name }) => path === `/${first}/${name}`);
     if (check === undefined) {
       replyNotFound(reply);
       return;

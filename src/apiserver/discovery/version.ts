@@ -1,4 +1,4 @@
-import { methodNotAllowed } from '../../objects/status-errors.ts';
+import { methodNotAllowed, resourceNotFound } from '../../objects/status-errors.ts';
 import { encode } from '../http/encoding.ts';
 import type { Handler } from '../http/exchange.ts';
 import { negotiateError } from '../http/negotiation.ts';
@@ -32,8 +32,9 @@ export function versionHandler(build: BuildInfo): Handler {
     compiler: 'gc',
     platform: build.platform,
   };
-  return async ({ method, headers }, reply) => {
+  return async ({ info, method, headers }, reply) => {
     await Promise.resolve();
+    if (info.path !== '/version' && info.path !== '/version/') throw resourceNotFound();
     if (method !== 'GET') throw methodNotAllowed(['GET']);
     const mediaType = negotiateError(headers.accept);
     reply.send(200, mediaType, encode(body, mediaType));

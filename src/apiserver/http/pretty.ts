@@ -59,6 +59,13 @@ export function indentJson(text: string): string {
         indented += `${text.slice(runStart, i + 1)} `;
         runStart = i + 1;
         break;
+      case 0x20: // white space that is not in a string: the text may be indented already
+      case 0x0a:
+      case 0x0d:
+      case 0x09:
+        indented += text.slice(runStart, i);
+        runStart = i + 1;
+        break;
     }
   }
   return indented + text.slice(runStart).trimEnd();

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { DiscoveredResource } from '../../../../src/apiserver/discovery/discovered-resource.ts';
 import { discoveryHandler } from '../../../../src/apiserver/discovery/handler.ts';
-import { healthHandler } from '../../../../src/apiserver/discovery/health.ts';
+import { type HealthCheck, healthHandler, healthPaths } from '../../../../src/apiserver/discovery/health.ts';
+import { metricsHandler } from '../../../../src/apiserver/discovery/metrics.ts';
 import { pathsHandler } from '../../../../src/apiserver/discovery/paths.ts';
 import { versionHandler } from '../../../../src/apiserver/discovery/version.ts';
 import { call } from './exchange-fake.ts';
@@ -106,7 +107,7 @@ describe('discovery', () => {
 
 describe('health', () => {
   let broken = false;
-  const handler = healthHandler([
+  const checks: readonly HealthCheck[] = [
     { name: 'ping', on: ['healthz', 'livez', 'readyz'], check: () => undefined },
     {
       name: 'store',
@@ -115,10 +116,12 @@ describe('health', () => {
         if (broken) throw new Error('disk full');
       },
     },
-  ]);
+    { name: 'poststarthook/x', on: ['readyz'], check: () => undefined },
+  ];
+  const handler = healthHandler(checks);
 
   test('is ok in one word, whatever the method', async () => {
-    for (const path of ['/healthz', '/livez', '/readyz', '/readyz/', '/readyz/store']) {
+    for (const path of ['/healthz', '/livez', '/readyz', '/readyz/store', '/readyz/poststarthook/x']) {
       const answer = await call(handler, path, { method: 'POST' });
       expect(answer).toMatchObject({ status: 200, contentType: 'text/plain; charset=utf-8', body: 'ok' });
     }
@@ -126,25 +129,44 @@ describe('health', () => {
 
   test('tells its checks', async () => {
     expect((await call(handler, '/readyz?verbose')).body).toBe(
-      '[+]ping ok\n[+]store ok\nreadyz check passed\n',
+      '[+]ping ok\n[+]store ok\n[+]poststarthook/x ok\nreadyz check passed\n',
     );
     expect((await call(handler, '/livez?verbose')).body).toBe('[+]ping ok\nlivez check passed\n');
     expect((await call(handler, '/readyz?verbose&exclude=store&exclude=x')).body).toBe(
-      '[+]ping ok\n[+]store excluded: ok\nwarn: some health checks cannot be excluded: no matches for "x"\nreadyz check passed\n',
+      '[+]ping ok\n[+]store excluded: ok\n[+]poststarthook/x ok\nwarn: some health checks cannot be excluded: no matches for "x"\nreadyz check passed\n',
     );
   });
 
   test('knows only its own checks', async () => {
-    for (const path of ['/livez/nosuchcheck', '/livez/store', '/readyz/store/x', '/readyz/constructor']) {
+    for (const path of [
+      '/livez/nosuchcheck',
+      '/livez/store',
+      '/readyz/store/x',
+      '/readyz/constructor',
+      '/readyz/',
+    ]) {
       expect(await call(handler, path)).toMatchObject({ status: 404, body: '404 page not found\n' });
     }
+  });
+
+  test('has a path of its own for each check', () => {
+    expect(healthPaths(checks)).toEqual([
+      '/healthz',
+      '/healthz/ping',
+      '/livez',
+      '/livez/ping',
+      '/readyz',
+      '/readyz/ping',
+      '/readyz/store',
+      '/readyz/poststarthook/x',
+    ]);
   });
 
   test('fails as a whole when one check fails', async () => {
     broken = true;
     expect(await call(handler, '/readyz')).toMatchObject({
       status: 500,
-      body: '[+]ping ok\n[-]store failed: reason withheld\nreadyz check failed\n',
+      body: '[+]ping ok\n[-]store failed: reason withheld\n[+]poststarthook/x ok\nreadyz check failed\n',
     });
     expect(await call(handler, '/readyz/store')).toMatchObject({
       status: 500,
@@ -169,6 +191,15 @@ test('the version is 1.36 and says who answers', async () => {
     compiler: 'gc',
   });
   expect((await call(handler, '/version', { method: 'POST' })).status).toBe(405);
+  expect((await call(handler, '/version/')).status).toBe(200);
+  const below = await call(handler, '/version/1');
+  expect(JSON.parse(below.body)).toMatchObject({ reason: 'NotFound', details: {} });
+});
+
+test('nothing is below the metrics', async () => {
+  const handler = metricsHandler(() => Promise.resolve('up 1\n'));
+  expect(await call(handler, '/metrics')).toMatchObject({ status: 200, body: 'up 1\n' });
+  expect(await call(handler, '/metrics/x')).toMatchObject({ status: 404, body: '404 page not found\n' });
 });
 
 test('the root lists paths', async () => {
