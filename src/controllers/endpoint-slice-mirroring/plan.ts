@@ -8,6 +8,7 @@ import { jsonEqual } from '../../objects/json.ts';
 import { endpointKey, sameEndpoint } from '../endpoint-slices/plan-groups.ts';
 import { managedByLabel, serviceNameLabel } from '../endpoint-slices/slice-metadata.ts';
 import { type Offer, repack } from '../endpoints/repack.ts';
+import { slicePortsInOrder } from '../service-pods/hash-order.ts';
 import { canonicalIP } from '../service-pods/pod-ip.ts';
 import { portsKey } from '../service-pods/target-port.ts';
 import { triggerTimeAnnotation } from '../service-pods/trigger-time.ts';
@@ -89,7 +90,7 @@ function wantedSlices(endpoints: Endpoints, maxPerSubset: number, plan: MirrorPl
   let invalid = 0;
   let skipped = 0;
   for (const subset of repack(offersOf(endpoints.subsets ?? []))) {
-    const ports = (subset.ports ?? []).map((port) => ({ ...port, name: port.name ?? '' }));
+    const ports = slicePortsInOrder((subset.ports ?? []).map((port) => ({ ...port, name: port.name ?? '' })));
     const all = [
       ...(subset.addresses ?? []).map((address) => ({ address, ready: true })),
       ...(subset.notReadyAddresses ?? []).map((address) => ({ address, ready: false })),

@@ -51,7 +51,7 @@ function assign(set: SliceSet, shares: ZoneShares | undefined): TopologyOutcome 
   for (const draft of drafts) {
     draft.endpoints = draft.endpoints.map((endpoint) => {
       const { zone } = endpoint;
-      if (!isReady(endpoint) || zone === undefined) return withHints(endpoint, undefined);
+      if (!isReady(endpoint) || zone === undefined) return endpoint;
       const [to] = receiving.keys();
       const moves = to !== undefined && giving.has(zone);
       if (moves) {

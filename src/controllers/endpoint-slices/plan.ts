@@ -6,6 +6,7 @@ import type { EndpointSlice } from '../../objects/endpoint-slice.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import type { Pod } from '../../objects/pod.ts';
 import type { IPFamily, Service } from '../../objects/service.ts';
+import { slicePortsInOrder } from '../service-pods/hash-order.ts';
 import { canonicalIP } from '../service-pods/pod-ip.ts';
 import { clusterIPOf, namedFamilies } from '../service-pods/service.ts';
 import { portsKey } from '../service-pods/target-port.ts';
@@ -244,6 +245,7 @@ function finish({ slice, endpoints }: Draft, triggerTime: string | undefined): E
     ...slice,
     metadata: noted === undefined ? metadata : { ...metadata, annotations: noted },
     endpoints: endpoints.length === 0 ? null : endpoints,
+    ports: slice.ports && slicePortsInOrder(slice.ports),
   };
 }
 

@@ -1,5 +1,6 @@
 /** The canonical layout of Endpoints subsets (pkg/api/v1/endpoints, `util.go`). Pure. */
 import type { EndpointAddress, EndpointPort, EndpointSubset } from '../../objects/endpoints.ts';
+import { endpointPortsInOrder, subsetsInOrder } from '../service-pods/hash-order.ts';
 import { portKey } from '../service-pods/target-port.ts';
 
 /** One address under one port; without a port for headless Services that have none. */
@@ -18,8 +19,7 @@ interface Member {
  * Lays offers out so that every set of addresses stands once, with all the ports that exactly this set offers.
  * An address that is ready and not ready under one port is not ready; of addresses that are one but differ in what
  * else they say, the first counts, under every port. Addresses are ordered by their text, then by the uid of what they
- * point to; ports by name, protocol and number; subsets by their ports. kube-controller-manager orders ports and
- * subsets by a hash instead: readers must not rely on that order, and {@link sameSubsets} does not.
+ * point to; ports and subsets by hash. Readers must not rely on that order, and {@link sameSubsets} does not.
  */
 export function repack(offers: Iterable<Offer>): EndpointSubset[] {
   const byPort = new Map<string, { port: EndpointPort | undefined; members: Map<string, Member> }>();
@@ -40,14 +40,14 @@ export function repack(offers: Iterable<Offer>): EndpointSubset[] {
   }
 
   const bySet = new Map<string, { ports: EndpointPort[]; members: Map<string, Member> }>();
-  for (const portGroup of [...byPort.entries()].sort(byKey).map(([, group]) => group)) {
+  for (const portGroup of byPort.values()) {
     const identity = byPort.size === 1 ? '' : membersKey(portGroup.members);
     const same = bySet.get(identity);
     const ports = portGroup.port === undefined ? [] : [portGroup.port];
     if (same === undefined) bySet.set(identity, { ports, members: portGroup.members });
     else same.ports.push(...ports);
   }
-  return [...bySet.values()].map(({ ports, members }) => toSubset(ports, members));
+  return subsetsInOrder([...bySet.values()].map(({ ports, members }) => toSubset(ports, members)));
 }
 
 function membersKey(members: ReadonlyMap<string, Member>): string {
@@ -57,7 +57,7 @@ function membersKey(members: ReadonlyMap<string, Member>): string {
     .join('\n');
 }
 
-function toSubset(ports: EndpointPort[], members: Map<string, Member>): EndpointSubset {
+function toSubset(ports: readonly EndpointPort[], members: ReadonlyMap<string, Member>): EndpointSubset {
   const ready: EndpointAddress[] = [];
   const notReady: EndpointAddress[] = [];
   const ordered = [...members.entries()].sort(byKey);
@@ -65,7 +65,7 @@ function toSubset(ports: EndpointPort[], members: Map<string, Member>): Endpoint
   return {
     ...(ready.length === 0 ? {} : { addresses: ready }),
     ...(notReady.length === 0 ? {} : { notReadyAddresses: notReady }),
-    ...(ports.length === 0 ? {} : { ports }),
+    ...(ports.length === 0 ? {} : { ports: endpointPortsInOrder(ports) }),
   };
 }
 

@@ -157,6 +157,23 @@ describe('planSlices', () => {
     ]);
   });
 
+  it('orders ports as Kubernetes does, whatever the order of the Service and of slices made before', () => {
+    const numbers = [80, 443, 9376];
+    const ports = numbers.map((port) => ({ name: `p${port}`, port, protocol: 'TCP' }));
+    const numbersOf = (slices: readonly EndpointSlice[]) =>
+      slices.map((slice) => slice.ports?.map(({ port }) => port));
+    const svc = service({ ports });
+    const made = planSlices(input({ service: svc, pods: pods(2) }));
+    const [order = []] = numbersOf(made.create);
+    const turned = service({ ports: ports.toReversed() });
+    expect(numbersOf(planSlices(input({ service: turned, pods: pods(2) })).create)).toEqual([order]);
+
+    const existing = apply([], made).map((slice) => ({ ...slice, ports: slice.ports?.toReversed() ?? null }));
+    expect(writes(planSlices(input({ service: svc, pods: pods(2), existing })))).toBe(0);
+    const grown = planSlices(input({ service: svc, pods: pods(3), existing }));
+    expect(numbersOf(grown.update)).toEqual([order]);
+  });
+
   it('leaves out pods of unknown nodes, unless what is not ready is published', () => {
     const lost = pod('p', { node: 'gone' });
     const plan = planSlices(input({ pods: [lost] }));

@@ -1,0 +1,66 @@
+/**
+ * The order in which kube-controller-manager writes ports and subsets: by the FNV-1a hash, 128 bits, of the text that
+ * Go's spew prints of each (pkg/api/v1/endpoints `util.go`, k8s.io/endpointslice/util `controller_utils.go`,
+ * k8s.io/utils/dump `ForHash`; MD5 before Kubernetes 1.35). Opaque, but the same for everybody: two controllers that
+ * write the same object agree on its text, and on which addresses are cut from one that is too long. Pure.
+ */
+import type { SlicePort } from '../../objects/endpoint-slice.ts';
+import type { EndpointAddress, EndpointPort, EndpointSubset } from '../../objects/endpoints.ts';
+import type { ObjectReference } from '../../objects/meta.ts';
+import { fnv128a } from './fnv.ts';
+
+/** The ports of an EndpointSlice in Kubernetes' order. */
+export function slicePortsInOrder(ports: readonly SlicePort[]): SlicePort[] {
+  return inHashOrder(ports, (port) => `(v1.EndpointPort)${dumpSlicePort(port)}`);
+}
+
+/** The ports of a subset of Endpoints in Kubernetes' order. */
+export function endpointPortsInOrder(ports: readonly EndpointPort[]): EndpointPort[] {
+  return inHashOrder(ports, (port) => `(v1.EndpointPort)${dumpPort(port)}`);
+}
+
+/**
+ * The subsets of Endpoints in Kubernetes' order. Their ports and addresses have to be in order before: they count.
+ */
+export function subsetsInOrder(subsets: readonly EndpointSubset[]): EndpointSubset[] {
+  return inHashOrder(subsets, (subset) => `(v1.EndpointSubset)${dumpSubset(subset)}`);
+}
+
+function inHashOrder<T>(items: readonly T[], dump: (item: T) => string): T[] {
+  if (items.length < 2) return [...items];
+  return items
+    .map((item) => ({ item, hash: fnv128a(dump(item)) }))
+    .sort((a, b) => (a.hash < b.hash ? -1 : a.hash > b.hash ? 1 : 0))
+    .map(({ item }) => item);
+}
+
+function dumpSlicePort({ name, protocol, port, appProtocol }: SlicePort): string {
+  return `{Name:${pointer('string', name)} Protocol:${pointer('v1.Protocol', protocol)} Port:${pointer('int32', port)} AppProtocol:${pointer('string', appProtocol)}}`;
+}
+
+function dumpPort({ name = '', port, protocol = '', appProtocol }: EndpointPort): string {
+  return `{Name:(string)${name} Port:(int32)${port} Protocol:(v1.Protocol)${protocol} AppProtocol:${pointer('string', appProtocol)}}`;
+}
+
+function dumpSubset({ addresses, notReadyAddresses, ports }: EndpointSubset): string {
+  return `{Addresses:${list('v1.EndpointAddress', addresses, dumpAddress)} NotReadyAddresses:${list('v1.EndpointAddress', notReadyAddresses, dumpAddress)} Ports:${list('v1.EndpointPort', ports, dumpPort)}}`;
+}
+
+function dumpAddress({ ip, hostname = '', nodeName, targetRef }: EndpointAddress): string {
+  const target = targetRef && dumpReference(targetRef);
+  return `{IP:(string)${ip} Hostname:(string)${hostname} NodeName:${pointer('string', nodeName)} TargetRef:${pointer('v1.ObjectReference', target)}}`;
+}
+
+function dumpReference(reference: ObjectReference): string {
+  const { kind = '', namespace = '', name = '', uid = '' } = reference;
+  const { apiVersion = '', resourceVersion = '', fieldPath = '' } = reference;
+  return `{Kind:(string)${kind} Namespace:(string)${namespace} Name:(string)${name} UID:(types.UID)${uid} APIVersion:(string)${apiVersion} ResourceVersion:(string)${resourceVersion} FieldPath:(string)${fieldPath}}`;
+}
+
+function pointer(type: string, value: string | number | undefined): string {
+  return `(*${type})${value ?? '<nil>'}`;
+}
+
+function list<T>(type: string, items: readonly T[] | undefined, dump: (item: T) => string): string {
+  return `([]${type})${items === undefined ? '<nil>' : `[${items.map(dump).join(' ')}]`}`;
+}
