@@ -82,16 +82,23 @@ function warnOfOtherRanges(core: ServerCore, { cidrs }: ServiceRanges): void {
   );
 }
 
+/**
+ * Every form of a Service's node ports in JSON. A stored Service without any is not decoded, nor is an IPAddress, whose
+ * name says all: it would be most of the start with many of them, and the memory would be kept.
+ */
+const nodePortField = /odePort":/;
+
 /** Fills the allocators from the store, and follows the ServiceCIDRs from there. */
 function seed(core: ServerCore, allocators: ServiceAllocators): void {
   const { storage } = core;
   const prefix = listPrefix(networking, 'servicecidrs');
   const cidrs = storage.list(prefix);
   for (const { object } of cidrs.items) followCidr(allocators, object);
-  for (const { object } of storage.list(listPrefix(networking, 'ipaddresses')).items) {
-    allocators.hold(object.metadata.name ?? '');
-  }
-  for (const { object } of storage.list(listPrefix('', 'services')).items) {
+  const addresses = listPrefix(networking, 'ipaddresses', '');
+  for (const { key } of storage.list(addresses).items) allocators.hold(key.slice(addresses.length));
+  for (const service of storage.list(listPrefix('', 'services')).items) {
+    if (!nodePortField.test(service.text())) continue;
+    const { object } = service;
     if (isService(object)) allocators.adopt(object);
   }
   storage.watch(prefix, cidrs.revision, ({ type, current }) => {

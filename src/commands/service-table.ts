@@ -5,9 +5,13 @@ import type { Service } from '../objects/service.ts';
 
 const heading = ['NAMESPACE', 'NAME', 'TYPE', 'CLUSTER-IP', 'EXTERNAL-IP', 'PORT(S)'];
 
-/** All Services as a table of plain text, columns aligned. */
+/** As many as an introduction should show. */
+const most = 20;
+
+/** The first Services as a table of plain text, columns aligned, and how many more there are. */
 export async function serviceTable(client: Transport): Promise<string> {
-  const { items } = await new ResourceClient(client, services).list();
+  const { items, metadata } = await new ResourceClient(client, services).list({ limit: most });
+  const more = metadata.remainingItemCount ?? 0;
   const rows = [heading, ...items.map(row)];
   const widths = heading.map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0)));
   return rows
@@ -18,6 +22,7 @@ export async function serviceTable(client: Transport): Promise<string> {
           .join('   ')
           .trimEnd()}\n`,
     )
+    .concat(more === 0 ? [] : [`and ${more} more\n`])
     .join('');
 }
 

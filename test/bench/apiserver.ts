@@ -10,8 +10,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { isRecord } from '../../src/objects/json.ts';
 import { textAt } from '../../src/objects/read.ts';
-import { type Call, Connection, openWatch } from './connection.ts';
+import { type Call, openWatch } from './connection.ts';
 import { report, type Row } from './report.ts';
+import {
+  connect,
+  measure,
+  network,
+  type Rate,
+  rateRow,
+  serverAlone,
+  service,
+  services as path,
+} from './requests.ts';
 import { ServerProcess } from './server-process.ts';
 
 const { values } = parseArgs({
@@ -25,70 +35,10 @@ const { values } = parseArgs({
 const total = Number(values.services);
 const parts = new Set(values.only.split(','));
 
-const network = ['--service-cluster-ip-range', '10.0.0.0/12'];
-/** The server without its controllers, as kube-apiserver is measured: each of them would write for every Service. */
-const serverAlone = [
-  ...network,
-  '--nodes',
-  '0',
-  '--default-pool',
-  '',
-  '--controllers=-load-balancer-controller',
-];
-
 const rows: Row[] = [];
 
-interface Rate {
-  readonly perSecond: number;
-  /** Milliseconds. */
-  readonly p99: number;
-  /** Server CPU for one call, in µs. */
-  readonly cpu: number;
-}
-
-/** Sends `count` calls, one at a time on each connection. */
-async function measure(
-  server: ServerProcess,
-  connections: readonly Connection[],
-  count: number,
-  call: (i: number) => Call,
-): Promise<Rate> {
-  const times = new Float64Array(count);
-  let next = 0;
-  const cpuBefore = await server.cpu();
-  const started = performance.now();
-  await Promise.all(
-    connections.map(async (connection) => {
-      for (let i = next++; i < count; i = next++) {
-        const before = performance.now();
-        await connection.request(call(i));
-        times[i] = performance.now() - before;
-      }
-    }),
-  );
-  const perSecond = (count / (performance.now() - started)) * 1000;
-  const cpu = ((await server.cpu()) - cpuBefore) / count;
-  times.sort();
-  return { perSecond, p99: times[Math.floor(count * 0.99)] ?? 0, cpu };
-}
-
-async function connect(server: ServerProcess, count: number): Promise<Connection[]> {
-  return Promise.all(Array.from({ length: count }, async () => Connection.open(server.target)));
-}
-
-const path = '/api/v1/namespaces/default/services';
-
-function service(name: string, annotations?: Record<string, string>): string {
-  return JSON.stringify({
-    apiVersion: 'v1',
-    kind: 'Service',
-    metadata: { name, labels: { app: name }, ...(annotations === undefined ? {} : { annotations }) },
-    spec: { selector: { app: name }, ports: [{ name: 'http', port: 80, targetPort: 8080 }] },
-  });
-}
-
-function rate(name: string, { perSecond, cpu }: Rate, budget?: string): void {
-  rows.push({ name, value: perSecond, unit: '/s', cpu, ...(budget === undefined ? {} : { budget }) });
+function rate(name: string, measured: Rate, budget?: string): void {
+  rows.push(rateRow(name, measured, budget));
 }
 
 /** Waits until a server takes less than a fiftieth of a core, at most a minute. */

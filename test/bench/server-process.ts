@@ -76,9 +76,9 @@ export class ServerProcess {
     return threads.sort((a, b) => b - a).map((ticks) => ticks * microsecondsPerTick);
   }
 
-  async stop(): Promise<void> {
+  async stop(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
     if (this.#child.exitCode === null) {
-      this.#child.kill('SIGTERM');
+      this.#child.kill(signal);
       await once(this.#child, 'exit');
     }
     await rm(this.#folder, { recursive: true, force: true });

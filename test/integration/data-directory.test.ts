@@ -115,6 +115,27 @@ describe('after a restart', () => {
     expect(recordAt(listAt(free.body, 'spec', 'ports')[0])['nodePort']).toBe(30000);
   });
 
+  test('a health check port without node ports, and an IPv6 address, are still taken', async () => {
+    const ranges = { serviceClusterIpRange: 'fd00::/120', serviceNodePortRange: '30000-30001' };
+    const first = await start(ranges);
+    const spec = {
+      ...{ type: 'LoadBalancer', externalTrafficPolicy: 'Local', allocateLoadBalancerNodePorts: false },
+      ...{ clusterIP: 'fd00::5', healthCheckNodePort: 30001, ports: [{ port: 80 }] },
+    };
+    const made = await call(first.client, 'POST', services, { body: { metadata: { name: 'a' }, spec } });
+    expect(made.status).toBe(201);
+    await stop();
+    const { client } = await start(ranges);
+    const port = await call(client, 'POST', services, {
+      body: { metadata: { name: 'b' }, spec: { type: 'NodePort', ports: [{ port: 80, nodePort: 30001 }] } },
+    });
+    expect(port.body['message']).toContain('provided port is already allocated');
+    const address = await call(client, 'POST', services, {
+      body: { metadata: { name: 'c' }, spec: { clusterIP: 'fd00::5', ports: [{ port: 80 }] } },
+    });
+    expect(address.body['message']).toContain('provided IP is already allocated');
+  });
+
   test('custom resources are served from the start', async () => {
     const first = await start();
     await call(first.client, 'POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {

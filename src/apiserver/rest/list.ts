@@ -121,11 +121,7 @@ function readPage(
 }
 
 function matchForm(resource: ServedResource, item: StoredObject): StoredObject['object'] {
-  return resource.shared === undefined && resource.definition.strategy.decorate === undefined
-    ? item.object
-    : resource.shared === undefined
-      ? presented(resource, item.object)
-      : item.object;
+  return resource.shared === undefined ? presented(resource, item.object) : item.object;
 }
 
 function read(
