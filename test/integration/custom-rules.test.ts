@@ -54,7 +54,7 @@ const routeSchema = {
               name: { type: 'string', maxLength: 63 },
               type: { type: 'string', enum: ['Exact', 'PathPrefix'], default: 'PathPrefix' },
               path: { type: 'string', maxLength: 1024, default: '/' },
-              port: { 'x-kubernetes-int-or-string': true },
+              port: { 'x-kubernetes-int-or-string': true, maxLength: 15 },
             },
             'x-kubernetes-validations': [
               {
@@ -131,12 +131,12 @@ describe('an object', () => {
     const answer = await send('POST', routes, route('bad-and-with-a-long-name', spec));
     expect(answer.status).toBe(422);
     expect(causes(answer)).toEqual([
-      '<nil>: FieldValueInvalid: Invalid value: "object": the name is used in labels: at most 20 characters',
-      'spec: FieldValueInvalid: Invalid value: "object": timeout 7200s is more than 1h',
-      'spec.hostnames[1]: FieldValueInvalid: Invalid value: "string": must not be an IP address',
-      'spec.rules: FieldValueInvalid: Invalid value: "array": Rule name must be unique within the route',
-      'spec.rules[0]: FieldValueInvalid: Invalid value: "object": path must be an absolute path and start with \'/\'',
-      'spec.rules[1]: FieldValueInvalid: Invalid value: "object": failed rule: !has(self.port) || (type(self.port) == int ? self.port > 0 && self.port < 65536 : self.port.matches(\'^[a-z]+$\'))',
+      '<nil>: FieldValueInvalid: Invalid value: the name is used in labels: at most 20 characters',
+      'spec: FieldValueInvalid: Invalid value: timeout 7200s is more than 1h',
+      'spec.hostnames[1]: FieldValueInvalid: Invalid value: "10.0.0.1": must not be an IP address',
+      'spec.rules: FieldValueInvalid: Invalid value: Rule name must be unique within the route',
+      'spec.rules[0]: FieldValueInvalid: Invalid value: path must be an absolute path and start with \'/\'',
+      'spec.rules[1]: FieldValueInvalid: Invalid value: failed rule: !has(self.port) || (type(self.port) == int ? self.port > 0 && self.port < 65536 : self.port.matches(\'^[a-z]+$\'))',
     ]);
   });
 
@@ -181,7 +181,7 @@ test('an object stored before a rule came is left alone where it is not changed,
   expect((await send('PATCH', path, patch)).status).toBe(200);
   await expect
     .poll(async () => (await send('PATCH', `${lamps}/old`, { size: 1 })).warnings)
-    .toEqual([`color: Invalid value: "string": failed rule: self != 'red'`]);
+    .toEqual([`color: Invalid value: "red": failed rule: self != 'red'`]);
   expect((await send('PATCH', `${lamps}/old`, { color: 'red', size: 2 })).status).toBe(200);
   expect((await send('POST', lamps, { ...lamp, metadata: { name: 'new' } })).status).toBe(422);
 });

@@ -79,7 +79,7 @@ function compile(source: string, scope: ReadonlyMap<string, CelType>, wanted?: s
     if (wanted === undefined || program.resultType === wanted) return program;
     return `must evaluate to ${wanted} but got ${program.resultType}`;
   } catch (error) {
-    if (error instanceof CompileError) return `compilation failed: ${error.message}`;
+    if (error instanceof CompileError) return error.fault;
     throw error;
   }
 }

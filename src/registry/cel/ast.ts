@@ -86,3 +86,26 @@ export interface Comprehension {
   /** The predicate, or what is made of an item. */
   readonly body: Expression;
 }
+
+/** The parts of an expression, in the order in which they are written. */
+export function partsOf(expression: Expression): readonly Expression[] {
+  switch (expression.kind) {
+    case 'literal':
+    case 'ident':
+      return [];
+    case 'select':
+      return [expression.operand];
+    case 'call':
+      return expression.target === undefined ? expression.args : [expression.target, ...expression.args];
+    case 'logical':
+      return expression.operands;
+    case 'list':
+      return expression.elements.map(({ value }) => value);
+    case 'map':
+      return expression.entries.flatMap(({ key, value }) => [key, value]);
+    case 'comprehension': {
+      const { range, filter, body } = expression;
+      return filter === undefined ? [range, body] : [range, filter, body];
+    }
+  }
+}

@@ -21,13 +21,17 @@ export interface Checked {
   readonly overloads: ReadonlyMap<Call, readonly Overload[]>;
   /** The declared variables that the expression reads. */
   readonly variables: ReadonlySet<string>;
+  /** The type of each part of the expression. */
+  readonly types: ReadonlyMap<Expression, CelType>;
 }
 
 /** Finds the types of an expression and what is wrong with them (cel-go `checker/checker.go`). */
 export function check(expression: Expression, scope: Scope): Checked {
   const checker = new Checker(scope);
   const type = checker.settled(checker.visit(expression, new Map()));
-  return { type, issues: checker.issues, overloads: checker.overloads, variables: checker.variables };
+  const { issues, overloads, variables } = checker;
+  for (const [part, found] of checker.types) checker.types.set(part, checker.settled(found));
+  return { type, issues, overloads, variables, types: checker.types };
 }
 
 /** Variables of macros, in the order in which they hide each other. */
@@ -37,6 +41,7 @@ class Checker {
   readonly issues: Issue[] = [];
   readonly overloads = new Map<Call, readonly Overload[]>();
   readonly variables = new Set<string>();
+  readonly types = new Map<Expression, CelType>();
   readonly #scope: Scope;
   readonly #substitution = new Substitution();
 
@@ -49,6 +54,12 @@ class Checker {
   }
 
   visit(expression: Expression, locals: Locals): CelType {
+    const type = this.#visit(expression, locals);
+    this.types.set(expression, type);
+    return type;
+  }
+
+  #visit(expression: Expression, locals: Locals): CelType {
     switch (expression.kind) {
       case 'literal':
         return literalType(expression.value);

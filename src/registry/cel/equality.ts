@@ -8,7 +8,7 @@ import { isBytes, isDuration, isList, isMap, isTimestamp, isUint, itemsOf, type 
  * @param meter is charged for every item that is compared.
  */
 export function equals(a: Value, b: Value, meter: Meter): boolean {
-  meter.charge(1);
+  meter.work(1);
   const left = numeric(a);
   const right = numeric(b);
   if (left !== undefined || right !== undefined) {

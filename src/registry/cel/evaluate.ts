@@ -1,10 +1,14 @@
-import type { Call, Comprehension, Expression, ListLiteral, Logical, MapLiteral, Select } from './ast.ts';
+import type { Call, Expression, ListLiteral, Logical, MapLiteral, Select } from './ast.ts';
 import type { Checked } from './checker.ts';
+import { callCost } from './cost/call-cost.ts';
+import { units } from './cost/units.ts';
 import { equals } from './equality.ts';
-import { costs, type Meter } from './meter.ts';
+import { evaluateMacro, type Evaluation, type Frame } from './evaluate-macros.ts';
+import type { Meter } from './meter.ts';
 import { namedType, qualifiedName } from './names.ts';
 import {
   EvaluationError,
+  isBytes,
   isList,
   isMap,
   isOptional,
@@ -18,10 +22,8 @@ import {
   type Value,
 } from './values.ts';
 
-/** Where names get their values: variables of macros hide those around them. */
-interface Frame {
-  find(name: string): Value | undefined;
-}
+/** Parts of an expression that have the same value whenever it is evaluated, and cost nothing then. */
+export type Constants = ReadonlyMap<Expression, Value>;
 
 /**
  * The value of a checked expression.
@@ -33,110 +35,186 @@ interface Frame {
 export function evaluate(
   expression: Expression,
   checked: Checked,
+  constants: Constants,
   bindings: ReadonlyMap<string, Value>,
   meter: Meter,
 ): Value {
   const frame: Frame = { find: (name) => bindings.get(name) };
-  return new Evaluator(checked, meter).run(expression, frame);
+  return new Evaluator(checked, constants, meter).run(expression, frame);
 }
 
-class Evaluator {
+/** Charges what cel-go charges (`interpreter/runtimecost.go`): one unit for a variable and for each member on the way from it. */
+class Evaluator implements Evaluation {
+  readonly meter: Meter;
   readonly #checked: Checked;
-  readonly #meter: Meter;
+  readonly #constants: Constants;
 
-  constructor(checked: Checked, meter: Meter) {
+  constructor(checked: Checked, constants: Constants, meter: Meter) {
     this.#checked = checked;
-    this.#meter = meter;
+    this.#constants = constants;
+    this.meter = meter;
   }
 
-  run(expression: Expression, frame: Frame): Value {
+  /** @param bare a way that starts at a variable does not pay for the variable: it chooses or names a member. */
+  run(expression: Expression, frame: Frame, bare = false): Value {
     switch (expression.kind) {
       case 'literal':
         return expression.value;
       case 'ident':
-        return this.#name(expression.name, frame);
+        return this.#name(expression.name, frame, bare);
       case 'select':
-        return this.#select(expression, frame);
+        return this.#select(expression, frame, bare);
       case 'call':
-        return this.#call(expression, frame);
+        return this.#constants.get(expression) ?? this.#call(expression, frame, bare);
       case 'logical':
         return this.#logical(expression, frame);
       case 'list':
-        return this.#list(expression, frame);
+        return this.#constants.get(expression) ?? this.#list(expression, frame);
       case 'map':
-        return this.#map(expression, frame);
+        return this.#constants.get(expression) ?? this.#map(expression, frame);
       case 'comprehension':
-        return this.#comprehension(expression, frame);
+        return evaluateMacro(expression, frame, this);
     }
   }
 
-  #name(name: string, frame: Frame): Value {
-    this.#meter.charge(costs.reference);
+  #name(name: string, frame: Frame, bare: boolean): Value {
     const value = frame.find(name);
+    if (value === undefined && namedType(name) !== undefined) return new TypeValue(name);
+    if (!bare) this.meter.charge(units.reference);
     if (value !== undefined) return value;
-    if (namedType(name) !== undefined) return new TypeValue(name);
     throw new EvaluationError(`no such attribute(s): ${name}`);
   }
 
-  #select(select: Select, frame: Frame): Value {
+  /** What a member is read of. What is not itself on a way from a variable pays for the start of a new one. */
+  #operand(operand: Expression, frame: Frame, bare: boolean): Value {
+    const value = this.run(operand, frame, bare);
+    if (!bare && !isWay(operand)) this.meter.charge(units.reference);
+    return value;
+  }
+
+  #select(select: Select, frame: Frame, bare: boolean): Value {
     const qualified = qualifiedName(select);
     if (qualified !== undefined && namedType(qualified) !== undefined) return new TypeValue(qualified);
-    const operand = this.run(select.operand, frame);
-    this.#meter.charge(costs.reference);
+    const operand = this.#operand(select.operand, frame, bare);
     if (isOptional(operand)) {
       const found = operand.value === undefined ? undefined : member(operand.value, select.field);
-      return select.test ? found !== undefined : new Optional(found);
+      if (select.test) return found !== undefined;
+      if (found !== undefined) this.meter.charge(units.reference);
+      return new Optional(found);
     }
+    // To ask whether a member is there costs nothing.
+    if (!select.test) this.meter.charge(units.reference);
     const value = member(operand, select.field);
     if (select.test) return value !== undefined;
     if (value === undefined) throw new EvaluationError(`no such key: ${select.field}`);
     return value;
   }
 
-  #call(call: Call, frame: Frame): Value {
-    this.#meter.charge(costs.call);
-    if (call.name === '_?_:_') return this.#conditional(call, frame);
-    if (call.name === '_?._' || call.name === '_[?_]') return this.#optionalMember(call, frame);
-    if (call.name === '_==_' || call.name === '_!=_') {
-      const [a, b] = this.#args(call.args, frame);
-      return a !== undefined && b !== undefined && equals(a, b, this.#meter) === (call.name === '_==_');
+  #call(call: Call, frame: Frame, bare: boolean): Value {
+    switch (call.name) {
+      case '_?_:_':
+        return this.#conditional(call, frame);
+      case '_?._':
+      case '_[?_]':
+        return this.#optionalMember(call, frame, bare);
+      case '_[_]':
+        return this.#index(call, frame, bare);
+      case '_==_':
+      case '_!=_':
+        return this.#equality(call, frame);
+      case '@in': {
+        const known = this.#inConstants(call, frame);
+        if (known !== undefined) return known;
+      }
     }
     const overloads = this.#checked.overloads.get(call) ?? [];
     const isMember = overloads[0]?.member === true;
-    if (!isMember || call.target === undefined) return this.#apply(call, this.#args(call.args, frame));
-    const target = this.run(call.target, frame);
-    if (isOptional(target) && (call.name === 'or' || call.name === 'orValue')) {
-      if (target.value !== undefined) return call.name === 'or' ? target : target.value;
+    if (!isMember || call.target === undefined) return this.#apply(call, call.args, frame, false);
+    if (call.name !== 'or' && call.name !== 'orValue') {
+      return this.#apply(call, [call.target, ...call.args], frame, true);
     }
-    return this.#apply(call, [target, ...this.#args(call.args, frame)]);
+    const target = this.run(call.target, frame);
+    const [other] = call.args;
+    if (!isOptional(target) || other === undefined) throw noSuchOverload();
+    if (target.value === undefined) return this.run(other, frame);
+    return call.name === 'or' ? target : target.value;
   }
 
-  #args(args: readonly Expression[], frame: Frame): Value[] {
-    return args.map((arg) => this.run(arg, frame));
+  /** All arguments, even when one of them fails: cel-go looks at the failures afterwards. @throws {EvaluationError} */
+  #args(parts: readonly Expression[], frame: Frame): Value[] {
+    let failure: EvaluationError | undefined;
+    const values = parts.map((part) => {
+      const value = this.attempt(part, frame);
+      if (!(value instanceof EvaluationError)) return value;
+      failure ??= value;
+      return null;
+    });
+    if (failure === undefined) return values;
+    this.meter.charge(units.call);
+    throw failure;
   }
 
-  #apply(call: Call, args: readonly Value[]): Value {
-    for (const overload of this.#checked.overloads.get(call) ?? []) {
-      const value = overload.call(args, this.#meter);
-      if (value !== undefined) return value;
+  #apply(call: Call, parts: readonly Expression[], frame: Frame, isMember: boolean): Value {
+    const args = this.#args(parts, frame);
+    let result: Value | undefined;
+    try {
+      for (const overload of this.#checked.overloads.get(call) ?? []) {
+        result = overload.call(args, this.meter);
+        if (result !== undefined) return result;
+      }
+    } finally {
+      this.meter.charge(callCost(nameOf(call), args, result, isMember));
     }
     throw noSuchOverload();
+  }
+
+  #equality(call: Call, frame: Frame): Value {
+    const args = this.#args(call.args, frame);
+    const [a, b] = args;
+    const same = a !== undefined && b !== undefined && equals(a, b, this.meter);
+    this.meter.charge(callCost(call.name, args, same, false));
+    return same === (call.name === '_==_');
+  }
+
+  /** Whether a value is in a list of scalars that is written down, which is looked up at no cost. */
+  #inConstants({ args: [item, list] }: Call, frame: Frame): Value | undefined {
+    const items = list === undefined ? undefined : this.#constants.get(list);
+    if (item === undefined || items === undefined || !isList(items)) return undefined;
+    const scalars = itemsOf(items);
+    if (!scalars.every((one) => one !== null && !isBytes(one) && typeof one !== 'object')) return undefined;
+    if (scalars.length === 0) return false;
+    const value = this.run(item, frame);
+    return scalars.some((one) => equals(value, one, this.meter));
   }
 
   #conditional({ args: [condition, yes, no] }: Call, frame: Frame): Value {
     if (condition === undefined || yes === undefined || no === undefined) throw noSuchOverload();
     const value = this.run(condition, frame);
     if (typeof value !== 'boolean') throw noSuchOverload();
-    return this.run(value ? yes : no, frame);
+    return this.run(value ? yes : no, frame, true);
   }
 
-  #optionalMember({ args: [operand, key] }: Call, frame: Frame): Value {
+  #index(call: Call, frame: Frame, bare: boolean): Value {
+    const [operand, key] = call.args;
     if (operand === undefined || key === undefined) throw noSuchOverload();
-    const value = this.run(operand, frame);
+    const args = [this.#operand(operand, frame, bare), this.run(key, frame, true)];
+    this.meter.charge(units.reference);
+    for (const overload of this.#checked.overloads.get(call) ?? []) {
+      const value = overload.call(args, this.meter);
+      if (value !== undefined) return value;
+    }
+    throw noSuchOverload();
+  }
+
+  #optionalMember({ args: [operand, key] }: Call, frame: Frame, bare: boolean): Value {
+    if (operand === undefined || key === undefined) throw noSuchOverload();
+    const value = this.#operand(operand, frame, bare);
     const target = isOptional(value) ? value.value : value;
     if (target === undefined) return none;
-    const name = this.run(key, frame);
-    return new Optional(typeof name === 'string' ? member(target, name) : item(target, name));
+    const name = this.run(key, frame, true);
+    const found = typeof name === 'string' ? member(target, name) : item(target, name);
+    if (found !== undefined) this.meter.charge(units.reference);
+    return new Optional(found);
   }
 
   /** An operand that decides makes up for others that fail, wherever they stand. */
@@ -144,7 +222,7 @@ class Evaluator {
     const deciding = operator === '||';
     let failure: EvaluationError | undefined;
     for (const operand of operands) {
-      const value = this.#attempt(operand, frame);
+      const value = this.attempt(operand, frame);
       if (value === deciding) return deciding;
       if (value instanceof EvaluationError) failure ??= value;
       else if (typeof value !== 'boolean') failure ??= noSuchOverload();
@@ -153,7 +231,7 @@ class Evaluator {
     return !deciding;
   }
 
-  #attempt(expression: Expression, frame: Frame): Value | EvaluationError {
+  attempt(expression: Expression, frame: Frame): Value | EvaluationError {
     try {
       return this.run(expression, frame);
     } catch (error) {
@@ -163,7 +241,7 @@ class Evaluator {
   }
 
   #list({ elements }: ListLiteral, frame: Frame): Value {
-    this.#meter.charge(costs.list);
+    this.meter.charge(units.list);
     const items: Value[] = [];
     for (const { value, optional } of elements) {
       const item = this.run(value, frame);
@@ -175,7 +253,7 @@ class Evaluator {
   }
 
   #map({ entries }: MapLiteral, frame: Frame): Value {
-    this.#meter.charge(costs.map);
+    this.meter.charge(units.map);
     const pairs: [Value, Value][] = [];
     for (const { key, value, optional } of entries) {
       const name = this.run(key, frame);
@@ -187,96 +265,29 @@ class Evaluator {
     return new PlainMap(pairs);
   }
 
-  #comprehension(node: Comprehension, frame: Frame): Value {
-    const range = this.run(node.range, frame);
-    if (node.macro === 'optMap' || node.macro === 'optFlatMap') return this.#overOptional(node, range, frame);
-    switch (node.macro) {
-      case 'all':
-      case 'exists':
-        return this.#quantify(node, range, frame);
-      case 'existsOne':
-        return this.#chosen(node, range, frame, node.body).length === 1;
-      case 'filter':
-        return new PlainList(this.#chosen(node, range, frame, node.body).map(({ first }) => first));
-      case 'map':
-      case 'transformList':
-        return new PlainList(this.#chosen(node, range, frame).map(({ inner }) => this.run(node.body, inner)));
-      case 'transformMap':
-        return new PlainMap(
-          this.#chosen(node, range, frame).map(({ first, inner }) => [first, this.run(node.body, inner)]),
-        );
-      case 'transformMapEntry':
-        return new PlainMap(
-          this.#chosen(node, range, frame).flatMap(({ inner }) => {
-            const made = this.run(node.body, inner);
-            if (!isMap(made)) throw noSuchOverload();
-            return made.keys().map((key): [Value, Value] => [key, made.find(key) ?? null]);
-          }),
-        );
-    }
-  }
-
-  #overOptional({ macro, variables: [name], body }: Comprehension, range: Value, frame: Frame): Value {
-    if (!isOptional(range)) throw noSuchOverload();
-    const { value } = range;
-    if (value === undefined) return none;
-    const result = this.run(body, bind(frame, name, value));
-    return macro === 'optFlatMap' ? result : new Optional(result);
-  }
-
-  /** Like a chain of && or ||: it ends with the first item that decides. */
-  #quantify(node: Comprehension, range: Value, frame: Frame): Value {
-    const deciding = node.macro === 'exists';
-    let failure: EvaluationError | undefined;
-    for (const { inner } of this.#rounds(node, range, frame)) {
-      const value = this.#attempt(node.body, inner);
-      if (value === deciding) return deciding;
-      if (value instanceof EvaluationError) failure ??= value;
-      else if (typeof value !== 'boolean') failure ??= noSuchOverload();
-    }
-    if (failure !== undefined) throw failure;
-    return !deciding;
-  }
-
-  /** The rounds whose filter is true. */
-  #chosen(node: Comprehension, range: Value, frame: Frame, filter = node.filter): Round[] {
-    const rounds: Round[] = [];
-    for (const round of this.#rounds(node, range, frame)) {
-      const taken = filter === undefined ? true : this.run(filter, round.inner);
-      if (typeof taken !== 'boolean') throw noSuchOverload();
-      if (taken) rounds.push(round);
-    }
-    return rounds;
-  }
-
-  *#rounds({ variables: [first, second] }: Comprehension, range: Value, frame: Frame): Generator<Round> {
-    if (!isList(range) && !isMap(range)) throw noSuchOverload();
-    this.#meter.charge(range.size);
-    const items = isList(range) ? itemsOf(range) : range.keys();
-    for (const [i, value] of items.entries()) {
-      // What cel-go counts for a round: the condition, the step and the accumulator.
-      this.#meter.charge(costs.reference + 2 * costs.call);
-      if (second === undefined) {
-        yield { first: value, inner: bind(frame, first, value) };
-        continue;
-      }
-      const key = isList(range) ? BigInt(i) : value;
-      const other = isList(range) ? value : (range.find(value) ?? null);
-      yield { first: key, inner: bind(bind(frame, first, key), second, other) };
-    }
+  isConstant(expression: Expression): boolean {
+    return expression.kind === 'literal' || this.#constants.has(expression);
   }
 }
 
-/** One turn of a macro over a list or map. */
-interface Round {
-  /** What the first variable holds. */
-  readonly first: Value;
-  readonly inner: Frame;
+/** True for what is reached from a variable, or from what an index or a choice gives. */
+function isWay(expression: Expression): boolean {
+  if (expression.kind === 'ident') return true;
+  if (expression.kind === 'select') return !expression.test;
+  return expression.kind === 'call' && ways.has(expression.name);
 }
 
-function bind(frame: Frame, bound: string, value: Value): Frame {
-  return { find: (name) => (name === bound ? value : frame.find(name)) };
+const ways = new Set(['_[_]', '_?._', '_[?_]', '_?_:_']);
+
+/** A function with the names before it: `ip.isCanonical`. */
+function nameOf({ name, target }: Call): string {
+  const before = target === undefined ? undefined : qualifiedName(target);
+  return before !== undefined && namespaced.has(`${before}.${name}`) ? `${before}.${name}` : name;
 }
+
+const namespaced = new Set(
+  'ip.isCanonical sets.contains sets.equivalent sets.intersects strings.quote jsonpatch.escapeKey'.split(' '),
+);
 
 function member(target: Value, name: string): Value | undefined {
   if (isMap(target)) return target.find(name);

@@ -1,4 +1,4 @@
-import type { Expression } from './ast.ts';
+import { type Expression, partsOf } from './ast.ts';
 import { parseDuration, parseTimestamp } from './go-time.ts';
 import { compilePattern } from './library/patterns.ts';
 import type { Issue } from './source.ts';
@@ -29,27 +29,5 @@ function visit(expression: Expression, issues: Issue[]): void {
       }
     }
   }
-  for (const child of childrenOf(expression)) visit(child, issues);
-}
-
-function childrenOf(expression: Expression): readonly Expression[] {
-  switch (expression.kind) {
-    case 'literal':
-    case 'ident':
-      return [];
-    case 'select':
-      return [expression.operand];
-    case 'call':
-      return expression.target === undefined ? expression.args : [expression.target, ...expression.args];
-    case 'logical':
-      return expression.operands;
-    case 'list':
-      return expression.elements.map(({ value }) => value);
-    case 'map':
-      return expression.entries.flatMap(({ key, value }) => [key, value]);
-    case 'comprehension': {
-      const { range, filter, body } = expression;
-      return filter === undefined ? [range, body] : [range, filter, body];
-    }
-  }
+  for (const child of partsOf(expression)) visit(child, issues);
 }

@@ -1,7 +1,9 @@
 import type { Expression } from './ast.ts';
 import { check, type Checked } from './checker.ts';
+import { estimateCost, type SizeLookup } from './cost/estimate.ts';
 import { environment } from './environment.ts';
-import { evaluate } from './evaluate.ts';
+import { foldConstants } from './constants.ts';
+import { type Constants, evaluate } from './evaluate.ts';
 import { validateLiterals } from './literal-arguments.ts';
 import { Meter } from './meter.ts';
 import { parse } from './parser.ts';
@@ -9,9 +11,21 @@ import { describeIssues, SyntaxIssue } from './source.ts';
 import { type CelType, formatType } from './types.ts';
 import type { Value } from './values.ts';
 
-/** An expression that does not compile; the message is laid out as cel-go's, places included. */
+/** An expression that does not compile; issues of its text are laid out as cel-go's, places included. */
 export class CompileError extends Error {
   override readonly name = 'CompileError';
+  /** What fails: reading and checking it, or working out its constants, such as `int('x')`. */
+  readonly stage: 'compilation' | 'instantiation';
+
+  constructor(stage: CompileError['stage'], message: string) {
+    super(message);
+    this.stage = stage;
+  }
+
+  /** What is told of an expression that is asked whether something holds. */
+  get fault(): string {
+    return `${this.stage === 'compilation' ? '' : 'program '}${this.stage} failed: ${this.message}`;
+  }
 }
 
 /** What came of an evaluation. */
@@ -28,6 +42,7 @@ export interface Outcome {
 export class Program {
   readonly #expression: Expression;
   readonly #checked: Checked;
+  readonly #constants: Constants;
 
   /**
    * @param variables the names that the expression may read, with their types.
@@ -38,7 +53,8 @@ export class Program {
     this.#checked = check(this.#expression, { variables, functions: environment() });
     const { issues } = this.#checked;
     const wrong = issues.length > 0 ? issues : validateLiterals(this.#expression);
-    if (wrong.length > 0) throw new CompileError(describeIssues(source, wrong));
+    if (wrong.length > 0) throw new CompileError('compilation', describeIssues(source, wrong));
+    this.#constants = folded(this.#expression, this.#checked);
   }
 
   /** The type of what the expression gives. */
@@ -49,6 +65,11 @@ export class Program {
   /** What the expression gives, as cel-go names types: `bool`. */
   get resultType(): string {
     return formatType(this.#checked.type);
+  }
+
+  /** Units of cost that no evaluation exceeds, as far as sizes are known. */
+  estimateCost(sizeAt: SizeLookup): number {
+    return estimateCost(this.#expression, this.#checked, sizeAt);
   }
 
   /** True when the expression reads the variable. */
@@ -64,7 +85,7 @@ export class Program {
   evaluate(bindings: ReadonlyMap<string, Value>, costLimit: number): Outcome {
     const meter = new Meter(costLimit);
     try {
-      const value = evaluate(this.#expression, this.#checked, bindings, meter);
+      const value = evaluate(this.#expression, this.#checked, this.#constants, bindings, meter);
       return { value, error: undefined, cost: meter.spent };
     } catch (error) {
       if (!isExpected(error)) throw error;
@@ -77,11 +98,20 @@ function isExpected(error: unknown): error is Error {
   return error instanceof Error && (error.name === 'EvaluationError' || error.name === 'CostLimitError');
 }
 
+function folded(expression: Expression, checked: Checked): Constants {
+  try {
+    return foldConstants(expression, checked);
+  } catch (error) {
+    if (isExpected(error)) throw new CompileError('instantiation', error.message);
+    throw error;
+  }
+}
+
 function parsed(source: string): Expression {
   try {
     return parse(source);
   } catch (error) {
     if (!(error instanceof SyntaxIssue)) throw error;
-    throw new CompileError(describeIssues(source, [{ at: error.at, message: error.message }]));
+    throw new CompileError('compilation', describeIssues(source, [{ at: error.at, message: error.message }]));
   }
 }

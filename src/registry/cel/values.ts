@@ -84,6 +84,8 @@ export interface MapValue {
 export interface OpaqueValue {
   readonly kind: 'opaque';
   readonly type: CelType & { kind: 'opaque' };
+  /** Bytes, of values whose cost depends on them. */
+  readonly size?: number;
   equals(other: OpaqueValue): boolean;
 }
 

@@ -83,7 +83,7 @@ function compile(source: string): Program | string {
     compiled.set(source, program);
     return program;
   } catch (error) {
-    if (error instanceof CompileError) return `compilation failed: ${error.message}`;
+    if (error instanceof CompileError) return error.fault;
     throw error;
   }
 }

@@ -96,7 +96,7 @@ function hexadecimal(arg: Value): string {
 
 /** Any value as `%s` prints it. */
 function shown(arg: Value, meter: Meter): string {
-  meter.charge(1);
+  meter.work(1);
   if (typeof arg === 'string') return arg;
   if (typeof arg === 'number') return formatDouble(arg);
   if (typeof arg === 'bigint' || typeof arg === 'boolean' || arg === null) return String(arg);

@@ -55,7 +55,8 @@ export const quantityFunctions: Library = [
     ],
   ],
   ['isQuantity', [overload1(text, boolType, isQuantity)]],
-  ['sign', [member(overload1(quantity, intType, ({ nanos }) => order(nanos, 0n)))]],
+  // Not called on a quantity, whatever the documentation says.
+  ['sign', [overload1(quantity, intType, ({ nanos }) => order(nanos, 0n))]],
   ['isInteger', [member(overload1(quantity, boolType, isInteger))]],
   [
     'asInteger',

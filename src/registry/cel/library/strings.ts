@@ -69,7 +69,7 @@ function replace(value: string, from: string, to: string, limit: bigint, meter: 
   const pieces = from === '' ? ['', ...characters(value), ''] : value.split(from);
   const most = limit < 0n ? pieces.length - 1 : Math.min(Number(limit), pieces.length - 1);
   // Paid for before it is made: a long replacement of a short text is a very long text.
-  meter.charge(Math.ceil(most * to.length * 0.1));
+  meter.work(Math.ceil(most * to.length * 0.1));
   return pieces.slice(0, most).join(to) + (most > 0 ? to : '') + pieces.slice(most).join(from);
 }
 

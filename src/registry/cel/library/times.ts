@@ -92,7 +92,7 @@ function getter(read: (reading: Reading) => number): Overload[] {
     member(overload1(timestamp, intType, ({ nanos }) => BigInt(read(readUtc(milliseconds(nanos)))))),
     member(
       overload2(timestamp, text, intType, ({ nanos }, zone, meter) => {
-        meter.charge(zoneCost);
+        meter.work(zoneCost);
         return BigInt(read(readIn(milliseconds(nanos), zone)));
       }),
     ),

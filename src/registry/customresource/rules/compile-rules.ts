@@ -76,7 +76,7 @@ function compile(
         : 'messageExpression must evaluate to a string';
     return { error };
   } catch (error) {
-    if (error instanceof CompileError) return { error: `${what}compilation failed: ${error.message}` };
-    throw error;
+    if (!(error instanceof CompileError)) throw error;
+    return { error: what === '' ? error.fault : `${what}${error.stage} failed: ${error.message}` };
   }
 }

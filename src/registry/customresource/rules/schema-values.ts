@@ -127,7 +127,7 @@ class SchemaMap implements MapValue {
   sameAs(other: MapValue, meter: Meter): boolean | undefined {
     if (!(other instanceof SchemaMap)) return undefined;
     if (this.size !== other.size) return false;
-    meter.charge(this.size);
+    meter.work(this.size);
     return Object.entries(this.#data).every(([name, mine]) => {
       const schema = this.#schemaOf(name);
       if (!Object.hasOwn(other.#data, name)) return schema === undefined;
@@ -190,7 +190,7 @@ class SchemaList implements ListValue {
     const type = this.#schema['x-kubernetes-list-type'];
     if (type !== 'set' && type !== 'map') return undefined;
     if (this.size !== other.size) return false;
-    meter.charge(this.size);
+    meter.work(this.size);
     const mine = new Map(this.#all().map((item) => [this.#identity(item), item]));
     return itemsOfList(other).every((item) => {
       const found = mine.get(this.#identity(item));

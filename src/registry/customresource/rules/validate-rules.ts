@@ -126,7 +126,8 @@ class Run implements RuleVerdict {
       const bindings = bind(typed, value, known, optional, rule.usesOldSelf);
       if (bindings instanceof Error)
         this.errors.push(invalid(at, type, `${bindings.message} evaluating rule: ${shown(rule.rule)}`));
-      else if (!this.#evaluate(rule, bindings, at, type, () => isUnchanged(value, place))) return false;
+      else if (!this.#evaluate(rule, bindings, at, type, value, () => isUnchanged(value, place)))
+        return false;
     }
     return true;
   }
@@ -136,6 +137,7 @@ class Run implements RuleVerdict {
     bindings: ReadonlyMap<string, Value>,
     at: string,
     type: string,
+    judged: unknown,
     unchanged: () => boolean,
   ): boolean {
     const outcome = rule.program?.evaluate(bindings, perCallLimit);
@@ -159,7 +161,7 @@ class Run implements RuleVerdict {
       fatal,
     } = evaluateMessage(rule, bindings, Math.min(perCallLimit, this.#budget));
     this.#budget -= spent;
-    const found = fatal === undefined ? broken(rule.rule, below, type, text) : invalid(below, type, fatal);
+    const found = fatal === undefined ? broken(rule.rule, below, judged, text) : invalid(below, type, fatal);
     (!rule.usesOldSelf && unchanged() ? this.tolerated : this.errors).push(found);
     return fatal === undefined;
   }
@@ -223,7 +225,8 @@ function shown({ message = '', rule }: ValidationRule): string {
   return (message === '' ? rule : message).trim();
 }
 
-function broken(rule: ValidationRule, at: string, type: string, text: string | undefined): FieldError {
+/** A message that was evaluated is told without the value, which it can name itself; lists and objects are never shown. */
+function broken(rule: ValidationRule, at: string, value: unknown, text: string | undefined): FieldError {
   const { message = '' } = rule;
   const detail = text ?? (message === '' ? `failed rule: ${rule.rule.trim()}` : message.trim());
   switch (rule.reason) {
@@ -232,8 +235,15 @@ function broken(rule: ValidationRule, at: string, type: string, text: string | u
     case 'FieldValueRequired':
       return required(at, detail);
     case 'FieldValueDuplicate':
-      return duplicate(at, type);
-    default:
-      return invalid(at, type, detail);
+      return text === undefined ? duplicate(at, value) : valueless(duplicate(at, value), 'Duplicate value');
+    default: {
+      const hidden = text !== undefined || (typeof value === 'object' && value !== null);
+      const error = invalid(at, value, detail);
+      return hidden ? valueless(error, `Invalid value: ${detail}`) : error;
+    }
   }
+}
+
+function valueless(error: FieldError, body: string): FieldError {
+  return { ...error, body };
 }

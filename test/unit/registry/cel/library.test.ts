@@ -190,7 +190,7 @@ describe('quantities', () => {
     [`quantity('500m') == quantity('0.5')`, true],
     [`quantity('2k').asInteger() + quantity('1').add(2).asInteger()`, 2003],
     [`quantity('1').sub(quantity('500m')).isInteger()`, false],
-    [`quantity('-1').sign()`, -1],
+    [`sign(quantity('-1'))`, -1],
     [`quantity('500m').asApproximateFloat()`, 0.5],
   ]);
   failures([[`quantity('0.5').asInteger()`, 'cannot convert value to integer']]);

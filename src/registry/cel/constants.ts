@@ -1,0 +1,53 @@
+/** Parts of an expression that are worked out before it is evaluated (cel-go `interpreter/decorators.go`). */
+import { type Expression, partsOf } from './ast.ts';
+import type { Checked } from './checker.ts';
+import { evaluate } from './evaluate.ts';
+import { Meter } from './meter.ts';
+import type { Value } from './values.ts';
+
+/** Functions whose calls with one constant are constants. */
+const conversions = new Set('bool bytes double duration dyn int string timestamp type uint'.split(' '));
+const foldingLimit = 1_000_000;
+const noBindings: ReadonlyMap<string, Value> = new Map();
+
+/**
+ * The values of literals of lists and maps with nothing but constants in them, and of conversions of a constant.
+ *
+ * @throws {EvaluationError} when there is no such value.
+ */
+export function foldConstants(expression: Expression, checked: Checked): Map<Expression, Value> {
+  const constants = new Map<Expression, Value>();
+  const meter = new Meter(foldingLimit);
+  const visit = (part: Expression): void => {
+    for (const inner of partsOf(part)) visit(inner);
+    if (!isFoldable(part, constants)) return;
+    constants.set(part, evaluate(part, checked, constants, noBindings, meter));
+  };
+  visit(expression);
+  return constants;
+}
+
+function isFoldable(part: Expression, constants: ReadonlyMap<Expression, Value>): boolean {
+  const isConstant = (inner: Expression) => inner.kind === 'literal' || constants.has(inner);
+  switch (part.kind) {
+    case 'list':
+      return part.elements.every(({ value, optional }) => !optional && isConstant(value));
+    case 'map':
+      return part.entries.every(
+        ({ key, value, optional }) => !optional && isConstant(key) && isConstant(value),
+      );
+    case 'call':
+      return (
+        part.target === undefined &&
+        part.args.length === 1 &&
+        conversions.has(part.name) &&
+        part.args.every(isConstant)
+      );
+    case 'literal':
+    case 'ident':
+    case 'select':
+    case 'logical':
+    case 'comprehension':
+      return false;
+  }
+}

@@ -1,0 +1,46 @@
+/** Sizes and costs as cel-go's estimates count them (`checker/cost.go`): from 0 to a bound that stands for "any". */
+
+/** How large a text, a list or a map is at least and at most: characters, bytes, items or members. */
+export interface SizeRange {
+  readonly min: number;
+  readonly max: number;
+}
+
+/** Nothing is larger: what would be is as large as this (`math.MaxUint64`). */
+const limit = 2 ** 64;
+
+export const unknownSize: SizeRange = { min: 0, max: limit };
+export const oneSize: SizeRange = { min: 1, max: 1 };
+
+export function fixedSize(size: number): SizeRange {
+  return { min: size, max: size };
+}
+
+export function plus(...values: readonly number[]): number {
+  return Math.min(
+    limit,
+    values.reduce((sum, value) => sum + value, 0),
+  );
+}
+
+export function times(a: number, b: number): number {
+  return a === 0 || b === 0 ? 0 : Math.min(limit, a * b);
+}
+
+/** The product, rounded up, for factors that are no whole numbers. */
+export function scaled(value: number, factor: number): number {
+  return Math.min(limit, Math.ceil(value * factor));
+}
+
+export function addSizes(a: SizeRange, b: SizeRange): SizeRange {
+  return { min: plus(a.min, b.min), max: plus(a.max, b.max) };
+}
+
+export function multiplySizes(a: SizeRange, b: SizeRange): SizeRange {
+  return { min: times(a.min, b.min), max: times(a.max, b.max) };
+}
+
+/** The smallest range that has both within. */
+export function uniteSizes(a: SizeRange, b: SizeRange): SizeRange {
+  return { min: Math.min(a.min, b.min), max: Math.max(a.max, b.max) };
+}

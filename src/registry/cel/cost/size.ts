@@ -1,0 +1,25 @@
+import { isBytes, isList, isMap, type Value } from '../values.ts';
+
+/** Code points of a text. */
+export function characterCount(text: string): number {
+  let count = text.length;
+  for (let i = 0; i < text.length; i++) {
+    // The first half of a pair: both are one character.
+    const code = text.charCodeAt(i);
+    if (code >= 0xd800 && code < 0xdc00 && isLowHalf(text.charCodeAt(i + 1))) count--;
+  }
+  return count;
+}
+
+function isLowHalf(code: number): boolean {
+  return code >= 0xdc00 && code < 0xe000;
+}
+
+/** How large a value is for its cost: characters, bytes, items or members; 1 for what has no size. */
+export function sizeOf(value: Value): number {
+  if (typeof value === 'string') return characterCount(value);
+  if (isBytes(value)) return value.length;
+  if (isList(value) || isMap(value)) return value.size;
+  const sized = typeof value === 'object' && value !== null && value.kind === 'opaque';
+  return sized ? (value.size ?? 1) : 1;
+}

@@ -1,0 +1,186 @@
+/** Macros over lists, maps and optionals. What they cost is what cel-go's loops in their place cost (`parser/macro.go`). */
+import type { Comprehension, Expression } from './ast.ts';
+import { units } from './cost/units.ts';
+import type { Meter } from './meter.ts';
+import {
+  EvaluationError,
+  isList,
+  isMap,
+  isOptional,
+  itemsOf,
+  type MapValue,
+  noSuchOverload,
+  none,
+  Optional,
+  PlainList,
+  PlainMap,
+  type Value,
+} from './values.ts';
+
+/** Where names get their values: variables of macros hide those around them. */
+export interface Frame {
+  find(name: string): Value | undefined;
+}
+
+/** What evaluates the parts of a macro. */
+export interface Evaluation {
+  readonly meter: Meter;
+  /** @throws {EvaluationError} @throws {CostLimitError} */
+  run(expression: Expression, frame: Frame): Value;
+  /** The value, or the error that keeps it from being. @throws {CostLimitError} */
+  attempt(expression: Expression, frame: Frame): Value | EvaluationError;
+  /** True for what costs nothing. */
+  isConstant(expression: Expression): boolean;
+}
+
+const { reference, call, list } = units;
+/** `accu + [item]`, the item without. */
+const append = reference + list + call;
+
+/** @throws {EvaluationError} @throws {CostLimitError} */
+export function evaluateMacro(node: Comprehension, frame: Frame, evaluation: Evaluation): Value {
+  const { meter } = evaluation;
+  const before = meter.spent;
+  const range = evaluation.run(node.range, frame);
+  if (node.macro === 'optMap' || node.macro === 'optFlatMap') {
+    return overOptional(node, range, meter.spent - before, frame, evaluation);
+  }
+  return new Loop(node, range, frame, evaluation).run();
+}
+
+/** cel-go evaluates the optional twice: to see whether it has a value, and for the value. */
+function overOptional(
+  { macro, variables: [name], body }: Comprehension,
+  range: Value,
+  rangeCost: number,
+  frame: Frame,
+  evaluation: Evaluation,
+): Value {
+  const { meter } = evaluation;
+  if (!isOptional(range)) throw noSuchOverload();
+  meter.charge(call);
+  const { value } = range;
+  if (value === undefined) {
+    meter.charge(call);
+    return none;
+  }
+  meter.charge(rangeCost + call);
+  const result = evaluation.run(body, bind(frame, name, value));
+  if (macro === 'optFlatMap') return result;
+  meter.charge(call);
+  return new Optional(result);
+}
+
+/** One turn of a macro over a list or map. */
+interface Round {
+  /** What the first variable holds. */
+  readonly first: Value;
+  readonly inner: Frame;
+}
+
+class Loop {
+  readonly #node: Comprehension;
+  readonly #range: Value;
+  readonly #frame: Frame;
+  readonly #evaluation: Evaluation;
+  readonly #meter: Meter;
+
+  constructor(node: Comprehension, range: Value, frame: Frame, evaluation: Evaluation) {
+    this.#node = node;
+    this.#range = range;
+    this.#frame = frame;
+    this.#evaluation = evaluation;
+    this.#meter = evaluation.meter;
+  }
+
+  run(): Value {
+    const { macro, body, filter } = this.#node;
+    if (macro === 'all' || macro === 'exists') return this.#quantify(macro === 'exists');
+    const made = this.#make(macro, body, filter);
+    this.#meter.charge(macro === 'existsOne' ? reference + call : reference);
+    return made;
+  }
+
+  #make(macro: Comprehension['macro'], body: Expression, filter: Expression | undefined): Value {
+    const valueIn = ({ inner }: Round) => this.#evaluation.run(body, inner);
+    switch (macro) {
+      case 'existsOne':
+        return [...this.#chosen(body, reference + call)].length === 1;
+      case 'filter':
+        return new PlainList(Array.from(this.#chosen(body, append + reference), ({ first }) => first));
+      case 'map':
+      case 'transformList': {
+        // A list of a constant is a constant too.
+        const cost = this.#evaluation.isConstant(body) ? append - list : append;
+        return new PlainList(Array.from(this.#chosen(filter, cost), valueIn));
+      }
+      case 'transformMap': {
+        const chosen = this.#chosen(filter, 2 * reference + call);
+        return new PlainMap(Array.from(chosen, (round) => [round.first, valueIn(round)]));
+      }
+      default: {
+        const chosen = this.#chosen(filter, reference + call);
+        return new PlainMap(Array.from(chosen, (round) => entriesOf(valueIn(round))).flat());
+      }
+    }
+  }
+
+  /** Like a chain of && or ||: it ends with the first item that decides. */
+  #quantify(deciding: boolean): Value {
+    const condition = deciding ? 2 * call + reference : call + reference;
+    let failure: EvaluationError | undefined;
+    let decided = false;
+    for (const { inner } of this.#rounds()) {
+      this.#meter.charge(condition);
+      if (decided) break;
+      this.#meter.charge(reference);
+      const value = this.#evaluation.attempt(this.#node.body, inner);
+      if (value === deciding) decided = true;
+      else if (value instanceof EvaluationError) failure ??= value;
+      else if (typeof value !== 'boolean') failure ??= noSuchOverload();
+    }
+    this.#meter.charge(reference);
+    if (decided) return deciding;
+    if (failure !== undefined) throw failure;
+    return !deciding;
+  }
+
+  /** The rounds whose filter is true. @param cost of each of them. */
+  *#chosen(filter: Expression | undefined, cost: number): Generator<Round> {
+    for (const round of this.#rounds()) {
+      const taken = filter === undefined ? true : this.#evaluation.run(filter, round.inner);
+      if (typeof taken !== 'boolean') throw noSuchOverload();
+      if (!taken) continue;
+      this.#meter.charge(cost);
+      yield round;
+    }
+  }
+
+  *#rounds(): Generator<Round> {
+    const [first, second] = this.#node.variables;
+    const range = this.#range;
+    if (!isList(range) && !isMap(range)) throw noSuchOverload();
+    this.#meter.work(range.size);
+    const items = isList(range) ? itemsOf(range) : range.keys();
+    for (const [i, value] of items.entries()) {
+      this.#meter.work(1);
+      if (second === undefined) {
+        yield { first: value, inner: bind(this.#frame, first, value) };
+        continue;
+      }
+      const key = isList(range) ? BigInt(i) : value;
+      const other = isList(range) ? value : (range.find(value) ?? null);
+      yield { first: key, inner: bind(bind(this.#frame, first, key), second, other) };
+    }
+  }
+}
+
+function bind(frame: Frame, bound: string, value: Value): Frame {
+  return { find: (name) => (name === bound ? value : frame.find(name)) };
+}
+
+function entriesOf(made: Value): (readonly [Value, Value])[] {
+  if (!isMap(made)) throw noSuchOverload();
+  const map: MapValue = made;
+  return map.keys().map((key) => [key, map.find(key) ?? null]);
+}
