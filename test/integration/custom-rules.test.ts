@@ -135,8 +135,8 @@ describe('an object', () => {
       'spec: FieldValueInvalid: Invalid value: timeout 7200s is more than 1h',
       'spec.hostnames[1]: FieldValueInvalid: Invalid value: "10.0.0.1": must not be an IP address',
       'spec.rules: FieldValueInvalid: Invalid value: Rule name must be unique within the route',
-      'spec.rules[0]: FieldValueInvalid: Invalid value: path must be an absolute path and start with \'/\'',
-      'spec.rules[1]: FieldValueInvalid: Invalid value: failed rule: !has(self.port) || (type(self.port) == int ? self.port > 0 && self.port < 65536 : self.port.matches(\'^[a-z]+$\'))',
+      "spec.rules[0]: FieldValueInvalid: Invalid value: path must be an absolute path and start with '/'",
+      "spec.rules[1]: FieldValueInvalid: Invalid value: failed rule: !has(self.port) || (type(self.port) == int ? self.port > 0 && self.port < 65536 : self.port.matches('^[a-z]+$'))",
     ]);
   });
 

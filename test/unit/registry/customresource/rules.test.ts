@@ -128,7 +128,7 @@ describe('a value holds its rule', () => {
       {
         field: '<nil>',
         reason: 'FieldValueInvalid',
-        body: 'Invalid value: failed rule: self.metadata.name == self.spec && self.kind == \'Boat\'',
+        body: "Invalid value: failed rule: self.metadata.name == self.spec && self.kind == 'Boat'",
       },
     ]);
   });
@@ -142,11 +142,7 @@ describe('a broken rule', () => {
   test.each<[string, Partial<ValidationRule>, string]>([
     ['names itself', {}, 'spec: Invalid value: failed rule: self.a > 1'],
     ['has a message', { message: ' too small ' }, 'spec: Invalid value: too small'],
-    [
-      'makes its message',
-      { messageExpression: "'is ' + string(self.a)" },
-      'spec: Invalid value: is 1',
-    ],
+    ['makes its message', { messageExpression: "'is ' + string(self.a)" }, 'spec: Invalid value: is 1'],
     [
       'falls back when the message cannot be made',
       { messageExpression: 'string(1 / (self.a - 1))', message: 'too small' },
