@@ -175,15 +175,22 @@ for (const [name, text] of Object.entries(additions ?? {})) {
   texts.set(name, [older, copied].filter((part) => part !== undefined && part !== '').join(';'));
 }
 
-/** Only what the built-in types lead to is kept. */
+/** Types of meta.k8s.io that only answers have. */
+const answers = [
+  'meta.v1.APIGroup',
+  'meta.v1.APIGroupList',
+  'meta.v1.APIVersions',
+  'meta.v1.PartialObjectMetadata',
+  'meta.v1.PartialObjectMetadataList',
+  'meta.v1beta1.PartialObjectMetadataList',
+];
+
+/** Only what the built-in types and the answers lead to is kept. */
 const kept: Record<string, string> = {};
-const queue = Object.keys(generated.types).flatMap((name) => {
-  const short = name.replace(
-    /^io\.k8s\.(api|apimachinery\.pkg\.apis|apiextensions-apiserver\.pkg\.apis)\./,
-    '',
-  );
-  return texts.has(short) ? [short] : [];
-});
+const builtIn = Object.keys(generated.types).map((name) =>
+  name.replace(/^io\.k8s\.(api|apimachinery\.pkg\.apis|apiextensions-apiserver\.pkg\.apis)\./, ''),
+);
+const queue = [...builtIn, ...answers].filter((name) => texts.has(name));
 for (let name = queue.pop(); name !== undefined; name = queue.pop()) {
   const text = texts.get(name);
   if (text === undefined || name in kept) continue;

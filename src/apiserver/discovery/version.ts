@@ -1,7 +1,6 @@
 import { methodNotAllowed, resourceNotFound } from '../../objects/status-errors.ts';
-import { encode } from '../http/encoding.ts';
 import type { Handler } from '../http/exchange.ts';
-import { negotiateError } from '../http/negotiation.ts';
+import { requireProducible } from '../http/negotiation.ts';
 
 /** The version of Kubernetes whose answers this server gives. */
 export const kubernetesVersion = { major: '1', minor: '36', patch: '0' } as const;
@@ -36,7 +35,7 @@ export function versionHandler(build: BuildInfo): Handler {
     await Promise.resolve();
     if (info.path !== '/version' && info.path !== '/version/') throw resourceNotFound();
     if (method !== 'GET') throw methodNotAllowed(['GET']);
-    const mediaType = negotiateError(headers.accept);
-    reply.send(200, mediaType, encode(body, mediaType));
+    requireProducible(headers.accept, ['application/json']);
+    reply.send(200, 'application/json', JSON.stringify(body, null, 2));
   };
 }

@@ -3,7 +3,7 @@ import { unsupportedMediaType } from '../../objects/status-errors.ts';
 /** What a body may be written as. */
 export type MediaType = 'application/json' | 'application/yaml' | 'application/vnd.kubernetes.protobuf';
 
-/** As kube-apiserver lists them in its answers, although this server reads protobuf and does not write it. */
+/** As kube-apiserver lists them in its answers. */
 export const servedMediaTypes = 'application/json, application/yaml, application/vnd.kubernetes.protobuf';
 
 export type PatchType = 'json' | 'merge' | 'strategic' | 'apply';

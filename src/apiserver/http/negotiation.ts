@@ -3,6 +3,7 @@
  * resources) and of apiserver `pkg/endpoints/handlers/negotiation`, which differ in what a wildcard matches.
  */
 import { notAcceptable } from '../../objects/status-errors.ts';
+import { notMarshalable } from '../schema/write-protobuf.ts';
 import { type MediaType, servedMediaTypes } from './media-types.ts';
 
 /** The conversions of meta.k8s.io that a client can ask for with `as=`; "" is the object itself. */
@@ -27,11 +28,13 @@ export type Endpoint = 'object' | 'collection' | 'watch' | 'review' | 'custom' |
 const json: Negotiated = { mediaType: 'application/json', as: '', metaVersion: 'v1' };
 const streamedMediaTypes = 'application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch';
 
-const producible: ReadonlySet<string> = new Set([
-  'application/json',
-  'application/yaml',
-  'application/vnd.kubernetes.protobuf',
-]);
+const protobuf = 'application/vnd.kubernetes.protobuf';
+
+/** What answers can be written as; a wildcard means the first. */
+const writable: readonly MediaType[] = ['application/json', 'application/yaml', protobuf];
+
+/** Collections list what a watch of them is written as, too. */
+const streamable: readonly string[] = [...writable, streamedMediaTypes];
 
 /**
  * Chooses the form of the answer from an Accept header. An error that a request ends in is written in the same
@@ -43,16 +46,23 @@ export function negotiate(accept: string | undefined, endpoint: Endpoint): Negot
   if (accept === undefined || accept === '' || accept === '*/*' || accept === 'application/json') return json;
   const streams = endpoint === 'watch' || endpoint === 'custom-watch';
   const guarded = !endpoint.startsWith('custom');
-  if (guarded) requireProducible(accept, endpoint === 'collection' || endpoint === 'watch');
+  if (guarded) {
+    requireProducible(accept, endpoint === 'collection' || endpoint === 'watch' ? streamable : writable);
+  }
 
   for (const clause of parseAccept(accept)) {
-    for (const mediaType of ['application/json', 'application/yaml'] as const) {
+    for (const mediaType of writable) {
       if (!matches(clause, mediaType)) continue;
       const stream = clause.parameters.get('stream') ?? '';
       if (stream !== '' && (stream !== 'watch' || !streams)) continue;
       if (streams && mediaType === 'application/yaml') continue;
       const converted = conversion(clause.parameters);
       if (converted === undefined || (converted.as !== '' && endpoint === 'review')) continue;
+      // tables have no protobuf
+      if (converted.as === 'Table' && mediaType === protobuf) continue;
+      if (converted.as === '' && mediaType === protobuf && endpoint === 'custom-watch') {
+        throw notAcceptable(notMarshalable);
+      }
       return { mediaType, ...converted };
     }
   }
@@ -62,10 +72,10 @@ export function negotiate(accept: string | undefined, endpoint: Endpoint): Negot
 
 /** The form of an error: what the client accepts, or JSON where it accepts nothing that can be produced. */
 export function negotiateError(accept: string | undefined): MediaType {
-  if (accept === undefined || !accept.includes('yaml')) return 'application/json';
+  if (accept === undefined || accept === 'application/json') return 'application/json';
   for (const clause of parseAccept(accept)) {
-    if (matches(clause, 'application/json')) return 'application/json';
-    if (matches(clause, 'application/yaml')) return 'application/yaml';
+    const mediaType = writable.find((each) => matches(clause, each));
+    if (mediaType !== undefined) return mediaType;
   }
   return 'application/json';
 }
@@ -78,14 +88,17 @@ export function negotiateDiscovery(accept: string | undefined): {
   if (accept === undefined || accept === '' || accept === '*/*' || accept === 'application/json') {
     return { mediaType: 'application/json', aggregated: undefined };
   }
-  requireProducible(accept, false);
+  requireProducible(accept, writable);
   for (const clause of parseAccept(accept)) {
-    for (const mediaType of ['application/json', 'application/yaml'] as const) {
+    for (const mediaType of writable) {
       if (!matches(clause, mediaType)) continue;
       const as = clause.parameters.get('as');
       if (as === undefined) return { mediaType, aggregated: undefined };
       const version = clause.parameters.get('v');
-      const known = as === 'APIGroupDiscoveryList' && clause.parameters.get('g') === 'apidiscovery.k8s.io';
+      const known =
+        mediaType !== protobuf &&
+        as === 'APIGroupDiscoveryList' &&
+        clause.parameters.get('g') === 'apidiscovery.k8s.io';
       if (known && (version === 'v2' || version === 'v2beta1')) return { mediaType, aggregated: version };
     }
   }
@@ -93,18 +106,18 @@ export function negotiateDiscovery(accept: string | undefined): {
 }
 
 /**
- * go-restful's gate: one clause must name a producible type, or be exactly `*` `/` `*`.
+ * go-restful's gate: one clause must name a type that the route produces, or be exactly `*` `/` `*`.
  *
- * @param streamed whether the route lists the streaming types as well, as collections do.
+ * @throws {StatusError} 406
  */
-function requireProducible(accept: string, streamed: boolean): void {
+export function requireProducible(accept: string | undefined, produced: readonly string[]): void {
+  if (accept === undefined || accept === '') return;
   for (const part of accept.split(',')) {
     const end = part.indexOf(';');
     const type = (end === -1 ? part : part.slice(0, end)).trim();
-    if (type === '*/*' || producible.has(type)) return;
+    if (type === '*/*' || produced.includes(type)) return;
   }
-  const types = streamed ? `${servedMediaTypes}, ${streamedMediaTypes}` : servedMediaTypes;
-  throw notAcceptable(`406: Not Acceptable\n\nAvailable representations: ${types}`, {});
+  throw notAcceptable(`406: Not Acceptable\n\nAvailable representations: ${produced.join(', ')}`, {});
 }
 
 /** The conversion that a clause asks for; undefined when there is no such one. */

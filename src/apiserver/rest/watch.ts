@@ -1,10 +1,13 @@
 import { setImmediate as scheduleImmediate } from 'node:timers';
 import { setImmediate } from 'node:timers/promises';
+import { isRecord } from '../../objects/json.ts';
 import type { StatusError } from '../../objects/status.ts';
 import { expired } from '../../objects/status-errors.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { ApiRequest, Reply, ReplyStream } from '../http/exchange.ts';
+import type { MediaType } from '../http/media-types.ts';
 import { encodeObject } from '../schema/encode.ts';
+import { writeProtobufEvent } from '../schema/write-protobuf.ts';
 import {
   CompactedError,
   type StorageEvent,
@@ -55,7 +58,9 @@ export async function watchObjects(
   const from = parseResourceVersion(options.resourceVersion);
   const seconds = options.timeoutSeconds ?? 0;
   const milliseconds = (seconds > 0 ? seconds : minTimeout * (1 + core.random())) * 1000;
-  const stream = reply.stream(200, { 'Content-Type': 'application/json' });
+  const { mediaType } = watch.output.negotiated;
+  const contentType = mediaType === 'application/json' ? mediaType : `${mediaType};stream=watch`;
+  const stream = reply.stream(200, { 'Content-Type': contentType });
   const session = new WatchSession(core, stream, watch);
   const prefix = prefixOf(resource, namespace);
   let unsubscribe: Unsubscribe | undefined;
@@ -120,6 +125,10 @@ class WatchSession {
     return revision;
   }
 
+  get #mediaType(): MediaType {
+    return this.#watch.output.negotiated.mediaType;
+  }
+
   onEvent(event: StorageEvent): void {
     const { selection } = this.#watch;
     if (selection.everything) {
@@ -134,7 +143,7 @@ class WatchSession {
   }
 
   sendError(error: StatusError): void {
-    this.#push(Buffer.from(`{"type":"ERROR","object":${JSON.stringify(error.toStatus())}}\n`));
+    this.#push(line(this.#mediaType, 'ERROR', JSON.stringify(error.toStatus())));
     this.#flush();
   }
 
@@ -157,7 +166,7 @@ class WatchSession {
 
   #sendStored(type: EventType, stored: StoredObject): void {
     const { resource, output } = this.#watch;
-    if (output.negotiated.as === '') this.#push(frame(resource, type, stored));
+    if (output.negotiated.as === '') this.#push(frame(resource, this.#mediaType, type, stored));
     else this.#sendConverted(type, stored.object);
   }
 
@@ -166,7 +175,7 @@ class WatchSession {
     const shown = presented(resource, object);
     const converted = convertOne(output, resource, shown, this.#core.now(), !this.#columnsSent);
     this.#columnsSent = true;
-    this.#push(Buffer.from(`${JSON.stringify({ type, object: converted })}\n`));
+    this.#push(line(this.#mediaType, type, JSON.stringify(converted)));
   }
 
   /** An object that left the selection: its last matching state, with the revision of the event. */
@@ -181,7 +190,7 @@ class WatchSession {
       return;
     }
     const json = encodeObject(resource.schema, presented(resource, object));
-    this.#push(Buffer.from(`{"type":"DELETED","object":${json}}\n`));
+    this.#push(line(this.#mediaType, 'DELETED', json));
   }
 
   #sendBookmark(revision: number, annotations?: Record<string, string>): void {
@@ -195,12 +204,12 @@ class WatchSession {
       },
     };
     if (output.negotiated.as === '') {
-      this.#push(Buffer.from(`{"type":"BOOKMARK","object":${encodeObject(resource.schema, empty)}}\n`));
+      this.#push(line(this.#mediaType, 'BOOKMARK', encodeObject(resource.schema, empty)));
       return;
     }
     const converted = convertOne(output, resource, empty, this.#core.now(), !this.#columnsSent);
     this.#columnsSent = true;
-    this.#push(Buffer.from(`${JSON.stringify({ type: 'BOOKMARK', object: converted })}\n`));
+    this.#push(line(this.#mediaType, 'BOOKMARK', JSON.stringify(converted)));
   }
 
   #push(chunk: Buffer): void {
@@ -256,12 +265,35 @@ class WatchSession {
  * The line of an event. An event goes to all watches of a resource one after the other, so remembering the last
  * line is enough to make each only once, and holds on to nothing.
  */
-function frame(resource: ServedResource, type: EventType, stored: StoredObject): Buffer {
-  if (lastFrame?.stored === stored && lastFrame.type === type && lastFrame.resource === resource)
+function frame(
+  resource: ServedResource,
+  mediaType: MediaType,
+  type: EventType,
+  stored: StoredObject,
+): Buffer {
+  if (
+    lastFrame?.stored === stored &&
+    lastFrame.type === type &&
+    lastFrame.mediaType === mediaType &&
+    lastFrame.resource === resource
+  ) {
     return lastFrame.line;
-  const line = Buffer.from(`{"type":"${type}","object":${storedJson(resource, stored)}}\n`);
-  lastFrame = { resource, type, stored, line };
-  return line;
+  }
+  lastFrame = {
+    resource,
+    mediaType,
+    type,
+    stored,
+    line: line(mediaType, type, storedJson(resource, stored)),
+  };
+  return lastFrame.line;
+}
+
+/** One event with the JSON of its object, as a line of JSON or as a frame of protobuf. */
+function line(mediaType: MediaType, type: string, json: string): Buffer {
+  if (mediaType === 'application/json') return Buffer.from(`{"type":"${type}","object":${json}}\n`);
+  const object: unknown = JSON.parse(json);
+  return writeProtobufEvent(type, isRecord(object) ? object : {});
 }
 
 /** Lines in one piece. The last piece is kept: watches of one resource that keep up wait for the same lines. */
@@ -283,6 +315,7 @@ let lastJoin: { readonly lines: readonly Buffer[]; readonly piece: Buffer } = {
 
 interface Frame {
   readonly resource: ServedResource;
+  readonly mediaType: MediaType;
   readonly type: EventType;
   readonly stored: StoredObject;
   readonly line: Buffer;

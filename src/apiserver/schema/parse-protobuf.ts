@@ -1,12 +1,10 @@
 /**
  * Reads protobuf bodies into the plain JSON that the same object would be (apimachinery
- * `serializer/protobuf/protobuf.go`). client-go's typed clients and controller-runtime send built-in kinds so. Only
- * bodies are read: answers are JSON, which all those clients accept.
+ * `serializer/protobuf/protobuf.go`). client-go's typed clients and controller-runtime send built-in kinds so.
  */
 import { isRecord } from '../../objects/json.ts';
-import { registeredKind } from './builtin.ts';
 import { parseJson } from './parse-json.ts';
-import { messageOfComponent, type MessageField, protobufMessage } from './protobuf-messages.ts';
+import { type MessageField, messageOfKind, protobufMessage } from './protobuf-messages.ts';
 import { setMember } from './schema.ts';
 import { parseVersion, type GroupVersionKind } from './version-kind.ts';
 import { ProtobufError, type WireValue, wireValues } from './wire-reader.ts';
@@ -39,7 +37,7 @@ export function parseProtobuf(bytes: Buffer, defaults: GroupVersionKind): Record
     else if (value.field === 2) raw = delimitedBytes(value, 'Raw');
   }
   const { group, version } = apiVersion === '' ? defaults : parseVersion(apiVersion);
-  const message = messageName(group, version, kind === '' ? defaults.kind : kind);
+  const message = messageOfKind(group, version, kind === '' ? defaults.kind : kind);
   const object = message === undefined ? {} : readMessage(message, raw, 0);
   return { ...object, apiVersion, kind };
 }
@@ -51,14 +49,6 @@ function typeMeta(value: WireValue): { apiVersion: string; kind: string } {
     else if (part.field === 2) found.kind = part.bytes.toString('utf8');
   }
   return found;
-}
-
-/** Options of requests are registered in every group version without a schema of their own there. */
-function messageName(group: string, version: string, kind: string): string | undefined {
-  const registered = registeredKind(group, version, kind);
-  if (registered?.schema !== undefined) return messageOfComponent(registered.schema);
-  const own = kind === 'DeleteOptions' ? `meta.v1.${kind}` : `core.v1.${kind}`;
-  return protobufMessage(own) === undefined ? undefined : own;
 }
 
 function readMessage(name: string, bytes: Buffer, depth: number): Record<string, unknown> {

@@ -1,7 +1,8 @@
 /**
- * The messages that Kubernetes' typed clients send, read from `protobuf.generated.json` (see
+ * The messages that Kubernetes' typed clients send and get, read from `protobuf.generated.json` (see
  * hack/read-protobuf-fields.ts for its notation). A message is parsed when it is first asked for.
  */
+import { registeredKind } from './builtin.ts';
 import generated from './protobuf.generated.json' with { type: 'json' };
 
 /** What a field holds: a scalar, or the name of a message (`core.v1.ServicePort`). */
@@ -29,8 +30,51 @@ export function protobufMessage(name: string): Message | undefined {
   return message;
 }
 
+/**
+ * The message of a kind, undefined when it has none. Options of requests and Status are registered in every group
+ * version, without a schema of their own there.
+ */
+export function messageOfKind(group: string, version: string, kind: string): string | undefined {
+  const schema = registeredKind(group, version, kind)?.schema;
+  if (schema !== undefined) return messageOfComponent(schema);
+  const alone = group === 'meta.k8s.io' ? metadataMessage(version, kind) : sharedMessage(kind);
+  if (protobufMessage(alone) !== undefined) return alone;
+  const item = kind.endsWith('List')
+    ? messageOfKind(group, version, kind.slice(0, -'List'.length))
+    : undefined;
+  return item === undefined ? undefined : listMessage(item);
+}
+
+const metaKinds: ReadonlySet<string> = new Set([
+  ...['DeleteOptions', 'Status', 'APIVersions', 'APIGroup', 'APIGroupList', 'APIResourceList'],
+]);
+
+/** The older version has a list of its own, but no item. */
+function metadataMessage(version: string, kind: string): string {
+  return `meta.${kind === 'PartialObjectMetadata' ? 'v1' : version}.${kind}`;
+}
+
+function sharedMessage(kind: string): string {
+  return metaKinds.has(kind) ? `meta.v1.${kind}` : `core.v1.${kind}`;
+}
+
+/** All lists are alike. */
+function listMessage(item: string): string {
+  const name = `[]${item}`;
+  if (!messages.has(name)) {
+    messages.set(
+      name,
+      new Map([
+        [1, { name: 'metadata', type: 'meta.v1.ListMeta', shape: 'one' }],
+        [2, { name: 'items', type: item, shape: 'list' }],
+      ]),
+    );
+  }
+  return name;
+}
+
 /** The message of an OpenAPI component (`io.k8s.api.core.v1.Service`). */
-export function messageOfComponent(component: string): string {
+function messageOfComponent(component: string): string {
   return component.replace(
     /^io\.k8s\.(api|apimachinery\.pkg\.apis|apiextensions-apiserver\.pkg\.apis)\./,
     '',

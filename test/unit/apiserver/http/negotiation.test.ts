@@ -14,6 +14,7 @@ function refusal(call: () => unknown): StatusError {
   throw new Error('it was accepted');
 }
 
+const protobuf = 'application/vnd.kubernetes.protobuf';
 const table = 'application/json;as=Table;v=v1;g=meta.k8s.io';
 
 describe('Accept', () => {
@@ -25,7 +26,11 @@ describe('Accept', () => {
     ['application/yaml', 'application/yaml', ''],
     ['application/json;q=0.5, application/yaml', 'application/yaml', ''],
     ['text/html;q=0.9, application/json;q=0.5', 'application/json', ''],
-    ['application/vnd.kubernetes.protobuf,application/json', 'application/json', ''],
+    ['application/vnd.kubernetes.protobuf', protobuf, ''],
+    ['application/vnd.kubernetes.protobuf,application/json', protobuf, ''],
+    ['application/vnd.kubernetes.protobuf, */*', protobuf, ''],
+    [`${protobuf};as=Table;v=v1;g=meta.k8s.io,application/json`, 'application/json', ''],
+    [`${protobuf};as=PartialObjectMetadata;v=v1;g=meta.k8s.io`, protobuf, 'PartialObjectMetadata'],
     [`${table},application/json`, 'application/json', 'Table'],
     [`application/json;as=Table;v=v9;g=meta.k8s.io,application/json`, 'application/json', ''],
     ['application/yaml;as=Table;v=v1;g=meta.k8s.io', 'application/yaml', 'Table'],
@@ -66,7 +71,7 @@ describe('Accept', () => {
   test('an unknown conversion is refused behind the gate', () => {
     for (const accept of [
       'application/json;as=Nope;v=v1;g=meta.k8s.io',
-      'application/vnd.kubernetes.protobuf',
+      `${protobuf};as=Table;v=v1;g=meta.k8s.io`,
     ]) {
       const error = refusal(() => negotiate(accept, 'collection'));
       expect(error.details).toBeUndefined();
@@ -80,7 +85,16 @@ describe('Accept', () => {
     expect(negotiate(table, 'watch').as).toBe('Table');
     expect(negotiate('application/json;stream=watch', 'watch').mediaType).toBe('application/json');
     expect(refusal(() => negotiate('application/yaml', 'watch')).code).toBe(406);
+    expect(negotiate(`${protobuf};stream=watch`, 'watch').mediaType).toBe(protobuf);
     expect(refusal(() => negotiate('application/json;stream=watch', 'object')).code).toBe(406);
+  });
+
+  test('custom resources have no protobuf, their metadata has', () => {
+    expect(refusal(() => negotiate(protobuf, 'custom-watch')).message).toBe(
+      'object *unstructured.Unstructured does not implement the protobuf marshalling interface and cannot be encoded to a protobuf message',
+    );
+    const metadata = `${protobuf};as=PartialObjectMetadata;g=meta.k8s.io;v=v1`;
+    expect(negotiate(metadata, 'custom-watch').mediaType).toBe(protobuf);
   });
 
   test('discovery can be aggregated', () => {
@@ -97,6 +111,8 @@ describe('Accept', () => {
     expect(negotiateError('application/yaml')).toBe('application/yaml');
     expect(negotiateError('text/html')).toBe('application/json');
     expect(negotiateError('image/yaml')).toBe('application/json');
+    expect(negotiateError(`${protobuf}, */*`)).toBe(protobuf);
+    expect(negotiateError(`*/*, ${protobuf}`)).toBe('application/json');
   });
 
   test('no header makes it fail in another way', () => {

@@ -21,6 +21,7 @@ test.each([
   ['pretty=true', undefined, true],
   ['pretty=1', undefined, true],
   ['pretty=yes', 'curl/8', false],
+  ['pretty=false', 'curl/8', false],
   ['pretty=', 'curl/8', true],
   ['', 'curl/8', true],
   ['', 'Mozilla/5.0 (X11)', true],
