@@ -16,6 +16,15 @@ export interface Answer {
   readonly warning?: string;
 }
 
+/** How long to read a watch. */
+interface WatchLength {
+  readonly milliseconds: number;
+  /** No more events than these. */
+  readonly count?: number | undefined;
+  /** Events that the recorded server sent. */
+  readonly expected: number;
+}
+
 const VERBS = ['get', 'head', 'options', 'post', 'put', 'patch', 'delete'] as const;
 const PATCH_TYPES = new Map([
   ['json', 'application/json-patch+json'],
@@ -23,8 +32,8 @@ const PATCH_TYPES = new Map([
   ['strategic', 'application/strategic-merge-patch+json'],
   ['apply', 'application/apply-patch+yaml'],
 ]);
-/** No recorded answer takes longer than a watch of 6 s: more is a server that hangs. */
-const DEADLINE_MS = 30_000;
+/** No recorded answer takes longer than a watch of 6 s: more is a server that hangs, whatever else the machine does. */
+const DEADLINE_MS = 60_000;
 
 /** HTTPS with keep-alive to one server. Paths go out as they are: no URL parser tidies them up. */
 export class Connection {
@@ -65,18 +74,26 @@ export class Connection {
   }
 
   /**
-   * Reads a watch until `count` events came, `milliseconds` are over or the server ends it. An answer other than 200
-   * is one event: its body.
+   * Reads a watch until `count` events came, `milliseconds` are over or the server ends it; on, at most a minute, while
+   * less than the `expected` number has come, for a busy machine loses no events. An answer other than 200 is one
+   * event: its body.
    */
   async watch(
     path: string,
     headers: Record<string, string> | undefined,
-    milliseconds: number,
-    count = Infinity,
+    { milliseconds, count = Infinity, expected }: WatchLength,
   ): Promise<{ status: number; events: unknown[] }> {
     const stop = new AbortController();
-    const timer = setTimeout(() => stop.abort(), milliseconds);
+    let over = false;
     const events: unknown[] = [];
+    const stopWhenOver = (): void => {
+      if (over && events.length >= expected) stop.abort();
+    };
+    const timer = setTimeout(() => {
+      over = true;
+      stopWhenOver();
+    }, milliseconds);
+    const deadline = setTimeout(() => stop.abort(), DEADLINE_MS);
     let status = 0;
     try {
       const answer = await this.#agent.request({
@@ -100,11 +117,13 @@ export class Connection {
         rest = lines.pop() ?? '';
         for (const line of lines) if (line.trim() !== '') events.push(parsed(line, 'application/json'));
         if (events.length >= count) break;
+        stopWhenOver();
       }
     } catch (error) {
       if (!stop.signal.aborted) throw error;
     } finally {
       clearTimeout(timer);
+      clearTimeout(deadline);
       stop.abort();
     }
     return { status, events: events.slice(0, count) };
