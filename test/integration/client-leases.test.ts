@@ -125,11 +125,19 @@ function candidate(identity: string, options: Partial<LeaderElectionOptions> = {
 
 /** Lets so many milliseconds pass in small steps; requests take no time, unless the server hangs. */
 async function pass(milliseconds: number): Promise<void> {
+  await quiet();
   for (let left = milliseconds; left > 0; left -= 500) {
     await clock.advance(Math.min(500, left));
+    await quiet();
+  }
+}
+
+/** Resolves when no request is under way, and the answer to the last one has led to no other. */
+async function quiet(): Promise<void> {
+  do {
     await until(() => underWay === 0 || store.mood === 'hang');
     await clock.advance(0);
-  }
+  } while (underWay > 0 && store.mood !== 'hang');
 }
 
 /** Counts the requests that are not answered yet. */

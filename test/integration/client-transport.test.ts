@@ -174,6 +174,10 @@ describe('requests', () => {
     (await server.next()).reset();
     expect(await reset).toBeInstanceOf(ConnectionError);
 
+    // On an open connection it is sent at once, however soon its time is over.
+    const warm = transport.request('GET', '/x');
+    (await server.next()).json(200, {});
+    await warm;
     const late = failureOf(transport.request('GET', '/x', { timeout: 20 }));
     expect(await late).toMatchObject({ name: 'ConnectionError', code: 'TIMEOUT' });
     await (await server.next()).closed();

@@ -113,12 +113,18 @@ describe('the endpoints controllers', () => {
   it('write once per object for a Service with many Pods', async () => {
     await create('/api/v1/namespaces', { metadata: { name: 'b' } });
     for (let i = 0; i < 120; i++) await createPod('b', `p${i}`, `10.2.0.${i}`);
-    const before = controllers.writes.length;
-    await create('/api/v1/namespaces/b/services', {
-      metadata: { name: 'web' },
-      spec: { selector: { app: 'web' }, ports: [{ port: 80 }] },
-    });
+    const createService = (name: string): Promise<void> =>
+      create('/api/v1/namespaces/b/services', {
+        metadata: { name },
+        spec: { selector: { app: 'web' }, ports: [{ port: 80 }] },
+      });
+    // It shows when the controllers have heard of all Pods.
+    await createService('first');
     await untilObject(client, slicesPath('b'), (body) => sliceAddresses(body).length === 120);
+    await controllers.quiet(1500);
+    const before = controllers.writes.length;
+    await createService('web');
+    await untilObject(client, slicesPath('b'), (body) => sliceAddresses(body).length === 240);
     await controllers.quiet(1500);
     expect(controllers.writes.slice(before).sort()).toEqual([
       'POST /api/v1/namespaces/b/endpoints',
@@ -185,6 +191,7 @@ describe('the endpoints controllers', () => {
       const says = (address: string) => (body: JsonRecord) =>
         JSON.stringify(body['subsets'] ?? '').includes(address);
       await untilObject(client, path, says('10.5.0.1'));
+      await controllers.quiet(1500);
       await call(client, 'PATCH', `${path}?fieldManager=kubectl-edit`, { body: { subsets }, ...merge });
       await controllers.quiet(1500);
       expect(says('10.4.9.9')((await call(client, 'GET', path)).body)).toBe(true);

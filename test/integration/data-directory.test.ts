@@ -1,5 +1,7 @@
 import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import fs from 'node:fs';
+import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -182,7 +184,11 @@ describe('after a restart', () => {
   test('the Endpoints of the server say where it is now', async () => {
     const first = await start();
     await stop();
+    // Somebody else has the port now.
+    const other = net.createServer().listen(Number(new URL(first.url).port), '127.0.0.1');
+    await once(other, 'listening');
     const second = await start();
+    other.close();
     const port = Number(new URL(second.url).port);
     expect(second.url).not.toBe(first.url);
     const endpoints = await call(second.client, 'GET', '/api/v1/namespaces/default/endpoints/kubernetes');

@@ -274,8 +274,10 @@ describe('bodies', () => {
   });
 
   test('that stop in the middle end the wait', async () => {
+    const arrived = Promise.withResolvers<undefined>();
     const failed = Promise.withResolvers<unknown>();
     const { rawSocket, send, logged } = await start(async (request, reply) => {
+      arrived.resolve(undefined);
       if (request.method === 'POST') await request.body().catch((error: unknown) => failed.resolve(error));
       reply.send(200, 'text/plain', 'ok');
     });
@@ -283,7 +285,8 @@ describe('bodies', () => {
     socket.write(
       'POST /x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\nContent-Length: 10\r\n\r\nabc',
     );
-    setTimeout(() => socket.destroy(), 20);
+    await arrived.promise;
+    socket.destroy();
     expect(await failed.promise).toMatchObject({ code: 400, message: 'unexpected EOF' });
     expect((await send('/x')).status).toBe(200);
     expect(logged).toEqual([]);
@@ -293,11 +296,12 @@ describe('bodies', () => {
     const { rawSocket } = await start(echo, { limits: { headersTimeout: 100, requestTimeout: 200 } });
     const slowHeaders = await rawSocket();
     slowHeaders.write('GET /x HTTP/1.1\r\nHost: x\r\n');
+    const refused = readAll(slowHeaders);
     const slowBody = await rawSocket();
     slowBody.write(
       'POST /x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\nContent-Length: 10\r\n\r\nabc',
     );
-    const texts = await Promise.all([slowHeaders, slowBody].map(readAll));
+    const texts = await Promise.all([refused, readAll(slowBody)]);
     expect(texts[0]).toContain('HTTP/1.1 408');
     expect(texts[1]).toMatch(/HTTP\/1\.1 (408|400)|^$/);
   });
@@ -528,7 +532,7 @@ describe('closing', () => {
     const watch = send('/api/v1/services?watch=1', { agent });
     const slow = send('/api/v1/services', { agent });
     await expect.poll(() => arrived).toBe(2);
-    const closed = server.close(1000);
+    const closed = server.close(60_000);
     expect((await watch).body.toString()).toBe('{"type":"ADDED"}\n');
     await expect(send('/x', { agent: new Agent() })).rejects.toThrow();
     gate.resolve(undefined);
@@ -591,7 +595,7 @@ describe('upgrades', () => {
     );
     await once(socket, 'data');
     const gone = once(socket, 'close');
-    await server.close(10_000);
+    await server.close(60_000);
     await gone;
   });
 });

@@ -79,8 +79,9 @@ const reasonOf = (service: Service | undefined): string =>
 async function toldReasons(): Promise<string[]> {
   const events = (await server.client.request('GET', '/api/v1/namespaces/default/events')).json();
   return listAt(events, 'items')
-    .toSorted((a, b) =>
-      textAt(a, 'metadata', 'resourceVersion') < textAt(b, 'metadata', 'resourceVersion') ? -1 : 1,
+    .toSorted(
+      (a, b) =>
+        Number(textAt(a, 'metadata', 'resourceVersion')) - Number(textAt(b, 'metadata', 'resourceVersion')),
     )
     .map(
       (item) => `${textAt(item, 'type')} ${textAt(item, 'reason')} ${textAt(item, 'involvedObject', 'name')}`,

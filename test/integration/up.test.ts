@@ -36,6 +36,8 @@ interface Up {
   readonly child: ChildProcess;
   readonly kubeconfig: string;
   readonly output: () => string;
+  /** Resolves when it has ended and all its output is there. */
+  readonly closed: Promise<void>;
 }
 
 async function up(...flags: string[]): Promise<Up> {
@@ -51,8 +53,12 @@ async function up(...flags: string[]): Promise<Up> {
   let text = '';
   child.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()));
   child.stderr.on('data', (chunk: Buffer) => (text += chunk.toString()));
-  await until(() => text.includes('Stop it with Ctrl-C') || child.exitCode !== null);
-  return { child, kubeconfig, output: () => text };
+  let ended = false;
+  const closed = once(child, 'close').then(() => {
+    ended = true;
+  });
+  await until(() => text.includes('Stop it with Ctrl-C') || ended);
+  return { child, kubeconfig, output: () => text, closed };
 }
 
 function member(config: unknown, list: string, name: string): Record<string, unknown> {
@@ -77,7 +83,7 @@ describe('servicenet up', () => {
   // With many nodes the controllers have a thread of their own.
   it.each([0, 16])('applies files, prints the Services and ends cleanly, with %d nodes', async (nodes) => {
     const quickstart = new URL('../../deploy/examples/quickstart.yaml', import.meta.url).pathname;
-    const { child, kubeconfig, output } = await up('--nodes', String(nodes), '--apply', quickstart);
+    const { child, kubeconfig, output, closed } = await up('--nodes', String(nodes), '--apply', quickstart);
     expect(output()).toMatch(/^servicenet is ready: https:\/\/127\.0\.0\.1:\d+/m);
     expect(output()).toMatch(/^shop +storefront +LoadBalancer +10\.96\./m);
     expect(output()).toContain(`export KUBECONFIG=${kubeconfig}`);
@@ -88,7 +94,7 @@ describe('servicenet up', () => {
       for await (const chunk of watch.chunks) expect(chunk.length).toBeGreaterThan(0);
     })();
     child.kill('SIGTERM');
-    await once(child, 'exit');
+    await closed;
     expect(child.exitCode).toBe(0);
     await ended;
     await client.close();
@@ -97,7 +103,8 @@ describe('servicenet up', () => {
   });
 
   it('says in one line which flag is wrong', async () => {
-    const { child, output } = await up('--service-cluster-ip-range', '10.0.0.0/30');
+    const { child, output, closed } = await up('--service-cluster-ip-range', '10.0.0.0/30');
+    await closed;
     expect(child.exitCode).toBe(1);
     expect(output().trim()).toBe(
       'servicenet: --service-cluster-ip-range: 10.0.0.0/30 is too small: at least 8 addresses are needed',
@@ -112,8 +119,8 @@ describe('servicenet up', () => {
         bad,
         'apiVersion: v1\nkind: Service\nmetadata: { name: a }\nspec: { ports: [{ port: 99999 }] }\n',
       );
-      const { child, kubeconfig, output } = await up('--nodes', String(nodes), '--apply', bad);
-      await until(() => child.exitCode !== null);
+      const { child, kubeconfig, output, closed } = await up('--nodes', String(nodes), '--apply', bad);
+      await closed;
       expect(child.exitCode).toBe(1);
       expect(output()).toContain(`${bad}: Service a: Service "a" is invalid: `);
       await expect(stat(kubeconfig)).rejects.toThrow('ENOENT');

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { makeNamespace } from '../support/api-operations.ts';
-import { call, watchEvents } from '../support/test-server.ts';
+import { call, revisionOf, watchEvents, watchUntil } from '../support/test-server.ts';
 
 /** Watches under load: nothing is lost, doubled or out of order, for the quick and for the slow. */
 let server: TestServer;
@@ -18,9 +18,7 @@ const versionOf = (event: unknown): number =>
 
 const nameOf = (event: unknown): string => textAt(recordAt(event)['object'], 'metadata', 'name');
 
-async function now(path: string): Promise<string> {
-  return textAt((await call(server.client, 'GET', path)).body, 'metadata', 'resourceVersion');
-}
+const now = (path: string): Promise<string> => revisionOf(server.client, path);
 
 /** `count` objects, eight at once. */
 async function write(path: string, count: number, padding = ''): Promise<void> {
@@ -35,7 +33,7 @@ async function write(path: string, count: number, padding = ''): Promise<void> {
   );
 }
 
-test('100 watchers see the same events in the same order', { timeout: 60_000 }, async () => {
+test('100 watchers see the same events in the same order', async () => {
   const path = `/api/v1/namespaces/${await makeNamespace(server, 'fan-out')}/configmaps`;
   const resourceVersion = await now(path);
   const count = 300;
@@ -50,7 +48,7 @@ test('100 watchers see the same events in the same order', { timeout: 60_000 }, 
   for (const each of rest) expect(each).toEqual(first);
 });
 
-test('watchers of the same events each see their own share', { timeout: 60_000 }, async () => {
+test('watchers of the same events each see their own share', async () => {
   const path = `/api/v1/namespaces/${await makeNamespace(server, 'shares')}/configmaps`;
   const resourceVersion = await now(path);
   const count = 240;
@@ -136,50 +134,44 @@ class SlowWatcher {
   }
 }
 
-test(
-  'a watcher that does not read is no burden, and loses nothing when it comes back',
-  { timeout: 60_000 },
-  async () => {
-    const path = `/api/v1/namespaces/${await makeNamespace(server, 'slow')}/configmaps`;
-    const resourceVersion = await now(path);
-    const slow = await SlowWatcher.open(`${path}?watch=true&resourceVersion=${resourceVersion}`);
-    const count = 600;
-    // 30 MB: more than the buffers of a socket hold
-    await write(path, count, 'x'.repeat(100_000));
-    const written = listAt((await call(server.client, 'GET', path)).body, 'items')
-      .map((item) => Number(textAt(item, 'metadata', 'resourceVersion')))
-      .toSorted((a, b) => a - b);
-    const seen = await slow.rest(count);
-    expect(seen).toEqual(written.slice(0, seen.length));
-    // each try may be ended in its turn, never without having brought something
-    while (seen.length < count) {
-      const last = String(seen.at(-1) ?? resourceVersion);
-      const rest = await watchEvents(server.client, path, { resourceVersion: last }, count - seen.length);
-      expect(rest.length).toBeGreaterThan(0);
-      seen.push(...rest.map(versionOf));
-    }
-    expect(seen).toEqual(written);
-  },
-);
+test('a watcher that does not read is no burden, and loses nothing when it comes back', async () => {
+  const path = `/api/v1/namespaces/${await makeNamespace(server, 'slow')}/configmaps`;
+  const resourceVersion = await now(path);
+  const slow = await SlowWatcher.open(`${path}?watch=true&resourceVersion=${resourceVersion}`);
+  const count = 600;
+  // 30 MB: more than the buffers of a socket hold
+  await write(path, count, 'x'.repeat(100_000));
+  const written = listAt((await call(server.client, 'GET', path)).body, 'items')
+    .map((item) => Number(textAt(item, 'metadata', 'resourceVersion')))
+    .toSorted((a, b) => a - b);
+  const seen = await slow.rest(count);
+  expect(seen).toEqual(written.slice(0, seen.length));
+  // each try may be ended in its turn, never without having brought something
+  while (seen.length < count) {
+    const last = String(seen.at(-1) ?? resourceVersion);
+    const rest = await watchEvents(server.client, path, { resourceVersion: last }, count - seen.length);
+    expect(rest.length).toBeGreaterThan(0);
+    seen.push(...rest.map(versionOf));
+  }
+  expect(seen).toEqual(written);
+});
 
-test('bookmarks tell how far a quiet watch is', { timeout: 30_000 }, async () => {
+test('bookmarks tell how far a quiet watch is', async () => {
   const quiet = `/api/v1/namespaces/${await makeNamespace(server, 'quiet')}/secrets`;
   const busy = `/api/v1/namespaces/${await makeNamespace(server, 'busy')}/configmaps`;
   const resourceVersion = await now(quiet);
-  const stream = await server.client.stream(quiet, {
-    query: { watch: true, allowWatchBookmarks: true, resourceVersion, timeoutSeconds: 3 },
-  });
   await write(busy, 20);
   const latest = Number(await now(busy));
-  let text = '';
-  for await (const chunk of stream.chunks) text += chunk.toString();
-  const bookmarks = text
-    .trim()
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line): unknown => JSON.parse(line));
-  expect(bookmarks.map((event) => textAt(event, 'type'))).toContain('BOOKMARK');
-  expect(versionOf(bookmarks.at(-1))).toBeGreaterThanOrEqual(latest);
+  // A bookmark comes shortly before the end of a watch, unless the machine had no time for it: then with the next one.
+  const query = { allowWatchBookmarks: true, resourceVersion, timeoutSeconds: 3 };
+  let reached = 0;
+  while (reached < latest) {
+    await watchUntil(server.client, quiet, query, (event) => {
+      expect(textAt(event, 'type')).toBe('BOOKMARK');
+      reached = versionOf(event);
+      return reached >= latest;
+    });
+  }
 });
 
 test('a watch from a revision that is gone gets 410 inside of its stream, and a list a way on', async () => {

@@ -172,7 +172,7 @@ describe('a Deployment', () => {
     await untilObject(server.client, deployment(namespace), ({ status }) =>
       listAt(status, 'conditions').some((condition) => textAt(condition, 'type') === 'ReplicaFailure'),
     );
-    expect(await run('get events')).toContain('FailedCreate');
+    await expect.poll(() => run('get events')).toContain('FailedCreate');
   });
 });
 

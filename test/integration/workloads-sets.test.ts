@@ -3,6 +3,7 @@ import { listAt, numberAt, textAt } from '../../src/objects/read.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { Kubectl } from '../support/kubectl.ts';
 import { kubectlIn, type NamespacedKubectl } from '../support/namespaced-kubectl.ts';
+import { revisionOf, watchUntil } from '../support/test-server.ts';
 import { itemsOf, untilObject } from '../support/with-controllers.ts';
 
 let server: TestServer;
@@ -52,21 +53,21 @@ function imageOf(pod: unknown): string {
 describe('a StatefulSet', () => {
   test('starts its Pods in order, with stable names that a headless Service publishes', async () => {
     const { namespace, run, json } = await inNamespace();
-    const orders: string[] = [];
+    const path = `/api/v1/namespaces/${namespace}/pods`;
+    const resourceVersion = await revisionOf(server.client, path);
     await run('apply -f -', statefulSet('db:1'));
-    await untilObject(server.client, `/api/v1/namespaces/${namespace}/pods`, (body) => {
-      const pods = itemsOf(body);
-      // A Pod is there only when all before it are ready.
-      orders.push(pods.map((pod) => textAt(pod, 'metadata', 'name')).join());
-      const unready = pods.filter((pod) =>
-        listAt(pod, 'status', 'conditions').every(
-          (condition) => textAt(condition, 'type') !== 'Ready' || textAt(condition, 'status') !== 'True',
-        ),
+    const ready = new Map<string, boolean>();
+    await watchUntil(server.client, path, { resourceVersion }, ({ object }) => {
+      const isReady = listAt(object, 'status', 'conditions').some(
+        (condition) => textAt(condition, 'type') === 'Ready' && textAt(condition, 'status') === 'True',
       );
+      ready.set(textAt(object, 'metadata', 'name'), isReady);
+      const unready = [...ready.values()].filter((each) => !each);
+      // A Pod is there only when all before it are ready.
       expect(unready.length).toBeLessThanOrEqual(1);
-      return pods.length === 3 && unready.length === 0;
+      return ready.size === 3 && unready.length === 0;
     });
-    expect(new Set(orders).size).toBeGreaterThanOrEqual(2);
+    expect([...ready.keys()]).toEqual(['db-0', 'db-1', 'db-2']);
     const slices = `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices`;
     const hostnames = (body: unknown): string[] =>
       listAt(body, 'items')
@@ -164,10 +165,11 @@ spec:
 
     await run('set image daemonset/agent agent=agent:2');
     expect(await run('rollout status daemonset/agent')).toContain('successfully rolled out');
-    expect(new Set(itemsOf(await json('get pods')).map(imageOf))).toEqual(new Set(['agent:2']));
+    const images = async (): Promise<Set<string>> => new Set(itemsOf(await json('get pods')).map(imageOf));
+    await expect.poll(images).toEqual(new Set(['agent:2']));
     await run('rollout undo daemonset/agent');
     expect(await run('rollout status daemonset/agent')).toContain('successfully rolled out');
-    expect(new Set(itemsOf(await json('get pods')).map(imageOf))).toEqual(new Set(['agent:1']));
+    await expect.poll(images).toEqual(new Set(['agent:1']));
     await run('delete node extra');
   });
 });
@@ -208,14 +210,14 @@ describe('a Job', () => {
     const { run, json } = await inNamespace();
     const spec = 'completionMode: Indexed\n  completions: 3\n  parallelism: 3';
     await run('apply -f -', job('work', 'servicenet.dev/complete-after: 20ms', spec));
-    await run('wait --for=condition=complete job/work --timeout=10s');
+    await run('wait --for=condition=complete job/work --timeout=60s');
     expect((await json('get job work'))['status']).toMatchObject({ succeeded: 3, completedIndexes: '0-2' });
   });
 
   test('fails when its Pods fail too often, and is gone after its time to live', async () => {
     const { namespace, run } = await inNamespace();
     await run('apply -f -', job('work', 'servicenet.dev/fail-after: 20ms', 'backoffLimit: 0'));
-    await run('wait --for=condition=failed job/work --timeout=10s');
+    await run('wait --for=condition=failed job/work --timeout=60s');
     // The time to live comes after its condition was seen: a Job made with it may be gone before kubectl looks.
     await run('patch job work --type=merge -p {"spec":{"ttlSecondsAfterFinished":1}}');
     await untilObject(

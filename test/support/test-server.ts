@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { StatusError } from '../../src/objects/status.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
+import { textAt } from '../../src/objects/read.ts';
 import { ConnectionError, type Query, type Transport } from '../../src/client/transport.ts';
 
 /** What a request came to: an object or a Status, whatever the code. */
@@ -41,16 +42,40 @@ export async function untilFound(client: Transport, path: string): Promise<void>
   while ((await call(client, 'GET', path)).status === 404) await setImmediate();
 }
 
-/** Reads a watch until so many events have come. Fails after ten seconds. */
+/** The revision of a list, for a watch that misses nothing of what comes next. */
+export async function revisionOf(client: Transport, path: string): Promise<string> {
+  return textAt(
+    (await call(client, 'GET', path, { query: { limit: 1 } })).body,
+    'metadata',
+    'resourceVersion',
+  );
+}
+
+/** Reads a watch until so many events have come, or the server ends it. Fails after a minute. */
 export async function watchEvents(
   client: Transport,
   path: string,
   query: Query,
   count: number,
 ): Promise<JsonRecord[]> {
-  const controller = new AbortController();
-  const timer = setTimeout(() => controller.abort(), 10_000);
   const events: JsonRecord[] = [];
+  await watchUntil(client, path, query, (event) => events.push(event) >= count);
+  return events;
+}
+
+/**
+ * Reads a watch until an event meets the condition, or the server ends it. A watch from a {@link revisionOf} sees what
+ * lasted a moment only, which asking again and again may miss. Fails after a minute.
+ */
+export async function watchUntil(
+  client: Transport,
+  path: string,
+  query: Query,
+  done: (event: JsonRecord) => boolean,
+): Promise<void> {
+  const controller = new AbortController();
+  const timer = setTimeout(() => controller.abort(), 60_000);
+  let count = 0;
   let text = '';
   try {
     const stream = await client.stream(path, { query: { watch: true, ...query }, signal: controller.signal });
@@ -60,18 +85,18 @@ export async function watchEvents(
       text = lines.pop() ?? '';
       for (const line of lines) {
         const event: unknown = JSON.parse(line);
-        if (isRecord(event)) events.push(event);
+        if (!isRecord(event)) continue;
+        count++;
+        if (done(event)) return;
       }
-      if (events.length >= count) break;
     }
   } catch (error) {
     if (!(error instanceof ConnectionError)) throw error;
-    throw new Error(`a watch had ${events.length} of ${count} events`, { cause: error });
+    throw new Error(`a watch had ${count} events, and not what was waited for`, { cause: error });
   } finally {
     clearTimeout(timer);
     controller.abort();
   }
-  return events.slice(0, count);
 }
 
 function warningsOf(header: string | string[] | undefined): string[] {

@@ -10,7 +10,10 @@ export interface WatchedControllers {
   /** `METHOD path` of every request that is no read, in order. */
   readonly writes: readonly string[];
   readonly running: RunningControllers;
-  /** Resolves when no key has been worked on for so many milliseconds. */
+  /**
+   * Resolves when no key has been worked on for so many milliseconds, in which this process ran: one that was stopped
+   * has not been at rest.
+   */
   quiet(milliseconds: number): Promise<void>;
 }
 
@@ -40,13 +43,13 @@ export function startControllers(inner: Transport, controllers: readonly string[
     writes,
     running,
     quiet: async (milliseconds) => {
+      const step = 10;
       let last = -1;
-      let since = performance.now();
-      while (last <= 0 || performance.now() - since < milliseconds) {
+      for (let rest = 0; last <= 0 || rest < milliseconds; rest += step) {
         const now = await reconciles();
-        if (now !== last) since = performance.now();
+        if (now !== last) rest = 0;
         last = now;
-        await pause(10);
+        await pause(step);
       }
     },
   };
