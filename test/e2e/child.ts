@@ -32,9 +32,9 @@ export class Child {
     return this.#process.exitCode === null && this.#process.signalCode === null;
   }
 
-  /** Resolves when the condition holds. @throws {Error} with the output, when the process ends first or it takes 30 s. */
+  /** Resolves when the condition holds. @throws {Error} with the output, when the process ends first or it takes two minutes. */
   async until(condition: () => boolean | Promise<boolean>): Promise<void> {
-    const deadline = Date.now() + 30_000;
+    const deadline = Date.now() + 120_000;
     while (!(await condition())) {
       if (!this.running || Date.now() > deadline) {
         throw new Error(
@@ -45,10 +45,10 @@ export class Child {
     }
   }
 
-  /** Ends it: `SIGTERM` is asked, and after ten seconds made, `SIGKILL` is made at once. */
+  /** Ends it: `SIGTERM` is asked, and after a minute made, `SIGKILL` is made at once. */
   async end(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
     if (!this.running) return;
-    const late = setTimeout(() => this.#process.kill('SIGKILL'), 10_000);
+    const late = setTimeout(() => this.#process.kill('SIGKILL'), 60_000);
     this.#process.kill(signal);
     await this.#closed;
     clearTimeout(late);

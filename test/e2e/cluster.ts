@@ -50,7 +50,7 @@ const addressPools: ResourceType<AddressPool> = {
 const onlyNode = 'servicenet-e2e';
 
 /** How long a condition may take, in milliseconds. */
-const patience = 20_000;
+const patience = 60_000;
 
 /** The cluster under test, as a client with a kubeconfig sees it. */
 export class Cluster {

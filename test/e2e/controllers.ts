@@ -151,7 +151,7 @@ export class DeployedControllers implements Controllers {
   }
 
   async #until(condition: () => Promise<boolean>): Promise<void> {
-    const deadline = Date.now() + 60_000;
+    const deadline = Date.now() + 120_000;
     while (!(await condition())) {
       if (Date.now() > deadline) throw new Error('the Deployment does not come to what it was scaled to');
       await sleep(200);

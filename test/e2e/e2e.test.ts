@@ -19,12 +19,12 @@ describe.each(chosenTargets(process.env))('$name', (choice) => {
 
   beforeAll(async () => {
     opened = await Cluster.open(choice);
-  }, 120_000);
+  }, 240_000);
 
   afterAll(async () => {
     await opened?.close();
     process.stderr.write(skipped.report(choice.name));
-  }, 60_000);
+  });
 
   serviceTypes(cluster, need);
   endpointsFollowPods(cluster);

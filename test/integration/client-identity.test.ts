@@ -26,7 +26,7 @@ let clock: FakeClock;
 const cleanups: (() => Promise<void>)[] = [];
 
 /** The modules of client-node take a while to load: not within the time of a test. */
-beforeAll(() => import('@kubernetes/client-node'), 60_000);
+beforeAll(() => import('@kubernetes/client-node'));
 
 beforeEach(async () => {
   server = await ScriptedServer.start({

@@ -114,7 +114,7 @@ describe('the rights of the base', () => {
 
 /** Asks for the path until it answers 200. */
 async function untilReady(port: () => string | undefined, path: string): Promise<void> {
-  const deadline = Date.now() + 20_000;
+  const deadline = Date.now() + 90_000;
   for (;;) {
     const found = port();
     const response = found === undefined ? undefined : await fetch(`http://127.0.0.1:${found}${path}`);

@@ -30,7 +30,7 @@ test('[sig-network] LoadBalancers [Feature:LoadBalancer] should handle load bala
   const has = async (wanted: boolean): Promise<void> => {
     const finalizers = async (): Promise<readonly unknown[]> =>
       listAt((await call(client, 'GET', path)).body, 'metadata', 'finalizers');
-    await expect.poll(finalizers, { timeout: 8000 }).toEqual(wanted ? [finalizer] : []);
+    await expect.poll(finalizers).toEqual(wanted ? [finalizer] : []);
   };
   const changeType = async (type: string): Promise<void> => {
     const { body } = await call(client, 'GET', path);
@@ -60,7 +60,7 @@ test('[sig-network] LoadBalancers [Feature:LoadBalancer] should handle load bala
     },
   });
   expect(made.status).toBe(201);
-  await expect.poll(ingress, { timeout: 8000 }).toHaveLength(1);
+  await expect.poll(ingress).toHaveLength(1);
   await has(true);
 
   await changeType('ClusterIP');
@@ -69,9 +69,9 @@ test('[sig-network] LoadBalancers [Feature:LoadBalancer] should handle load bala
 
   await changeType('LoadBalancer');
   await has(true);
-  await expect.poll(ingress, { timeout: 8000 }).toHaveLength(1);
+  await expect.poll(ingress).toHaveLength(1);
 
   // The finalizer holds the deletion until the provider has given the address back.
   expect((await call(client, 'DELETE', path)).status).toBe(200);
-  await expect.poll(async () => (await call(client, 'GET', path)).status, { timeout: 8000 }).toBe(404);
+  await expect.poll(async () => (await call(client, 'GET', path)).status).toBe(404);
 });

@@ -114,7 +114,7 @@ describe.runIf(hasKubectl)('kubectl', () => {
   const kubectl = async (...args: string[]): Promise<string> => {
     const cache = join(directory, 'cache');
     const { stdout } = await run('kubectl', ['--kubeconfig', kubeconfig, '--cache-dir', cache, ...args], {
-      timeout: 20_000,
+      timeout: 90_000,
     });
     return stdout;
   };

@@ -44,13 +44,10 @@ describe('load-balancer-controller and bad input', () => {
   const poolUntil = async (name: string, wanted: (pool: AddressPool) => boolean): Promise<AddressPool> => {
     let pool = await cluster.clients.for(addressPools).get('', name);
     await expect
-      .poll(
-        async () => {
-          pool = await cluster.clients.for(addressPools).get('', name);
-          return wanted(pool);
-        },
-        { timeout: 8000 },
-      )
+      .poll(async () => {
+        pool = await cluster.clients.for(addressPools).get('', name);
+        return wanted(pool);
+      })
       .toBe(true);
     return pool;
   };
@@ -246,21 +243,18 @@ describe('load-balancer-controller and bad input', () => {
 
   test('one word in condition, Event and metric', async () => {
     await expect
-      .poll(
-        async () => {
-          const { items } = await new ResourceClient(cluster.server.client, events).list({
-            namespace: 'default',
-          });
-          return items.filter((event) => {
-            const regarding: unknown = Reflect.get(event, 'involvedObject');
-            return (
-              JSON.stringify(regarding).includes('"no-address"') &&
-              Reflect.get(event, 'reason') === 'InvalidRequest'
-            );
-          }).length;
-        },
-        { timeout: 8000 },
-      )
+      .poll(async () => {
+        const { items } = await new ResourceClient(cluster.server.client, events).list({
+          namespace: 'default',
+        });
+        return items.filter((event) => {
+          const regarding: unknown = Reflect.get(event, 'involvedObject');
+          return (
+            JSON.stringify(regarding).includes('"no-address"') &&
+            Reflect.get(event, 'reason') === 'InvalidRequest'
+          );
+        }).length;
+      })
       .toBe(1);
     const text = await metrics.scrape();
     expect(text).toMatch(/^servicenet_load_balancer_transitions_total\{reason="InvalidRequest"\} 7$/m);

@@ -264,13 +264,13 @@ test('the load balancer waits for the definition of AddressPools, says so, and g
         .find(({ name }) => name === 'informer-sync')
         ?.check();
     await expect
-      .poll(problem, { timeout: 8000 })
+      .poll(problem)
       .toBe('not synced yet: addresspools.servicenet.dev (the server does not serve it: apply deploy/crds)');
     const { offerAddresses } = await import('../../src/commands/default-pool.ts');
     await offerAddresses(server.client, ['192.0.2.0/24']);
-    await expect.poll(problem, { timeout: 8000 }).toBeUndefined();
+    await expect.poll(problem).toBeUndefined();
   } finally {
     await running.stop();
     await server.stop();
   }
-}, 30_000);
+});

@@ -41,7 +41,7 @@ async function used(): Promise<object> {
 
 /** The test's timeout bounds it. */
 async function untilUsed(expected: object): Promise<void> {
-  await expect.poll(used, { timeout: 5000, interval: 10 }).toEqual(expected);
+  await expect.poll(used).toEqual(expected);
 }
 
 function service(name: string, type: string, count = 1): object {

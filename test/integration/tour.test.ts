@@ -65,7 +65,7 @@ function comparable(output: string): string[] {
   return [...new Set(lines)].sort();
 }
 
-test('docs/tour.md prints what it says it prints', { timeout: 60_000 }, async () => {
+test('docs/tour.md prints what it says it prints', async () => {
   const all = steps();
   expect(all.length).toBeGreaterThanOrEqual(10);
   for (const { command, output } of all) {

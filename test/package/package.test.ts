@@ -35,17 +35,17 @@ console.log(status, same === startEmbedded, run === runControllers, typeof Contr
 describe('the package, as npm installs it into an empty directory', () => {
   let directory: string;
   const inside = (file: string, args: readonly string[]): Promise<{ stdout: string }> =>
-    run(file, args, { cwd: directory, timeout: 60 * seconds });
+    run(file, args, { cwd: directory, timeout: 180 * seconds });
 
   beforeAll(async () => {
     directory = mkdtempSync(join(tmpdir(), 'servicenet-package-'));
     // Builds first, as before each release.
-    await run('npm', ['pack', '--pack-destination', directory], { cwd: repository, timeout: 150 * seconds });
+    await run('npm', ['pack', '--pack-destination', directory], { cwd: repository, timeout: 300 * seconds });
     const [tarball = ''] = readdirSync(directory);
     writeFileSync(join(directory, 'package.json'), '{ "name": "user", "private": true, "type": "module" }');
     const quiet = ['--prefer-offline', '--no-audit', '--no-fund', '--ignore-scripts'];
     await inside('npm', ['install', ...quiet, `./${tarball}`]);
-  }, 240 * seconds);
+  }, 480_000);
 
   afterAll(() => {
     rmSync(directory, { recursive: true });
@@ -78,13 +78,13 @@ describe('the package, as npm installs it into an empty directory', () => {
     await inside(process.execPath, [compiler, ...flags, ...resolution, 'use.ts']);
     const { stdout } = await inside(process.execPath, ['out/use.js']);
     expect(stdout.trim()).toBe('200 true true function 3');
-  }, 90_000);
+  }, 360_000);
 
   test('npx runs its command', async () => {
     const { stdout } = await inside('npx', ['--no', '--', 'servicenet', '--help']);
     expect(stdout).toContain('Usage: servicenet');
     expect(stdout).toContain('controller');
-  }, 60_000);
+  }, 180_000);
 
   test('its command serves, and ends when it is asked to', async () => {
     const command = join(directory, 'node_modules', '.bin', 'servicenet');
@@ -104,5 +104,5 @@ describe('the package, as npm installs it into an empty directory', () => {
     } finally {
       await child.end();
     }
-  }, 60_000);
+  }, 180_000);
 });

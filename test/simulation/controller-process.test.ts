@@ -85,7 +85,7 @@ const controller = (): Process =>
     ...['--metrics-bind-address', '127.0.0.1:0', '--leader-elect-retry-period', '500ms', ...leaseFlags],
   );
 
-describe('servicenet controller', { timeout: 60_000 }, () => {
+describe('servicenet controller', () => {
   it('leads alone, hands over when it is stopped, and ends when the lease is lost', async () => {
     const first = controller();
     await first.says('/readyz?verbose', 'leader-election (leading)');
@@ -120,7 +120,7 @@ describe('servicenet controller', { timeout: 60_000 }, () => {
   });
 });
 
-describe('servicenet audit', { timeout: 60_000 }, () => {
+describe('servicenet audit', () => {
   it('exits with 0 where all is well, and with 1 and a report where it is not', async () => {
     await new ResourceClient(server.client, services).create({
       metadata: { name: 'a', namespace: 'default' },

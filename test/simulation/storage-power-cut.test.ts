@@ -122,7 +122,7 @@ it('loses no acknowledged write when the power is cut between any two operations
   } finally {
     fs.rmSync(root, { recursive: true });
   }
-}, 120_000);
+}, 600_000);
 
 /** Numbers from 0 to 1 that depend on the seed only (mulberry32). */
 function generator(seed: number): () => number {

@@ -93,7 +93,7 @@ export class DeployedControllers {
     await provocation.begin(client);
     try {
       await warnOfOtherWriters(transport, running.names, Date.now(), log);
-      const deadline = Date.now() + 20_000;
+      const deadline = Date.now() + 90_000;
       for (let round = 0; !done(transport, refused); round++) {
         if (Date.now() > deadline) {
           throw new Error(`refused: ${refused.join(', ')}; asked: ${transport.phrases().join(', ')}`);

@@ -33,7 +33,7 @@ export class Kubectl {
       const child = execFile(
         'kubectl',
         this.#arguments(args),
-        { timeout: 20_000, env: { ...this.#environment(), ...environment } },
+        { timeout: 90_000, env: { ...this.#environment(), ...environment } },
         (error, stdout, stderr) => {
           const code = typeof error?.code === 'number' ? error.code : error === null ? 0 : -1;
           resolve({ code, stdout, stderr });
