@@ -33,8 +33,12 @@ function text(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** kube-apiserver's own, and those of further kinds, written by hand in the same form. */
-const schemas = { ...readRecord('openapi/schemas.json'), ...readRecord('openapi/more-schemas.json') };
+/** kube-apiserver's own, and those of further kinds and of what webhooks answer, written by hand in the same form. */
+const schemas = {
+  ...readRecord('openapi/schemas.json'),
+  ...readRecord('openapi/more-schemas.json'),
+  ...readRecord('openapi/unserved-schemas.json'),
+};
 const go = readRecord('openapi/go-fields.json');
 const goTypes = record(go['types']);
 

@@ -1,70 +1,31 @@
 import { networkInterfaces } from 'node:os';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { at, listAt, recordAt, textAt } from '../../src/objects/read.ts';
-import { startApiServer, type TestServer } from '../../src/testing/index.ts';
-import { type Answer, call, untilFound } from '../support/test-server.ts';
-import { patchResponse, WebhookServer } from '../support/webhook-server.ts';
+import type { TestServer } from '../../src/testing/index.ts';
+import { HookedServer } from '../support/hooked-server.ts';
+import { call, untilFound } from '../support/test-server.ts';
+import { patchResponse, type WebhookServer } from '../support/webhook-server.ts';
 
 const configMaps = '/api/v1/namespaces/default/configmaps';
 const services = '/api/v1/namespaces/default/services';
 const configurations = '/apis/admissionregistration.k8s.io/v1';
 
+let hooked: HookedServer;
 let server: TestServer;
 let webhooks: WebhookServer;
 beforeAll(async () => {
-  [server, webhooks] = await Promise.all([
-    startApiServer(),
-    WebhookServer.start(['127.0.0.1', 'hook.default.svc']),
-  ]);
+  hooked = await HookedServer.start();
+  ({ api: server, webhooks } = hooked);
 });
-afterAll(async () => {
-  await server.stop();
-  await webhooks.stop();
-});
-afterEach(async () => {
-  webhooks.asked.length = 0;
-  for (const kind of ['validating', 'mutating'])
-    await send('DELETE', `${configurations}/${kind}webhookconfigurations`);
-  await send('DELETE', configMaps);
-});
-
-async function send(
-  method: string,
-  path: string,
-  body?: unknown,
-  query: Record<string, string> = {},
-): Promise<Answer> {
-  return call(server.client, method, path, { ...(body === undefined ? {} : { body }), query });
-}
+afterAll(async () => hooked.stop());
+afterEach(async () => hooked.clear());
 
 const anyConfigMap = [{ operations: ['*'], apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] }];
 
-function webhook(path: string, changes: object = {}): object {
-  return {
-    name: `${path.slice(1)}.example.com`,
-    clientConfig: { url: webhooks.url(path), caBundle: webhooks.caBundle },
-    rules: anyConfigMap,
-    sideEffects: 'None',
-    admissionReviewVersions: ['v1'],
-    ...changes,
-  };
-}
-
-async function configure(
-  kind: 'validating' | 'mutating',
-  hooks: readonly object[],
-  name = 'test',
-): Promise<void> {
-  const answer = await send('POST', `${configurations}/${kind}webhookconfigurations`, {
-    metadata: { name },
-    webhooks: hooks,
-  });
-  expect(answer.status, JSON.stringify(answer.body)).toBe(201);
-}
-
-async function create(name = 'a', metadata: object = {}): Promise<Answer> {
-  return send('POST', configMaps, { metadata: { name, ...metadata }, data: { x: '1' } });
-}
+const send: HookedServer['send'] = async (...request) => hooked.send(...request);
+const webhook: HookedServer['webhook'] = (...of) => hooked.webhook(...of);
+const configure: HookedServer['configure'] = async (...hooks) => hooked.configure(...hooks);
+const create: HookedServer['create'] = async (...named) => hooked.create(...named);
 
 describe('the question', () => {
   test('is an AdmissionReview that says all about the write', async () => {
@@ -422,138 +383,6 @@ describe('what is asked about', () => {
     expect((await create()).status).toBe(400);
     expect((await send('DELETE', `${configurations}/validatingwebhookconfigurations/test`)).status).toBe(200);
     expect((await create()).status).toBe(201);
-  });
-});
-
-describe('a webhook that cannot be asked', () => {
-  const failed = (path: string, why: string) =>
-    `Internal error occurred: failed calling webhook "${path}.example.com": ${why}`;
-  const post = (path: string, timeout = '10s') =>
-    `failed to call webhook: Post "${webhooks.url(path)}?timeout=${timeout}": `;
-
-  test('because nobody listens, refuses the write', async () => {
-    const gone = await WebhookServer.start();
-    await gone.stop();
-    const url = gone.url('/gone');
-    await configure('validating', [webhook('/gone', { clientConfig: { url, caBundle: gone.caBundle } })]);
-    const { status, body } = await create();
-    expect(status).toBe(500);
-    const why = `failed to call webhook: Post "${url}?timeout=10s": dial tcp 127.0.0.1:${gone.port}: connect: connection refused`;
-    expect(body['message']).toBe(failed('gone', why));
-    expect(body['details']).toEqual({
-      causes: [{ message: `failed calling webhook "gone.example.com": ${why}` }],
-    });
-    await send('DELETE', `${configurations}/validatingwebhookconfigurations/test`);
-    await configure('validating', [
-      webhook('/gone', { clientConfig: { url, caBundle: gone.caBundle }, failurePolicy: 'Ignore' }),
-    ]);
-    expect((await create()).status).toBe(201);
-  });
-
-  test('because it is too slow, is given up', async () => {
-    webhooks.at('/slow', () => 'hang');
-    await configure('mutating', [webhook('/slow', { timeoutSeconds: 1 })]);
-    const { status, body } = await create();
-    expect(status).toBe(500);
-    expect(body['message']).toBe(failed('slow', `${post('/slow', '1s')}context deadline exceeded`));
-    expect(webhooks.asked[0]?.timeout).toBe('1s');
-  });
-
-  test('because it hangs up', async () => {
-    webhooks.at('/cut', () => 'cut');
-    await configure('validating', [webhook('/cut')]);
-    expect((await create()).body['message']).toBe(failed('cut', `${post('/cut')}EOF`));
-  });
-
-  test('because nobody vouches for its certificate', async () => {
-    const stranger = await WebhookServer.start();
-    await configure('validating', [
-      webhook('/stranger', { clientConfig: { url: stranger.url('/stranger'), caBundle: webhooks.caBundle } }),
-    ]);
-    expect((await create()).body['message']).toContain(
-      'tls: failed to verify certificate: x509: certificate signed by unknown authority',
-    );
-    await stranger.stop();
-  });
-
-  test('because its certificate is for another name', async () => {
-    const other = await WebhookServer.start(['other.example.com']);
-    await configure('validating', [
-      webhook('/other', { clientConfig: { url: other.url('/other'), caBundle: other.caBundle } }),
-    ]);
-    expect((await create()).body['message']).toContain(
-      'x509: certificate is valid for other.example.com, not 127.0.0.1',
-    );
-    await other.stop();
-  });
-
-  test.each([
-    ['no JSON', { text: 'hello' }, "failed to call webhook: couldn't get version/kind; json parse error: "],
-    ['a list', { text: '[]' }, "failed to call webhook: couldn't get version/kind; json parse error: "],
-    [
-      'another kind',
-      { text: '{"kind":"Pod","apiVersion":"v1"}' },
-      'failed to call webhook: no kind "Pod" is registered for version "v1"',
-    ],
-    [
-      'an error',
-      { status: 500, text: 'boom' },
-      'failed to call webhook: an error on the server ("boom") has prevented the request from succeeding',
-    ],
-    [
-      'nothing there',
-      { status: 404, text: '' },
-      'failed to call webhook: the server could not find the requested resource',
-    ],
-    [
-      'no response',
-      { review: { kind: 'AdmissionReview', apiVersion: 'admission.k8s.io/v1' } },
-      'received invalid webhook response: webhook response was absent',
-    ],
-    [
-      'another question',
-      { response: { uid: 'other', allowed: true } },
-      'received invalid webhook response: expected response.uid=',
-    ],
-    [
-      'a patch',
-      { response: { allowed: true, patchType: 'JSONPatch', patch: 'W10=' } },
-      'received invalid webhook response: validating webhook may not return response.patch',
-    ],
-    ['too much', { text: 'x'.repeat(13 * 1024 * 1024) }, 'the response is larger than 12582912 bytes'],
-  ])('because it answers %s', async (_name, answer, why) => {
-    webhooks.at('/lie', () => answer);
-    await configure('validating', [webhook('/lie')]);
-    const { status, body } = await create();
-    expect(status).toBe(500);
-    expect(String(body['message']).slice(0, 1000)).toContain(why);
-    await send('DELETE', `${configurations}/validatingwebhookconfigurations/test`);
-    await configure('validating', [webhook('/lie', { failurePolicy: 'Ignore' })]);
-    expect((await create()).status).toBe(201);
-  });
-
-  test.each([
-    ['no list', 'e30=', 'JSONPatch', 'received undecodable patch in webhook response'],
-    [
-      'of another type',
-      'W3sib3AiOiJhZGQiLCJwYXRoIjoiL2EiLCJ2YWx1ZSI6MX1d',
-      'Merge',
-      'unsupported patch type "Merge"',
-    ],
-    ['without a type', 'W10=', undefined, 'webhook returned response.patch but not response.patchType'],
-    [
-      'absent, but its type is not',
-      '',
-      'JSONPatch',
-      'webhook returned response.patchType but not response.patch',
-    ],
-  ])('because its patch is %s', async (_name, patch, patchType, why) => {
-    webhooks.at('/lie', () => ({
-      response: { allowed: true, patch, ...(patchType === undefined ? {} : { patchType }) },
-    }));
-    await configure('mutating', [webhook('/lie')]);
-    const { status, body } = await create();
-    expect([status, body['message']]).toEqual([500, expect.stringContaining(why)]);
   });
 });
 

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { createCertificateAuthority, issueServerCertificate } from '../../src/apiserver/pki/certificates.ts';
@@ -8,7 +9,9 @@ import { recordAt, textAt } from '../../src/objects/read.ts';
 export type Scripted =
   | { readonly response: JsonRecord; readonly after?: Promise<unknown> }
   | { readonly review: unknown }
-  | { readonly status?: number; readonly text: string }
+  | { readonly status?: number; readonly text: string; readonly contentType?: string }
+  /** Whatever a server can do. */
+  | { readonly serve: (response: ServerResponse) => void }
   | 'hang'
   | 'cut';
 
@@ -35,9 +38,14 @@ export class WebhookServer {
     this.port = isAddress(address) ? address.port : 0;
   }
 
-  /** @param hosts that its certificate is for. */
-  static async start(hosts: readonly string[] = ['127.0.0.1']): Promise<WebhookServer> {
-    const now = new Date();
+  /**
+   * @param hosts that its certificate is for.
+   * @param now when it was issued.
+   */
+  static async start(
+    hosts: readonly string[] = ['127.0.0.1'],
+    now: Date = new Date(),
+  ): Promise<WebhookServer> {
     const authority = createCertificateAuthority('webhook-ca', { now });
     const { certificate, key } = issueServerCertificate(authority, 'webhook', hosts, { now });
     const answers = new Map<string, (request: JsonRecord) => Scripted>();
@@ -64,8 +72,14 @@ export class WebhookServer {
           request.socket.destroy();
           return;
         }
+        if ('serve' in answer) {
+          answer.serve(response);
+          return;
+        }
         if ('text' in answer) {
-          response.writeHead(answer.status ?? 200, { 'content-type': 'application/json' });
+          response.writeHead(answer.status ?? 200, {
+            'content-type': answer.contentType ?? 'application/json',
+          });
           response.end(answer.text);
           return;
         }

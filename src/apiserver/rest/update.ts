@@ -8,6 +8,7 @@ import type { UserInfo } from '../http/exchange.ts';
 import { PreconditionError, type StoredObject, type Write } from '../storage/storage.ts';
 import { type AdmissionAttributes, checkNamespaceLifecycle } from './admission.ts';
 import { commitWith, nothing } from './begin.ts';
+import { matchNamespace } from './object-name.ts';
 import { createObject } from './create.ts';
 import { keyOf, type ServedResource, subjectOf } from './served-resource.ts';
 import { type ServerCore, strategyContext } from './server-core.ts';
@@ -110,6 +111,7 @@ async function updateOnce(core: ServerCore, resource: ServedResource, update: Up
   let reservation = begin ?? nothing;
   let removed: boolean;
   try {
+    if (webhooks) matchNamespace(object, resource.definition.namespaced ? update.namespace : '');
     finishObject(resource, rules, object, old, context, update);
     if (webhooks) await core.admission.validate({ ...attributes, object }, reply);
     removed = isFinished(resource, object, old);

@@ -1,12 +1,12 @@
-import { Agent, buildConnector, request } from 'undici';
-import { isRecord, type JsonRecord } from '../../objects/json.ts';
+import { Agent, buildConnector, type Dispatcher, request } from 'undici';
 import type { Webhook } from '../../registry/webhookconfiguration/webhook.ts';
+import type { WebhookAnswer } from './answer.ts';
 import { transportFailure } from './transport-failure.ts';
 
 /** Asks one webhook. */
 export interface WebhookClient {
-  /** Posts an AdmissionReview and reads the one that answers. @throws {Error} whose message is in kube-apiserver's words. */
-  ask(body: string): Promise<JsonRecord>;
+  /** Posts an AdmissionReview. @throws {Error} whose message is in kube-apiserver's words when no answer comes. */
+  ask(body: string): Promise<WebhookAnswer>;
   /** Closes its connections when the last question has been answered. */
   close(): Promise<void>;
   /** Closes its connections; questions fail. */
@@ -23,8 +23,6 @@ export type ServiceResolver = (
 const defaultTimeout = 10;
 /** A review carries an object and a patch of it, both of at most 3 MiB, and base64. */
 const maxAnswerBytes = 12 * 1024 * 1024;
-/** What is shown of the body of an answer that is no review. */
-const maxShown = 2048;
 
 /** Makes the client of a webhook's `clientConfig`. Connections are kept, and made when they are needed. */
 export function createWebhookClient(webhook: Webhook, resolve: ServiceResolver): WebhookClient {
@@ -35,7 +33,8 @@ export function createWebhookClient(webhook: Webhook, resolve: ServiceResolver):
   const address = `${base}?timeout=${seconds}s`;
   const agent = new Agent({
     connect: connector(ca, service, resolve),
-    connections: 16,
+    // As many as there are questions, as in kube-apiserver: those in flight bound them, and none must wait for others.
+    connections: null,
     headersTimeout: 0,
     bodyTimeout: 0,
     pipelining: 1,
@@ -43,18 +42,23 @@ export function createWebhookClient(webhook: Webhook, resolve: ServiceResolver):
   return {
     ask: async (body) => {
       const signal = AbortSignal.timeout(seconds * 1000);
-      let answer: { readonly status: number; readonly text: string };
+      const tooLate = 'context deadline exceeded';
+      let head: Dispatcher.ResponseData;
       try {
-        answer = await post(agent, address, body, signal);
+        head = await post(agent, address, body, signal);
       } catch (error) {
+        const why = signal.aborted ? tooLate : transportFailure(error, new URL(base));
+        throw new Error(`Post ${JSON.stringify(address)}: ${why}`, { cause: error });
+      }
+      try {
+        return await read(head);
+      } catch (error) {
+        if (error instanceof AnswerTooLarge) throw error;
         throw new Error(
-          `Post ${JSON.stringify(address)}: ${signal.aborted ? 'context deadline exceeded' : transportFailure(error, new URL(base))}`,
-          {
-            cause: error,
-          },
+          `unexpected error when reading response body. Please retry. Original error: ${signal.aborted ? tooLate : 'unexpected EOF'}`,
+          { cause: error },
         );
       }
-      return parse(answer.status, answer.text);
     },
     close: async () => agent.close(),
     destroy: async () => agent.destroy(),
@@ -100,64 +104,35 @@ async function post(
   url: string,
   body: string,
   signal: AbortSignal,
-): Promise<{ status: number; text: string }> {
+): Promise<Dispatcher.ResponseData> {
   const headers = {
     'content-type': 'application/json',
     accept: 'application/json, */*',
     'user-agent': 'kube-apiserver-admission',
   };
-  const { statusCode, body: stream } = await request(url, {
-    method: 'POST',
-    dispatcher: agent,
-    headers,
-    body,
-    signal,
-  });
+  return request(url, { method: 'POST', dispatcher: agent, headers, body, signal });
+}
+
+/** kube-apiserver reads as much as a webhook sends; one that never ends must not take all memory. */
+class AnswerTooLarge extends Error {
+  override readonly name = 'AnswerTooLarge';
+}
+
+async function read({ statusCode, headers, body }: Dispatcher.ResponseData): Promise<WebhookAnswer> {
   const chunks: Buffer[] = [];
   let length = 0;
-  for await (const chunk of stream) {
+  for await (const chunk of body) {
     if (!Buffer.isBuffer(chunk)) continue;
     length += chunk.length;
-    if (length > maxAnswerBytes) throw new Error(`the response is larger than ${maxAnswerBytes} bytes`);
+    if (length > maxAnswerBytes) {
+      throw new AnswerTooLarge(`the response is larger than ${maxAnswerBytes} bytes`);
+    }
     chunks.push(chunk);
   }
-  return { status: statusCode, text: Buffer.concat(chunks).toString() };
-}
-
-/** What client-go makes of an answer: an object, or the error of its code. */
-function parse(status: number, text: string): JsonRecord {
-  if (status < 200 || status > 299) throw new Error(describeStatus(status, text));
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    throw new Error(
-      `couldn't get version/kind; json parse error: ${error instanceof Error ? error.message : ''}`,
-      { cause: error },
-    );
-  }
-  if (!isRecord(value))
-    throw new Error("couldn't get version/kind; json parse error: the answer is no object");
-  const { kind, apiVersion } = value;
-  if (typeof kind !== 'string' || kind === '')
-    throw new Error(`Object 'Kind' is missing in '${text.slice(0, maxShown)}'`);
-  if (
-    typeof apiVersion !== 'string' ||
-    !/^admission\.k8s\.io\/v1(beta1)?$/.test(apiVersion) ||
-    kind !== 'AdmissionReview'
-  ) {
-    throw new Error(
-      `no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion ?? '')} in scheme "admission"`,
-    );
-  }
-  return value;
-}
-
-function describeStatus(status: number, text: string): string {
-  if (status === 404) return 'the server could not find the requested resource';
-  if (status === 401) return 'Unauthorized';
-  if (status === 503) return 'the server is currently unable to handle the request';
-  if (status < 500) return `the server rejected our request for an unknown reason`;
-  const shown = JSON.stringify(text.slice(0, maxShown).trim() || 'unknown');
-  return `an error on the server (${shown}) has prevented the request from succeeding`;
+  const type = headers['content-type'];
+  return {
+    status: statusCode,
+    contentType: typeof type === 'string' ? type : '',
+    bytes: Buffer.concat(chunks),
+  };
 }

@@ -6,6 +6,7 @@ import type {
   WebhookConfiguration,
   WebhookRule,
 } from '../../registry/webhookconfiguration/webhook.ts';
+import type { ReviewVersion } from './answer.ts';
 import type { WebhookClient } from './client.ts';
 
 /** One webhook of a stored configuration, ready to be matched and called. */
@@ -25,7 +26,7 @@ export interface Hook {
   readonly supportsDryRun: boolean;
   readonly reinvokes: boolean;
   /** The first of `admissionReviewVersions` that is known here. */
-  readonly reviewVersion: 'v1' | 'v1beta1';
+  readonly reviewVersion: ReviewVersion;
   readonly client: WebhookClient;
 }
 
@@ -50,7 +51,7 @@ export function hooksOf(configuration: WebhookConfiguration, connect: ClientFact
   }));
 }
 
-function isReviewVersion(version: string): version is 'v1' | 'v1beta1' {
+function isReviewVersion(version: string): version is ReviewVersion {
   return version === 'v1' || version === 'v1beta1';
 }
 

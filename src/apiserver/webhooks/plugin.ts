@@ -1,4 +1,4 @@
-import { isRecord, jsonEqual } from '../../objects/json.ts';
+import { isRecord, jsonEqual, type JsonRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { StatusError } from '../../objects/status.ts';
 import { badRequest, forbidden, internalError } from '../../objects/status-errors.ts';
@@ -8,6 +8,7 @@ import type { AdmissionAttributes, AdmissionPlugin, AdmissionReply, BodyKind } f
 import type { ServedResource } from '../rest/served-resource.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { builtinSchema } from '../schema/builtin.ts';
+import { readAnswer } from './answer.ts';
 import type { ServiceResolver } from './client.ts';
 import { webhookClientOnDemand } from './client-on-demand.ts';
 import { WebhookConfigurations } from './configurations.ts';
@@ -230,14 +231,16 @@ async function ask(
   mutating: boolean,
   uid: string,
 ): Promise<Verdict> {
-  let review: Awaited<ReturnType<Hook['client']['ask']>>;
+  const { hook } = invocation;
+  let review: JsonRecord;
   try {
-    review = await invocation.hook.client.ask(reviewOf(invocation, attributes, uid));
+    const answer = await hook.client.ask(reviewOf(invocation, attributes, uid));
+    review = readAnswer(answer, hook.reviewVersion);
   } catch (error) {
     throw new WebhookFailure(`failed to call webhook: ${messageOf(error)}`, { cause: error });
   }
   try {
-    return verdictOf(review, uid, mutating);
+    return verdictOf(review, hook.reviewVersion, uid, mutating);
   } catch (error) {
     throw new WebhookFailure(`received invalid webhook response: ${messageOf(error)}`, { cause: error });
   }

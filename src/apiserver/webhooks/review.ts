@@ -6,6 +6,7 @@ import type { AdmissionAttributes, BodyKind } from '../rest/admission.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
 import { builtinSchema } from '../schema/builtin.ts';
 import { encodeObject } from '../schema/encode.ts';
+import type { ReviewVersion } from './answer.ts';
 import type { Invocation } from './matching.ts';
 
 /** What a webhook said. */
@@ -128,25 +129,27 @@ export function servedObject(resource: ServedResource, object: KubeObject, body?
 }
 
 /**
- * Reads the answer to a question (`VerifyAdmissionResponse`).
+ * What a review answers to a question (`VerifyAdmissionResponse`).
  *
- * @throws {Error} in kube-apiserver's words when it is none.
+ * @throws {Error} in kube-apiserver's words when it is no answer.
  */
-export function verdictOf(review: JsonRecord, uid: string, mutating: boolean): Verdict {
-  const { response, apiVersion, kind: actual } = review;
+export function verdictOf(
+  review: JsonRecord,
+  version: ReviewVersion,
+  uid: string,
+  mutating: boolean,
+): Verdict {
+  const { response } = review;
   if (!isRecord(response)) throw new Error('webhook response was absent');
-  const version = apiVersion === `${group}/v1beta1` ? 'v1beta1' : 'v1';
   if (version === 'v1') {
     if (response['uid'] !== uid) {
       throw new Error(
         `expected response.uid=${JSON.stringify(uid)}, got ${JSON.stringify(text(response['uid']))}`,
       );
     }
-    if (apiVersion !== `${group}/v1` || actual !== kind) {
-      throw new Error(
-        `expected webhook response of ${group}/v1, Kind=${kind}, got ${text(apiVersion)}, Kind=${text(actual)}`,
-      );
-    }
+    const wanted = typeText(`${group}/v1`, kind);
+    const got = typeText(text(review['apiVersion']), text(review['kind']));
+    if (got !== wanted) throw new Error(`expected webhook response of ${wanted}, got ${got}`);
   }
   const { warnings, status } = response;
   return {
@@ -157,9 +160,14 @@ export function verdictOf(review: JsonRecord, uid: string, mutating: boolean): V
   };
 }
 
+/** Go's text of a GroupVersionKind. */
+function typeText(apiVersion: string, kind: string): string {
+  return `${apiVersion === '' ? '/' : apiVersion}, Kind=${kind}`;
+}
+
 function patchOf(
   response: JsonRecord,
-  version: string,
+  version: ReviewVersion,
   mutating: boolean,
 ): { patch: string; patchType: string } {
   const patch = Buffer.from(text(response['patch']), 'base64').toString();
