@@ -159,6 +159,9 @@ export const nameIsDNSSubdomain: NameRule = (name, prefix) =>
 export const nameIsDNSLabel: NameRule = (name, prefix) =>
   isDNS1123Label(prefix ? maskTrailingDash(name) : name);
 
+export const nameIsDNS1035Label: NameRule = (name, prefix) =>
+  isDNS1035Label(prefix ? maskTrailingDash(name) : name);
+
 /** A name that can be a segment of a path: the check that every kind passes last (`api/validation/path`). */
 export const nameIsPathSegment: NameRule = (name, prefix) => {
   if (!prefix && (name === '.' || name === '..')) return [`may not be '${name}'`];

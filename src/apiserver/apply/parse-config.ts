@@ -4,7 +4,8 @@ import { badRequest } from '../../objects/status-errors.ts';
 import type { ExpectedKind } from '../schema/decode-body.ts';
 import { withoutRawNumbers } from '../schema/decode-leaf.ts';
 import { JsonSyntaxError, parseJson } from '../schema/parse-json.ts';
-import { parseYaml, YamlSyntaxError } from '../schema/parse-yaml.ts';
+import { parseYaml } from '../schema/parse-yaml.ts';
+import { YamlSyntaxError } from '../schema/yaml-syntax-error.ts';
 import { jsonTypeName, parseVersion, VersionKindError } from '../schema/version-kind.ts';
 
 /**

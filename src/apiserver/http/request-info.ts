@@ -100,3 +100,10 @@ function nameOfFieldSelector(selector: string | null): string {
   }
   return '';
 }
+
+/** A path without the slashes at its end; "/" stays. In one pass, however many there are. */
+export function withoutTrailingSlashes(path: string): string {
+  let end = path.length;
+  while (end > 1 && path.charCodeAt(end - 1) === 0x2f) end--;
+  return path.slice(0, end);
+}

@@ -20,7 +20,7 @@ export interface Target {
 export function parseTarget(url: string): Target {
   let origin = url;
   if (!url.startsWith('/')) {
-    const path = /^https?:\/\/[^/?]*(.*)$/i.exec(url)?.[1] ?? '';
+    const path = /^https?:\/\/[^/?]*(.*)$/is.exec(url)?.[1] ?? '';
     origin = path.startsWith('/') ? path : `/${path}`;
   }
   const question = origin.indexOf('?');

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { notAcceptable } from '../../objects/status-errors.ts';
 import type { DiscoveredResource, DiscoveredResources } from '../discovery/discovered-resource.ts';
 import type { ApiRequest, Handler, Reply } from '../http/exchange.ts';
+import { withoutTrailingSlashes } from '../http/request-info.ts';
 import { replyNotFound } from '../http/router.ts';
 import {
   type Components,
@@ -51,7 +52,7 @@ export function openApiHandler(served: DiscoveredResources, customSchema: Custom
         written: new Map(),
       };
     }
-    const path = request.info.path.replace(/\/+$/, '');
+    const path = withoutTrailingSlashes(request.info.path);
     if (path === '/openapi/v2') sendV2(request, reply, snapshot);
     else if (path === '/openapi/v3') sendIndex(request, reply, snapshot);
     else if (path.startsWith('/openapi/v3/'))

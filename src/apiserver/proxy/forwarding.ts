@@ -5,6 +5,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { posix } from 'node:path';
 import type { ApiRequest } from '../http/exchange.ts';
+import { withoutTrailingSlashes } from '../http/request-info.ts';
 
 /** They are about one connection, not about the request (RFC 9110, 7.6.1). */
 const hopByHop = [
@@ -122,10 +123,4 @@ export function rewriteLocation(location: string, prefix: string, hosts: readonl
     path = `${base.pathname}${base.search}${base.hash}`;
   }
   return path.startsWith(prefix) ? path : `${prefix}${path}`;
-}
-
-function withoutTrailingSlashes(path: string): string {
-  let end = path.length;
-  while (end > 1 && path.charCodeAt(end - 1) === 0x2f) end--;
-  return path.slice(0, end);
 }

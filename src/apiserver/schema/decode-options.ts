@@ -5,7 +5,7 @@ import { builtinSchema, registeredKind } from './builtin.ts';
 import { notRegistered, parseBody } from './decode-body.ts';
 import { DecodeError, decodeStruct } from './decode.ts';
 import { JsonSyntaxError } from './parse-json.ts';
-import { YamlSyntaxError } from './parse-yaml.ts';
+import { YamlSyntaxError } from './yaml-syntax-error.ts';
 import { interpretKind, VersionKindError } from './version-kind.ts';
 import { ProtobufError } from './wire-reader.ts';
 

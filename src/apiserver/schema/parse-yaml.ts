@@ -4,15 +4,10 @@
  */
 import type { Document, LineCounter, ParsedNode } from 'yaml';
 
-import { isRecord } from '../../objects/json.ts';
 import { yaml } from '../yaml.ts';
 import { yamlProblem } from './yaml-problem.ts';
-import { setMember } from './schema.ts';
-
-/** A text that is no YAML; the message is yaml.v2's, beginning with `yaml: `. */
-export class YamlSyntaxError extends Error {
-  override readonly name = 'YamlSyntaxError';
-}
+import { YamlSyntaxError } from './yaml-syntax-error.ts';
+import { valueOf } from './yaml-value.ts';
 
 export interface ParsedYaml {
   /** Plain JSON. */
@@ -49,43 +44,18 @@ function parse(text: string): ParsedYaml {
     merge: true,
     uniqueKeys: false,
     lineCounter: lines,
-    prettyErrors: true,
+    prettyErrors: false,
     logLevel: 'silent',
     stringKeys: false,
     customTags: (tags) => tags.filter((tag) => typeof tag === 'string' || !isIgnoredTag(tag.tag, tag.format)),
   });
   const error = document.errors.find(({ code }) => code !== 'MULTIPLE_DOCS');
   if (error !== undefined) throw new YamlSyntaxError(`yaml: ${yamlProblem(error, text)}`);
-  let value: unknown;
-  try {
-    value = document.toJS({ maxAliasCount: 100 }) as unknown;
-  } catch (error) {
-    const alias =
-      error instanceof ReferenceError ? /alias \(.*\): (.*)$/.exec(error.message)?.[1] : undefined;
-    throw new YamlSyntaxError(
-      alias === undefined
-        ? 'yaml: document contains excessive aliasing'
-        : `yaml: unknown anchor '${alias}' referenced`,
-    );
-  }
-  return { value: plain(value, 0), duplicates: findDuplicates(document, lines) };
+  return { value: valueOf(document), duplicates: findDuplicates(document, lines) };
 }
 
 function isIgnoredTag(tag: string, format: string | undefined): boolean {
   return format === 'TIME' || ignoredTags.has(tag.slice(tag.lastIndexOf(':') + 1));
-}
-
-/** JSON values only; keys that are no strings become their text. */
-function plain(value: unknown, depth: number): unknown {
-  if (depth > 1_000) throw new YamlSyntaxError('yaml: exceeded max depth');
-  if (typeof value === 'bigint') return Number(value);
-  if (Array.isArray(value)) return value.map((item) => plain(item, depth + 1));
-  const entries =
-    value instanceof Map ? [...value.entries()] : isRecord(value) ? Object.entries(value) : undefined;
-  if (entries === undefined) return value;
-  const object: Record<string, unknown> = {};
-  for (const [key, member] of entries) setMember(object, String(key), plain(member, depth + 1));
-  return object;
 }
 
 function findDuplicates(document: Document.Parsed, lines: LineCounter): string | undefined {

@@ -77,8 +77,7 @@ function openFlow(text: string): string {
   const open: Flow[] = [];
   let before = '';
   let at = 0;
-  // Quoted texts, comments and single characters.
-  for (const { 0: token, index } of text.matchAll(/"(?:[^"\\]|\\.)*"|'[^']*'|(?<!\S)#.*|\S/g)) {
+  for (const { token, index } of tokensOf(text)) {
     at = index;
     if (token.startsWith('#')) continue;
     const flow = open.at(-1);
@@ -103,6 +102,39 @@ function openFlow(text: string): string {
       ? 'did not find expected node content'
       : `did not find expected ',' or '${open.at(-1)?.end ?? ''}'`;
   return parserError(line, problem);
+}
+
+/** Quoted texts, comments and single characters, in one pass over the text. */
+function* tokensOf(text: string): Generator<{ readonly token: string; readonly index: number }> {
+  /** A quote before this place has no end: the search from an earlier one came here, and found none. */
+  let unended = 0;
+  let index = 0;
+  while (index < text.length) {
+    const first = text.charAt(index);
+    let end = index + 1;
+    if (first === '"' && index >= unended) {
+      unended = endOfQuoted(text, index);
+      if (text.charAt(unended) === '"') end = unended + 1;
+    } else if (first === "'") {
+      end = Math.max(text.indexOf("'", index + 1) + 1, end);
+    } else if (first === '#' && !/\S/.test(text.charAt(index - 1))) {
+      const newline = text.indexOf('\n', index);
+      end = newline === -1 ? text.length : newline;
+    }
+    if (/\S/.test(first)) yield { token: text.slice(index, end), index };
+    index = end;
+  }
+}
+
+/** Where the quote is that ends a text in double quotes; where there is none, what stands in its way. */
+function endOfQuoted(text: string, start: number): number {
+  let at = start + 1;
+  while (at < text.length && text.charAt(at) !== '"') {
+    if (text.charAt(at) !== '\\') at++;
+    else if (/[^\n]/.test(text.charAt(at + 1))) at += 2;
+    else return at;
+  }
+  return at;
 }
 
 /** Whether a colon sets a value: one inside of a plain text does not. */

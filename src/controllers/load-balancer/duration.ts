@@ -5,7 +5,7 @@ export function parseDuration(text: string): number | undefined {
   if (text === '0') return 0;
   if (text.length > 32 || !/^(?:\d{1,9}(?:\.\d{1,9})?(?:ms|s|m|h))+$/.test(text)) return undefined;
   let sum = 0;
-  for (const [, number, unit] of text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g)) {
+  for (const [, number, unit] of text.matchAll(/(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h)/g)) {
     sum += Number(number) * (UNITS[unit ?? ''] ?? 0);
   }
   return sum;

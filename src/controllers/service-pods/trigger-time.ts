@@ -55,7 +55,7 @@ function milliseconds(time: string | undefined): number | undefined {
 /** RFC 3339 as Go's RFC3339Nano writes it: no trailing zeros in the fraction. */
 function format(time: number | undefined): string | undefined {
   if (time === undefined) return undefined;
-  return new Date(time).toISOString().replace(/\.?0*Z$/, 'Z');
+  return new Date(time).toISOString().replace(/\.?0{0,3}Z$/, 'Z');
 }
 
 /** `annotations` with the trigger time set, or taken away where there is none; undefined for an empty map. */

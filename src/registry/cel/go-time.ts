@@ -61,7 +61,7 @@ export function parseTimestamp(text: string): bigint {
 /** A time as RFC 3339 with as many digits behind the point as it needs. */
 export function formatTimestamp(nanos: bigint): string {
   const { milliseconds, rest } = split(nanos);
-  const digits = rest.replace(/0+$/, '');
+  const digits = rest.replace(/0{1,9}$/, '');
   return `${new Date(milliseconds).toISOString().slice(0, 19)}${digits === '' ? '' : `.${digits}`}Z`;
 }
 
@@ -70,7 +70,7 @@ export function formatDuration(nanos: bigint): string {
   const size = nanos < 0n ? -nanos : nanos;
   const digits = String(size % nanosPerSecond)
     .padStart(9, '0')
-    .replace(/0+$/, '');
+    .replace(/0{1,9}$/, '');
   return `${nanos < 0n ? '-' : ''}${size / nanosPerSecond}${digits === '' ? '' : `.${digits}`}s`;
 }
 

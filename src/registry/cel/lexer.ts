@@ -9,7 +9,7 @@ export type Token =
 
 /** Longest first. */
 const symbols = /==|!=|<=|>=|&&|\|\||[-+*/%<>!?:.,()[\]{}]/y;
-const space = /(?:[\t\r\n\f ]+|\/\/[^\n]*)+/y;
+const space = /(?:[\t\r\n\f ]|\/\/[^\n]*)+/y;
 const ident = /[_a-zA-Z][_a-zA-Z0-9]*/y;
 const double = /(?:\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?)/y;
 const integer = /(?:0x[0-9a-fA-F]+|\d+)[uU]?/y;

@@ -29,6 +29,9 @@ const nanosPerSecond = 1_000_000_000n;
 const firstSecond = -62_135_596_800n;
 const lastSecond = 253_402_300_799n;
 
+/** As many as the largest number of 64 bits has. */
+const maxDigits = 20;
+
 /** A double without its fraction. @throws {EvaluationError} when it is beyond 64 bits. */
 function truncated(value: number): bigint {
   if (!Number.isFinite(value)) throw new EvaluationError('integer overflow');
@@ -38,7 +41,10 @@ function truncated(value: number): bigint {
 function wholeNumber(value: string): bigint {
   if (!/^[+-]?\d+$/.test(value))
     throw new EvaluationError(`strconv.ParseInt: parsing ${JSON.stringify(value)}: invalid syntax`);
-  return BigInt(value.replace(/^\+/, ''));
+  const digits = value.replace(/^[+-]?0*(?=\d)/, '');
+  // More digits are beyond 64 bits, whatever they are, and slow to count.
+  const size = BigInt(digits.slice(0, maxDigits + 1));
+  return value.startsWith('-') ? -size : size;
 }
 
 function fraction(value: string): number {
@@ -50,7 +56,7 @@ function fraction(value: string): number {
     ['nan', Number.NaN],
   ]).get(value.toLowerCase());
   if (known !== undefined) return known;
-  if (!/^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(value)) {
+  if (!/^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/.test(value)) {
     throw new EvaluationError(`strconv.ParseFloat: parsing ${JSON.stringify(value)}: invalid syntax`);
   }
   return Number(value);

@@ -3,6 +3,7 @@ import {
   isDNS1035Label,
   isQualifiedName,
   isValidLabelValue,
+  nameIsDNS1035Label,
   nameIsDNSLabel,
   nameIsDNSSubdomain,
 } from '../../names.ts';
@@ -34,8 +35,6 @@ function schemaFormat(format: string, fault: string): (value: string) => readonl
   return (value) => (hasFormat(format, value) ? [] : [fault]);
 }
 
-const dashEnd = /-+$/;
-
 const formats: ReadonlyMap<string, FormatValue> = new Map(
   Object.entries({
     dns1123Label: (value: string) => nameIsDNSLabel(value, false),
@@ -44,7 +43,7 @@ const formats: ReadonlyMap<string, FormatValue> = new Map(
     qualifiedName: isQualifiedName,
     dns1123LabelPrefix: (value: string) => nameIsDNSLabel(value, true),
     dns1123SubdomainPrefix: (value: string) => nameIsDNSSubdomain(value, true),
-    dns1035LabelPrefix: (value: string) => isDNS1035Label(value.replace(dashEnd, 'a')),
+    dns1035LabelPrefix: (value: string) => nameIsDNS1035Label(value, true),
     labelValue: isValidLabelValue,
     uri: (value: string) => {
       const parsed = parseUrl(value);

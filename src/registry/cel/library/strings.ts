@@ -17,11 +17,20 @@ import * as types from '../types.ts';
 import { EvaluationError, itemsOf, noSuchOverload, PlainList, type ListValue } from '../values.ts';
 import { formatText } from './format-text.ts';
 
-/** What Unicode and Go call space. */
-const spaces = /^[\s\u0085\u200b]+|[\s\u0085\u200b]+$/gu;
+/** What Unicode and Go call space: neither zero-width spaces nor byte order marks. */
+const space = /\p{White_Space}/u;
 
 function outOfRange(index: bigint | number): EvaluationError {
   return new EvaluationError(`index out of range: ${index}`);
+}
+
+/** Go's `strings.TrimSpace`. */
+function trim(value: string): string {
+  let start = 0;
+  let end = value.length;
+  while (start < end && space.test(value.charAt(start))) start++;
+  while (end > start && space.test(value.charAt(end - 1))) end--;
+  return value.slice(start, end);
 }
 
 /** Texts are cut between characters, not between units of UTF-16; plain ASCII needs no list for that. */
@@ -138,7 +147,7 @@ export const stringFunctions: Library = [
   ],
   ['lowerAscii', [onText(stringType, (value) => value.replace(/[A-Z]+/g, (part) => part.toLowerCase()))]],
   ['upperAscii', [onText(stringType, (value) => value.replace(/[a-z]+/g, (part) => part.toUpperCase()))]],
-  ['trim', [onText(stringType, (value) => value.replace(spaces, ''))]],
+  ['trim', [onText(stringType, trim)]],
   [
     'replace',
     [

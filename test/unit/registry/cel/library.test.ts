@@ -16,6 +16,7 @@ function failures(rows: readonly (readonly [string, string])[]): void {
 describe('conversions', () => {
   table([
     [`int('-42')`, -42],
+    [`int('-000000000000000000000000000042')`, -42],
     ['int(1.9)', 1],
     ['int(5u)', 5],
     ['uint(7)', 7],
@@ -33,6 +34,7 @@ describe('conversions', () => {
   ]);
   failures([
     ['int(1e300)', 'integer overflow'],
+    [`int('${'9'.repeat(100)}')`, 'integer overflow'],
     [`bool('yes')`, 'strconv.ParseBool: parsing "yes": invalid syntax'],
     [String.raw`string(b'\xff')`, 'invalid UTF-8 in bytes'],
     ['timestamp(253402300800)', 'timestamp overflow'],
@@ -63,6 +65,7 @@ describe('texts', () => {
     ['self.name.substring(5)', '😀'],
     ['self.name.substring(1, 3)', 'él'],
     [`'  a b '.trim()`, 'a b'],
+    ['"\u00a0\u0085\u2028x\u200b\ufeff\t".trim()', 'x\u200b\ufeff'],
     [`'hello'.contains('ell') && 'hello'.startsWith('he') && 'hello'.endsWith('lo')`, true],
     [`strings.quote('a"b')`, String.raw`"a\"b"`],
   ]);

@@ -1,0 +1,124 @@
+import type { Alias, Document, Node, Pair } from 'yaml';
+import { yaml } from '../yaml.ts';
+import { setMember } from './schema.ts';
+import { YamlSyntaxError } from './yaml-syntax-error.ts';
+
+/** Deeper texts are refused. */
+const maxDepth = 1000;
+/** How much of a document may be read through aliases, by how much is read in all (yaml.v2 `decode.go`). */
+const aliasing = { few: 400_000, many: 4_000_000, ofFew: 0.99, ofMany: 0.1 };
+/** Characters that aliases may repeat: as many as a request may have. No object that is stored has more. */
+const maxRepeated = 3 * 1024 * 1024;
+
+/**
+ * The JSON that a YAML document stands for. Aliases are found in one pass and counted as yaml.v2 counts them, so that
+ * the work is bounded by the length of the text.
+ *
+ * @throws {YamlSyntaxError} for an alias of nothing or of what it is in, too many of them, and merges of no maps.
+ */
+export function valueOf(document: Document.Parsed): unknown {
+  return new Reader(targetsOf(document)).read(document.contents, 0);
+}
+
+/** What each alias stands for: the last node before it that has its anchor. */
+function targetsOf(document: Document.Parsed): ReadonlyMap<Alias, Node> {
+  const { isAlias, visit } = yaml();
+  const anchored = new Map<string, Node>();
+  const targets = new Map<Alias, Node>();
+  visit(document, {
+    Node: (_position, node) => {
+      if (isAlias(node)) {
+        const target = anchored.get(node.source);
+        if (target === undefined)
+          throw new YamlSyntaxError(`yaml: unknown anchor '${node.source}' referenced`);
+        targets.set(node, target);
+      } else if (node.anchor !== undefined) {
+        anchored.set(node.anchor, node);
+      }
+    },
+  });
+  return targets;
+}
+
+class Reader {
+  readonly #yaml = yaml();
+  readonly #targets: ReadonlyMap<Alias, Node>;
+  /** The aliases that are being read. */
+  readonly #within = new Set<Node>();
+  #read = 0;
+  #readByAlias = 0;
+  #repeated = 0;
+
+  constructor(targets: ReadonlyMap<Alias, Node>) {
+    this.#targets = targets;
+  }
+
+  read(node: unknown, depth: number): unknown {
+    const { isAlias, isMap, isScalar, isSeq } = this.#yaml;
+    this.#count();
+    if (depth > maxDepth) throw new YamlSyntaxError('yaml: exceeded max depth');
+    if (isAlias(node)) return this.#through(node, (target) => this.read(target, depth + 1));
+    if (isScalar(node)) return this.#scalar(node.value);
+    if (isSeq(node)) return node.items.map((item) => this.read(item, depth + 1));
+    const object: Record<string, unknown> = {};
+    if (!isMap(node)) return null;
+    this.#readMap(node.items, object, depth);
+    return object;
+  }
+
+  #scalar(value: unknown): unknown {
+    if (typeof value === 'bigint') return Number(value);
+    // A merge key that is a value.
+    if (typeof value === 'symbol') return '<<';
+    if (typeof value === 'string' && this.#within.size > 0) this.#repeated += value.length;
+    if (this.#repeated > maxRepeated) throw excessive();
+    return value;
+  }
+
+  #readMap(pairs: readonly Pair[], object: Record<string, unknown>, depth: number): void {
+    for (const { key, value } of pairs) {
+      if (this.#yaml.isScalar(key) && typeof key.value === 'symbol') this.#merge(value, object, depth + 1);
+      else setMember(object, keyText(this.read(key, depth + 1)), this.read(value, depth + 1));
+    }
+  }
+
+  /** `<<`: the members of a map or of a list of maps, of which the first counts. */
+  #merge(node: unknown, object: Record<string, unknown>, depth: number, isOfList = false): void {
+    const { isAlias, isMap, isSeq } = this.#yaml;
+    this.#count();
+    if (depth > maxDepth) throw new YamlSyntaxError('yaml: exceeded max depth');
+    if (isMap(node)) this.#readMap(node.items, object, depth);
+    else if (isAlias(node) && isMap(this.#targets.get(node)))
+      this.#through(node, (target) => this.#merge(target, object, depth + 1));
+    else if (isSeq(node) && !isOfList)
+      for (const item of node.items.toReversed()) this.#merge(item, object, depth + 1, true);
+    else throw new YamlSyntaxError('yaml: map merge requires map or sequence of maps as the value');
+  }
+
+  #through<T>(alias: Alias, read: (target: Node | undefined) => T): T {
+    if (this.#within.has(alias))
+      throw new YamlSyntaxError(`yaml: anchor '${alias.source}' value contains itself`);
+    this.#within.add(alias);
+    const value = read(this.#targets.get(alias));
+    this.#within.delete(alias);
+    return value;
+  }
+
+  #count(): void {
+    this.#read++;
+    if (this.#within.size > 0) this.#readByAlias++;
+    if (this.#readByAlias <= 100 || this.#read <= 1000) return;
+    const { few, many, ofFew, ofMany } = aliasing;
+    const share = Math.min(1, Math.max(0, (this.#read - few) / (many - few)));
+    if (this.#readByAlias / this.#read > ofFew - (ofFew - ofMany) * share) throw excessive();
+  }
+}
+
+function excessive(): YamlSyntaxError {
+  return new YamlSyntaxError('yaml: document contains excessive aliasing');
+}
+
+function keyText(key: unknown): string {
+  if (key === null || key === undefined) return '';
+  return typeof key === 'string' ? key : JSON.stringify(key);
+}
