@@ -7,7 +7,8 @@ import { builtinSchema } from '../schema/builtin.ts';
 import { notRegistered } from '../schema/decode-body.ts';
 import { DecodeError, decodeStruct } from '../schema/decode.ts';
 import { JsonSyntaxError, type ParsedJson, parseJson } from '../schema/parse-json.ts';
-import { parseYaml, YamlSyntaxError } from '../schema/parse-yaml.ts';
+import { parseYaml } from '../schema/parse-yaml.ts';
+import { YamlSyntaxError } from '../schema/yaml-syntax-error.ts';
 import { interpretKind, VersionKindError } from '../schema/version-kind.ts';
 
 /** What came over the wire. */
