@@ -3,14 +3,17 @@ import { once } from 'node:events';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { openDiskStorage } from '../../src/apiserver/storage/disk/disk-storage.ts';
 
 /** How often the writer is killed. */
 const ROUNDS = Number(process.env['SERVICENET_KILL_ROUNDS'] ?? 200);
-/** Milliseconds that a writer gets at most; often it dies while it opens the store. */
+/** Every third writer is killed after so many milliseconds at most, often while it opens the store. */
 const LONGEST = 120;
+/** The others are killed when they have said that so many commits are acknowledged, whatever time that takes. */
+const acknowledgements = (round: number): number => 1 + ((round * 37) % 60);
 const script = fileURLToPath(new URL('storage-writer.ts', import.meta.url));
 
 /** Undefined: not there. */
@@ -42,11 +45,15 @@ class Writer {
     this.closed = once(this.child, 'close');
   }
 
-  /** Lets it write for so long, kills it, and returns what it said. */
-  async runAndKill(milliseconds: number): Promise<string> {
+  /** Lets it write until then, kills it, and returns what it said. */
+  async runAndKill(until: { milliseconds: number } | { acknowledged: number }): Promise<string> {
     await this.ready;
     this.child.stdin.write('go\n');
-    await new Promise((resolve) => setTimeout(resolve, milliseconds));
+    if ('milliseconds' in until) await sleep(until.milliseconds);
+    else {
+      const enough = (): boolean => this.output.split('\nack ').length > until.acknowledged;
+      while (!enough() && this.child.exitCode === null) await sleep(1);
+    }
     expect(this.child.exitCode).toBeNull();
     await this.kill();
     return this.output;
@@ -98,7 +105,11 @@ it(
       for (let round = 1; round <= ROUNDS; round++) {
         const writer = spare;
         spare = new Writer(directory, round + 1);
-        const output = await writer.runAndKill(Math.random() * LONGEST);
+        const output = await writer.runAndKill(
+          round % 3 === 0
+            ? { milliseconds: Math.random() * LONGEST }
+            : { acknowledged: acknowledgements(round) },
+        );
 
         const open = attempts(output);
         const maybe = new Map<string, string | null>();
@@ -161,5 +172,5 @@ it(
     if (ROUNDS >= 20) expect(snapshots).toBeGreaterThan(0);
     console.log(`${ROUNDS} kills: ${acknowledged} writes acknowledged, ${torn} torn tails, 0 lost`);
   },
-  ROUNDS * 2000 + 30_000,
+  ROUNDS * 10_000,
 );

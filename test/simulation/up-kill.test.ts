@@ -1,14 +1,15 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import { type Access, UpProcess } from './up-process.ts';
 
 /** How often the server is killed. */
 const ROUNDS = Number(process.env['SERVICENET_UP_KILL_ROUNDS'] ?? 20);
-/** Milliseconds that a round writes at most. */
-const LONGEST = 250;
+/** A round ends when so many of its writes were acknowledged, whatever time that takes. */
+const acknowledgements = (round: number): number => 5 + ((round * 37) % 41);
 const WRITERS = 8;
 const KEYS_PER_WRITER = 3;
 
@@ -40,7 +41,7 @@ test(
   async () => {
     const known = new Map<string, Known>();
     let access: Access | undefined;
-    let acknowledged = 0;
+    const progress: Progress = { acknowledged: 0 };
     let revision = 0;
     for (let round = 0; round <= ROUNDS; round++) {
       const up = await UpProcess.start(directory, flags, access);
@@ -50,28 +51,38 @@ test(
         await checkRanges(up);
         if (round === ROUNDS) break;
         open.clear();
-        const done = Promise.allSettled(Array.from({ length: WRITERS }, (_, n) => write(up, n, known)));
-        await new Promise((resolve) => setTimeout(resolve, Math.random() * LONGEST));
+        const enough = progress.acknowledged + acknowledgements(round);
+        const done = Promise.allSettled(
+          Array.from({ length: WRITERS }, (_, n) => write(up, n, known, progress)),
+        );
+        while (progress.acknowledged < enough && up.running) await sleep(1);
         await up.kill();
-        for (const result of await done) {
-          if (result.status === 'rejected') throw result.reason;
-          acknowledged += result.value;
-        }
+        for (const result of await done) if (result.status === 'rejected') throw result.reason;
       } finally {
         await up.kill();
       }
     }
     // Else the test has not tested what it says.
-    expect(acknowledged).toBeGreaterThan(ROUNDS * 10);
-    console.log(`${ROUNDS} kills: ${acknowledged} writes acknowledged, 0 lost`);
+    expect(progress.acknowledged).toBeGreaterThan(ROUNDS * 10);
+    console.log(`${ROUNDS} kills: ${progress.acknowledged} writes acknowledged, 0 lost`);
   },
-  ROUNDS * 5000 + 30_000,
+  ROUNDS * 30_000,
 );
 
 const open = new Map<string, Open>();
 
-/** Writes to keys of its own until the server is gone. @returns how many writes were acknowledged */
-async function write(up: UpProcess, writer: number, known: Map<string, Known>): Promise<number> {
+/** What all writers have done. */
+interface Progress {
+  acknowledged: number;
+}
+
+/** Writes to keys of its own until the server is gone. */
+async function write(
+  up: UpProcess,
+  writer: number,
+  known: Map<string, Known>,
+  progress: Progress,
+): Promise<void> {
   for (let count = 0; ; count++) {
     const collection = Math.random() < 0.7 ? services : configMaps;
     const name = `w${writer}-${Math.floor(Math.random() * KEYS_PER_WRITER)}`;
@@ -88,9 +99,10 @@ async function write(up: UpProcess, writer: number, known: Map<string, Known>): 
       if (answer.status === 500 && text.includes('range is full')) continue;
       expect(answer.status, text).toBeLessThan(300);
       known.set(url, value === undefined ? undefined : answer.body);
+      progress.acknowledged++;
     } catch (error) {
-      if (error instanceof Error && 'code' in error) return count;
-      if (error instanceof SyntaxError) return count;
+      if (error instanceof Error && 'code' in error) return;
+      if (error instanceof SyntaxError) return;
       throw error;
     }
   }

@@ -56,6 +56,10 @@ export class UpProcess {
     return new UpProcess(child, closed, access === undefined ? now : { ...access, url: now.url });
   }
 
+  get running(): boolean {
+    return this.child.exitCode === null && this.child.signalCode === null;
+  }
+
   /** One request. Rejects when the process dies before it has answered. */
   async call(method: 'GET' | 'POST' | 'PUT' | 'DELETE', url: string, body?: object): Promise<Answer> {
     const answer = await request(this.access.url + url, {

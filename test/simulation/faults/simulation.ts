@@ -235,7 +235,7 @@ async function untilServed(server: TestServer): Promise<void> {
       await server.client.request('GET', '/apis/servicenet.dev/v1alpha1/addresspools');
       return;
     } catch (error) {
-      if (i === 200) throw error;
+      if (i === 2000) throw error;
       await sleep(5);
     }
   }

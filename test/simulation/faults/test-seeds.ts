@@ -24,7 +24,7 @@ export function testSeeds(first: number, count: number): void {
         totals.push(total);
         expect(total.failed.map(reportOf).join('\n')).toBe('');
       },
-      120_000,
+      600_000,
     );
 
     test('nothing that can go wrong was left out', () => {
