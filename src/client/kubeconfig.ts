@@ -22,7 +22,7 @@ import type { KubeConfigSource } from './transport.ts';
  * of a Pod; exec plugins, OIDC and impersonation are done here, as its own do not ask again after a 401, do not
  * refresh, or are missing. client-node costs half a second and 80 MB to load, so that only this function loads it.
  *
- * @throws {Error} when there is no usable cluster in it, or its user is malformed.
+ * @throws {Error} when there is no usable cluster in it, or its proxy or user is malformed.
  */
 export async function kubeConfigIdentity(source: KubeConfigSource, clock: Clock): Promise<Identity> {
   const { KubeConfig } = await import('@kubernetes/client-node');
@@ -49,15 +49,22 @@ export async function kubeConfigIdentity(source: KubeConfigSource, clock: Clock)
   }
   return new KubeConfigIdentity(config, {
     server: trimSlash(cluster.server),
-    proxy:
-      cluster.proxyUrl === undefined || cluster.proxyUrl === ''
-        ? { kind: 'environment' }
-        : { kind: 'uri', uri: cluster.proxyUrl },
+    proxy: proxyOf(cluster),
     tokenFile: file === undefined ? undefined : new TokenFile(file, clock),
     login,
     impersonation: user?.impersonation ?? {},
     clock,
   });
+}
+
+/** The cluster's proxy: an `http`, `https` or `socks5` URL, as client-go takes it (`tools/clientcmd`, parseProxyURL). */
+function proxyOf({ name, proxyUrl }: Cluster): ProxySetting {
+  if (proxyUrl === undefined || proxyUrl === '') return { kind: 'environment' };
+  if (['http:', 'https:', 'socks5:'].includes(URL.parse(proxyUrl)?.protocol ?? '')) {
+    return { kind: 'uri', uri: proxyUrl };
+  }
+  const text = JSON.stringify(proxyUrl);
+  throw new Error(`the proxy-url ${text} of the cluster "${name}" is not an http, https or socks5 URL`);
 }
 
 async function loginOf(user: KubeConfigUser, cluster: Cluster, clock: Clock): Promise<Login | undefined> {

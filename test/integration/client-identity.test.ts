@@ -14,6 +14,7 @@ import type { Transport } from '../../src/client/transport.ts';
 import { ConnectProxy } from '../support/connect-proxy.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { type Exchange, ScriptedServer } from '../support/scripted-server.ts';
+import { SocksProxy } from '../support/socks-proxy.ts';
 
 const validity = { now: new Date() };
 const authority = createCertificateAuthority('test', validity);
@@ -391,4 +392,47 @@ describe('a proxy', () => {
     await proxy.close();
     await expect(transport.request('GET', '/version')).rejects.toMatchObject({ name: 'ConnectionError' });
   });
+
+  it('of the kubeconfig that speaks SOCKS5 carries requests and watches, with name and password', async () => {
+    const socks = await SocksProxy.start();
+    cleanups.push(() => socks.close());
+    const issued = issueClientCertificate(authority, 'behind', ['group'], validity);
+    const transport = await connect(
+      {
+        'client-certificate-data': base64(issued.certificate),
+        'client-key-data': base64(issued.key),
+      },
+      { 'proxy-url': socks.url.replace('//', '//name:p%40ss@') },
+    );
+    for (let i = 0; i < 10; i++) expect((await seen(transport)).clientName).toBe('behind');
+    const stream = transport.stream('/watch');
+    (await server.next()).watch();
+    await stream;
+    expect(new Set(socks.tunnels)).toEqual(new Set([target()]));
+    expect(socks.tunnels.length, 'connections are kept').toBeLessThan(10);
+    expect(new Set(socks.authorizations)).toEqual(new Set(['name:p@ss']));
+    await socks.close();
+    await expect(transport.request('GET', '/version')).rejects.toMatchObject({ name: 'ConnectionError' });
+  });
+
+  it('of the environment may speak SOCKS5', async () => {
+    const socks = await SocksProxy.start();
+    cleanups.push(() => socks.close());
+    vi.stubEnv('https_proxy', undefined);
+    vi.stubEnv('no_proxy', undefined);
+    vi.stubEnv('NO_PROXY', '');
+    vi.stubEnv('HTTPS_PROXY', socks.url);
+    await seen(await connect({ token: 't' }));
+    expect(socks.tunnels).toEqual([target()]);
+    expect(socks.authorizations).toEqual([undefined]);
+  });
+
+  it.each(['socks4://127.0.0.1:1080', 'ftp://127.0.0.1', 'not a url', '127.0.0.1:8080'])(
+    'that nobody can speak to is refused when the kubeconfig is read: %s',
+    async (url) => {
+      await expect(connect({ token: 't' }, { 'proxy-url': url })).rejects.toThrow(
+        `the proxy-url ${JSON.stringify(url)} of the cluster "c" is not an http, https or socks5 URL`,
+      );
+    },
+  );
 });
