@@ -5,25 +5,30 @@
  *
  * Run: node test/bench/controllers.ts [--services 1000] [--pods 10] [--changes 200]
  * The large one, some minutes: --services 10000 --pods 5
+ * The server runs as `npm start` runs it, the controllers with the image's flags of Node.js, and those of --node-flag.
  * With KUBECONFIG it measures against that cluster, whose own endpoints controllers must be off, and removes the
  * namespaces and Nodes `servicenet-bench-…` that it made there.
  */
-import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { createTransport } from '../../src/client/connect.ts';
 import { ResourceClient } from '../../src/client/resource-client.ts';
 import { endpoints, endpointSlices, nodes, pods, services } from '../../src/client/resources.ts';
 import type { Transport } from '../../src/client/transport.ts';
-import { isRecord } from '../../src/objects/json.ts';
+import { isRecord, isStringList } from '../../src/objects/json.ts';
 import type { Settled } from './controllers-process.ts';
 import { report, type Row } from './report.ts';
+import { serverAlone } from './requests.ts';
+import { ServerProcess } from './server-process.ts';
 
 const { values } = parseArgs({
   options: {
     services: { type: 'string', default: '1000' },
     pods: { type: 'string', default: '10' },
     changes: { type: 'string', default: '200' },
+    'node-flag': { type: 'string', multiple: true, default: [] },
   },
 });
 const serviceCount = Number(values.services);
@@ -35,25 +40,17 @@ const prefix = 'servicenet-bench';
 const isForeign = (process.env['KUBECONFIG'] ?? '') !== '';
 
 /** Starts a server of our own, or answers the way to a cluster. */
-async function connect(): Promise<{
-  open: () => Promise<Transport>;
-  connection: object;
-  child?: ChildProcess;
-}> {
-  if (isForeign) return { open: () => createTransport({ kind: 'kubeconfig' }), connection: {} };
-  const script = new URL('bare-server.ts', import.meta.url).pathname;
-  const child = spawn(process.execPath, [script], { stdio: ['pipe', 'pipe', 'inherit'] });
-  const heard: unknown[] = await Promise.race([once(child.stdout, 'data'), once(child, 'exit')]);
-  const said: unknown = JSON.parse(String(heard[0]));
-  if (!isRecord(said)) throw new Error('the server did not say where it is');
-  const { url, token, ca } = said;
-  if (typeof url !== 'string' || typeof token !== 'string' || typeof ca !== 'string')
-    throw new Error('no address');
-  return {
-    open: () => createTransport({ kind: 'endpoint', url, token, ca }),
-    connection: { url, token, ca },
-    child,
-  };
+async function connect(): Promise<{ connection: object; server?: ServerProcess }> {
+  if (isForeign) return { connection: {} };
+  const server = await ServerProcess.start(serverAlone, []);
+  return { connection: server.target, server };
+}
+
+/** The flags of Node.js that the image starts the program with. */
+async function imageFlags(): Promise<readonly string[]> {
+  const text = await readFile(new URL('../../Dockerfile', import.meta.url), 'utf8');
+  const words: unknown = JSON.parse(/^ENTRYPOINT (.*)$/m.exec(text)?.[1] ?? '[]');
+  return isStringList(words) ? words.filter((word) => word.startsWith('--')) : [];
 }
 
 async function inParallel(
@@ -124,7 +121,8 @@ function statusPatch(serial: number, ready: boolean): Readonly<Record<string, un
 /** Starts the controllers in a process of their own, and waits until they have nothing left to do. */
 async function start(connection: object): Promise<{ child: ChildProcess; settled: Settled }> {
   const script = new URL('controllers-process.ts', import.meta.url);
-  const child = fork(script, [JSON.stringify(connection), String(2 * serviceCount)]);
+  const execArgv = [...(await imageFlags()), ...values['node-flag']];
+  const child = fork(script, [JSON.stringify(connection), String(2 * serviceCount)], { execArgv });
   const heard: unknown[] = await Promise.race([once(child, 'message'), once(child, 'exit')]);
   const [said] = heard;
   if (!isSettled(said)) throw new Error('the controllers ended early');
@@ -192,10 +190,12 @@ async function changes(transport: Transport, count: number): Promise<number[]> {
   return times.sort((a, b) => a - b);
 }
 
-const { open, child, connection } = await connect();
+const { server, connection } = await connect();
 const rows: Row[] = [];
 const size = `${serviceCount} × ${podsEach}`;
-const filler = await open();
+const filler = await createTransport(
+  server === undefined ? { kind: 'kubeconfig' } : { kind: 'endpoint', ...server.target },
+);
 try {
   const filling = performance.now();
   await fill(filler);
@@ -235,6 +235,6 @@ try {
 } finally {
   if (isForeign) await remove(filler);
   await filler.close();
-  child?.stdin?.end();
+  await server?.stop();
 }
 await report('controllers', rows);
