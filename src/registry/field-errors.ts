@@ -57,6 +57,16 @@ export function forbiddenField(field: string, detail: string): FieldError {
   return { field, reason: 'FieldValueForbidden', body: `Forbidden: ${detail}` };
 }
 
+/** The server could not look at the field (`field.InternalError`). */
+export function internalFault(field: string, detail: string): FieldError {
+  return { field, reason: 'InternalError', body: `Internal error: ${detail}` };
+}
+
+/** A reference to something that is not there (`field.NotFound`). */
+export function notFoundField(field: string, value: unknown): FieldError {
+  return { field, reason: 'FieldValueNotFound', body: `Not found: ${renderValue(value)}` };
+}
+
 /** `max` in bytes. */
 export function tooLong(field: string, max: number): FieldError {
   return { field, reason: 'FieldValueTooLong', body: `Too long: may not be more than ${max} bytes` };

@@ -41,6 +41,8 @@ export interface KindRules<T extends KubeObject> {
   /** Takes over more than the spec from the stored object in a write of `/status`. */
   prepareStatus?(object: T, old: T): void;
   validateStatus?(object: T, old: T): FieldError[];
+  /** Of a write of `/status`. */
+  statusWarnings?(object: T): string[];
   warningsOnCreate?(object: T): string[];
   warningsOnUpdate?(object: T, old: T): string[];
   admitCreate?(object: T, context: StrategyContext): void;
@@ -110,6 +112,7 @@ function statusStrategy<T extends KubeObject>(rules: KindRules<T>): SubresourceS
       ...validateObjectMetaUpdate(object.metadata, old.metadata),
       ...(rules.validateStatus?.(object, old) ?? []),
     ],
+    ...(rules.statusWarnings && { warningsOnUpdate: (object: T) => rules.statusWarnings?.(object) ?? [] }),
   };
 }
 
@@ -139,6 +142,27 @@ function keepGeneration(object: KubeObject, old: KubeObject): void {
 
 function dropStatus(object: Parts): void {
   object.status = {};
+}
+
+/**
+ * The metadata of a write that is about the status alone: only the resourceVersion and what else is checked against
+ * the stored object is the client's (apimachinery `meta/v1` ResetObjectMetaForStatus).
+ */
+export function resetMetaForStatus(object: KubeObject, old: KubeObject): void {
+  const { metadata } = object;
+  const members = [
+    'deletionTimestamp',
+    'generation',
+    'labels',
+    'annotations',
+    'finalizers',
+    'ownerReferences',
+  ] as const;
+  for (const member of members) {
+    const value = old.metadata[member];
+    if (value === undefined) Reflect.deleteProperty(metadata, member);
+    else Object.assign(metadata, { [member]: value });
+  }
 }
 
 /** The stored part is shared, not copied: nobody changes a prepared object any more. */

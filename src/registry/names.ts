@@ -9,12 +9,15 @@ export type NameRule = (name: string, prefix: boolean) => string[];
 
 const labelForm = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
 const subdomainForm = `${labelForm}(\\.${labelForm})*`;
+const underscoredLabel = '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?';
+const underscoredForm = `${underscoredLabel}(\\.${underscoredLabel})*`;
 const dns1035Form = '[a-z]([-a-z0-9]*[a-z0-9])?';
 const keyForm = '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]';
 
 const label = new RegExp(`^${labelForm}$`);
 const subdomain = new RegExp(`^${subdomainForm}$`);
 const dns1035 = new RegExp(`^${dns1035Form}$`);
+const underscored = new RegExp(`^${underscoredForm}$`);
 const wildcard = new RegExp(`^\\*\\.${subdomainForm}$`);
 const key = new RegExp(`^${keyForm}$`);
 const portCharacters = /^[-a-z0-9]+$/;
@@ -30,6 +33,11 @@ const labelMessage = formMessage(
 const subdomainMessage = formMessage(
   "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character",
   subdomainForm,
+  'example.com',
+);
+const underscoredMessage = formMessage(
+  "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character",
+  underscoredForm,
   'example.com',
 );
 const dns1035Message = formMessage(
@@ -80,6 +88,13 @@ export function isDNS1123Label(text: string): string[] {
 export function isDNS1123Subdomain(text: string): string[] {
   const errors = longer(text, maxSubdomain) ? [tooManyCharacters(maxSubdomain)] : [];
   if (!subdomain.test(text)) errors.push(subdomainMessage);
+  return errors;
+}
+
+/** Like {@link isDNS1123Subdomain}, but labels may have underscores anywhere: search domains. */
+export function isDNS1123SubdomainWithUnderscore(text: string): string[] {
+  const errors = longer(text, maxSubdomain) ? [tooManyCharacters(maxSubdomain)] : [];
+  if (!underscored.test(text)) errors.push(underscoredMessage);
   return errors;
 }
 

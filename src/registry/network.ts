@@ -10,7 +10,8 @@ import {
   type ParsedAddress,
   type ParsedCidr,
 } from '../objects/address.ts';
-import { invalid, renderValue, type FieldError } from './field-errors.ts';
+import type { IPFamily } from '../objects/service.ts';
+import { internalFault, invalid, renderValue, type FieldError } from './field-errors.ts';
 import { isValidPortName } from './names.ts';
 
 const portRange = 'must be between 1 and 65535, inclusive';
@@ -84,6 +85,49 @@ function cidrFaults(parsed: ParsedCidr | undefined): string[] {
   if (parsed.leadingZeros) return ['must not have leading 0s in IP or prefix length'];
   if (parsed.ipv4Mapped) return ['must not have an IPv4-mapped IPv6 address'];
   return parsed.hostBitsSet ? ['must not have bits set beyond the prefix length'] : [];
+}
+
+/**
+ * Addresses of which there may be one of each family.
+ *
+ * @param shown the list as errors show it.
+ */
+export function validateAddressPair(texts: readonly string[], path: string, shown: unknown): FieldError[] {
+  const families = texts.map((text) => parseAddress(text)?.family);
+  const bad = families.indexOf(undefined);
+  const errors =
+    texts.length < 2 || bad === -1
+      ? []
+      : [
+          internalFault(
+            path,
+            `failed to check for dual stack with error:invalid IP[${bad}]: ${texts[bad] ?? ''}`,
+          ),
+        ];
+  return [...errors, ...validatePair(families, 'IP', path, shown)];
+}
+
+/** CIDRs of which there may be one of each family; see {@link validateAddressPair}. */
+export function validateCidrPair(texts: readonly string[], path: string): FieldError[] {
+  const families = texts.map((text) => parseCidr(text)?.family);
+  const bad = families.indexOf(undefined);
+  const why = `invalid CIDR[${bad}]: <nil> (invalid CIDR address: ${texts[bad] ?? ''})`;
+  const errors =
+    texts.length < 2 || bad === -1
+      ? []
+      : [internalFault(path, `invalid PodCIDRs. failed to check with dual stack with error:${why}`)];
+  return [...errors, ...validatePair(families, 'CIDR', path, texts)];
+}
+
+function validatePair(
+  families: readonly (IPFamily | undefined)[],
+  what: string,
+  path: string,
+  shown: unknown,
+): FieldError[] {
+  if (families.length < 2) return [];
+  if (families.length === 2 && families.includes('IPv4') && families.includes('IPv6')) return [];
+  return [invalid(path, shown, `may specify no more than one ${what} for each IP family`)];
 }
 
 /** Addresses that are no endpoints, and no external IPs either (`ValidateEndpointIP`). */

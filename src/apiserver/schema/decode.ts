@@ -135,15 +135,24 @@ function decodeMember(
     if (!field.dropZero || typeof object[key] === 'object') Reflect.deleteProperty(object, key);
   } else if (decoded !== undefined) {
     const merged = object[key] === undefined ? decoded : mergeRepeated(field.schema, object[key], decoded);
-    if (field.dropZero && isZero(merged) && !isTrackingReset(schema, key))
+    if (field.dropZero && isZero(merged) && !isEmptyListOfMeaning(schema, key))
       Reflect.deleteProperty(object, key);
     else object[key] = merged;
   }
 }
 
-/** An empty list of managedFields is an order (give up tracking), which whoever tracks the write takes out again. */
-function isTrackingReset(schema: StructSchema, key: string): boolean {
-  return key === 'managedFields' && schema.name === 'ObjectMeta';
+/**
+ * Lists whose emptiness counts until they are stored: one of managedFields is an order (give up tracking), and the
+ * errors of the others show whether the client sent `[]` or nothing.
+ */
+const emptyListsOfMeaning = new Set([
+  'ObjectMeta.managedFields',
+  'IngressSpec.rules',
+  'ServiceCIDRSpec.cidrs',
+]);
+
+function isEmptyListOfMeaning(schema: StructSchema, key: string): boolean {
+  return emptyListsOfMeaning.has(`${schema.name}.${key}`);
 }
 
 /** A field that came twice: Go decodes the second value into the first. */

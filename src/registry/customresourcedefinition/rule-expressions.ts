@@ -6,7 +6,7 @@ import { declSize, maxCardinality, maxElementsAt } from '../customresource/rules
 import { isEmbedded } from '../customresource/rules/decl-type.ts';
 import { hasRules } from '../customresource/rules/has-rules.ts';
 import { validateRules } from '../customresource/rules/validate-rules.ts';
-import { type FieldError, invalid } from '../field-errors.ts';
+import { type FieldError, internalFault, invalid } from '../field-errors.ts';
 import { itemsOf, type JsonSchema, type ValidationRule, valuesOf } from './json-schema.ts';
 import { RuleCosts } from './rule-costs.ts';
 
@@ -89,7 +89,7 @@ function ownErrors(schema: JsonSchema, place: Place): FieldError[] {
   if (compiled === undefined || size === undefined) {
     const preserves = schema['x-kubernetes-preserve-unknown-fields'] === true;
     const why = `rule declared on schema that does not support validation rules type: '${schema.type ?? ''}' x-kubernetes-preserve-unknown-fields: '${preserves}'`;
-    return [{ field: at, reason: 'InternalError', body: `Internal error: ${why}` }];
+    return [internalFault(at, why)];
   }
   const costOf = (program: Program) => program.estimateCost((way) => maxElementsAt(size, way));
   return compiled.flatMap(({ rule, program, error, message, messageError, usesOldSelf }, i) => {

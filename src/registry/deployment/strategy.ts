@@ -4,7 +4,7 @@ import { genericStrategy, specChanges } from '../generic.ts';
 import { validateImmutableField } from '../metadata.ts';
 import { nameIsDNSSubdomain } from '../names.ts';
 import { setTemplateDefaults } from '../pod/defaults.ts';
-import { templateWarnings } from '../pod/warnings.ts';
+import { templateWarnings, workloadNameWarnings } from '../pod/warnings.ts';
 import {
   isZeroCount,
   validateAtMost100Percent,
@@ -66,7 +66,7 @@ export const deploymentStrategy = genericStrategy<Deployment>({
     if (old.metadata.labels === undefined) delete metadata.labels;
     else metadata.labels = old.metadata.labels;
   },
-  warningsOnCreate: ({ spec }) => templateWarnings(spec.template),
+  warningsOnCreate: (object) => [...workloadNameWarnings(object), ...templateWarnings(object.spec.template)],
   warningsOnUpdate: (object, old) =>
     object.metadata.generation === old.metadata.generation ? [] : templateWarnings(object.spec.template),
   validateStatus: ({ status }, old) => [

@@ -1,10 +1,11 @@
+import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { invalid } from '../field-errors.ts';
-import { genericStrategy, specChanges } from '../generic.ts';
+import { genericStrategy } from '../generic.ts';
 import { validateObjectMeta } from '../metadata.ts';
 import { nameIsDNSSubdomain } from '../names.ts';
 import type { ClusterReader } from '../strategy.ts';
-import { type Ingress, ingressClassAnnotation } from './ingress.ts';
+import { type Ingress, ingressClassAnnotation, type IngressSpec } from './ingress.ts';
 import { validateIngressSpec, validateIngressStatus } from './validation.ts';
 
 const metaRules = { namespaced: true, nameRule: nameIsDNSSubdomain };
@@ -14,7 +15,7 @@ const isDefaultAnnotation = 'ingressclass.kubernetes.io/is-default-class';
 export const ingressStrategy = genericStrategy<Ingress>({
   ...metaRules,
   hasStatus: true,
-  generationChanges: specChanges,
+  generationChanges: (ingress, old) => !jsonEqual(withRules(ingress.spec), withRules(old.spec)),
   setDefaults(ingress: Partial<Pick<Ingress, 'spec' | 'status'>>) {
     ingress.spec ??= {};
     ingress.status ??= {};
@@ -46,6 +47,11 @@ export const ingressStrategy = genericStrategy<Ingress>({
     ];
   },
 });
+
+/** An empty list of rules, which errors tell from none, is none. */
+function withRules({ rules = [], ...rest }: IngressSpec): IngressSpec {
+  return { ...rest, rules };
+}
 
 function namedClass({ metadata: { annotations = {} } }: KubeObject): string | undefined {
   return Object.hasOwn(annotations, ingressClassAnnotation) ? annotations[ingressClassAnnotation] : undefined;

@@ -7,7 +7,7 @@ import { nameIsDNSSubdomain } from '../names.ts';
 import { setTemplateDefaults } from '../pod/defaults.ts';
 import type { PodTemplateSpec } from '../pod/types.ts';
 import { validatePodTemplate } from '../pod/validation.ts';
-import { templateWarnings } from '../pod/warnings.ts';
+import { templateWarnings, workloadNameWarnings } from '../pod/warnings.ts';
 import { unselected, validateCounts, validateNonNegative } from '../workload/rules.ts';
 import { fillParts } from '../workload/workload.ts';
 
@@ -72,7 +72,7 @@ export const jobStrategy = genericStrategy<Job>({
     ...validateImmutableField(spec.template, old.spec.template, 'spec.template'),
     ...validateImmutableField(spec.completionMode, old.spec.completionMode, 'spec.completionMode'),
   ],
-  warningsOnCreate: ({ spec }) => templateWarnings(spec.template),
+  warningsOnCreate: (object) => [...workloadNameWarnings(object), ...templateWarnings(object.spec.template)],
   warningsOnUpdate: (object, old) =>
     object.metadata.generation === old.metadata.generation ? [] : templateWarnings(object.spec.template),
   validateStatus: ({ status }) => validateCounts(status, ['active', 'succeeded', 'failed']),

@@ -1,15 +1,19 @@
-import { parseCidr } from '../../objects/address.ts';
 import type { Node as NodeObject } from '../../objects/node.ts';
-import { duplicate, type FieldError, forbiddenField, invalid } from '../field-errors.ts';
+import { duplicate, type FieldError, forbiddenField } from '../field-errors.ts';
 import { genericStrategy } from '../generic.ts';
 import { nameIsDNSSubdomain } from '../names.ts';
-import { validateCanonicalCidr } from '../network.ts';
+import { validateCidrPair, validateLegacyCidr, warningsForCidr } from '../network.ts';
 import { validateResourceQuantity } from '../quantities.ts';
 import { type Taint, validateTaints } from './taints.ts';
 
 /** Core/v1 Node with what its rules read. */
 export interface Node extends NodeObject {
-  spec: NodeObject['spec'] & { taints?: Taint[]; providerID?: string; externalID?: string };
+  spec: NodeObject['spec'] & {
+    taints?: Taint[];
+    providerID?: string;
+    externalID?: string;
+    configSource?: object;
+  };
 }
 
 const notReady: Taint = { key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' };
@@ -41,9 +45,20 @@ export const nodeStrategy = genericStrategy<Node>({
     ...validatePodCIDRs(spec.podCIDRs ?? []),
   ],
   validateUpdate,
+  warningsOnCreate: nodeWarnings,
+  warningsOnUpdate: nodeWarnings,
   validateStatus: validateUpdate,
   fields: (node) => ({ 'spec.unschedulable': String(present(node).spec.unschedulable ?? false) }),
 });
+
+/** Fields that nothing uses any more, and CIDRs in unusual spellings. */
+function nodeWarnings({ spec: { configSource, externalID = '', podCIDRs = [] } }: Node): string[] {
+  return [
+    ...(configSource === undefined ? [] : ['spec.configSource: the feature is removed']),
+    ...(externalID === '' ? [] : ['spec.externalID: this field is deprecated, and is unused by Kubernetes']),
+    ...podCIDRs.flatMap((cidr, i) => warningsForCidr(cidr, `spec.podCIDRs[${i}]`)),
+  ];
+}
 
 /** Decoding leaves out empty parts. */
 function present(node: Partial<Pick<Node, 'spec' | 'status'>>): Pick<Node, 'spec' | 'status'> {
@@ -70,16 +85,10 @@ function validateResources(status: Node['status']): FieldError[] {
 
 function validatePodCIDRs(cidrs: readonly string[]): FieldError[] {
   const path = 'spec.podCIDRs';
-  const errors = cidrs.flatMap((cidr, i) => validateCanonicalCidr(cidr, `${path}[${i}]`));
-  if (cidrs.length < 2) return errors;
-  const families = new Set(cidrs.map((cidr) => parseCidr(cidr)?.family));
-  if (families.size < 2 || cidrs.length > 2) {
-    errors.push(invalid(path, cidrs, 'may specify no more than one CIDR for each IP family'));
-  }
-  cidrs.forEach((cidr, i) => {
-    if (cidrs.indexOf(cidr) < i) errors.push(duplicate(`${path}[${i}]`, cidr));
-  });
-  return errors;
+  return [
+    ...cidrs.flatMap((cidr, i) => validateLegacyCidr(cidr, `${path}[${i}]`)),
+    ...validateCidrPair(cidrs, path),
+  ];
 }
 
 /** Of the main resource and of `/status` alike (`ValidateNodeUpdate`). */

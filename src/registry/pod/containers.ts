@@ -4,7 +4,7 @@ import {
   type FieldError,
   forbiddenField,
   invalid,
-  notSupported,
+  notFoundField,
   required,
 } from '../field-errors.ts';
 import { isQualifiedName, isValidPortName } from '../names.ts';
@@ -13,54 +13,49 @@ import { isExtended, validateResourceQuantity } from '../quantities.ts';
 import { validateEnv, validateEnvFrom } from './env.ts';
 import { pushChoiceErrors, pushLabelErrors } from './field-checks.ts';
 import { validateHandlers } from './handlers.ts';
-import type { Container, ContainerPort, Resources, Volume, VolumeMount } from './types.ts';
+import { validateRestartRules } from './restart-rules.ts';
+import { validateContainerSecurity } from './security-context.ts';
+import type { Container, ContainerPort, PodSpec, Resources, Volume, VolumeMount } from './types.ts';
 import { validateDescendingPath } from './volume-sources.ts';
 
 const protocols = ['SCTP', 'TCP', 'UDP'];
 const pullPolicies = ['Always', 'IfNotPresent', 'Never'];
 const messagePolicies = ['File', 'FallbackToLogsOnError'];
+const resizable = ['cpu', 'memory'];
+const resizePolicies = ['NotRequired', 'RestartContainer'];
 const computeResources = new Set(['cpu', 'memory', 'ephemeral-storage']);
 
 /** The containers proper (`validateContainers`). */
-export function validateContainers(
-  containers: readonly Container[],
-  volumes: readonly Volume[],
-  path: string,
-  gracePeriod: number | undefined,
-): FieldError[] {
+export function validateContainers(spec: PodSpec, path: string): FieldError[] {
+  const { containers = [], terminationGracePeriodSeconds: gracePeriod } = spec;
   if (containers.length === 0) return [required(path)];
   const errors: FieldError[] = [];
   const names = new Set<string>();
   containers.forEach((container, i) => {
     const at = `${path}[${i}]`;
-    errors.push(...validateContainer(container, volumes, at));
+    errors.push(...validateContainer(container, spec, at));
     if (names.has(container.name)) errors.push(duplicate(`${at}.name`, container.name));
     names.add(container.name);
     errors.push(...validateHandlers(container, at, gracePeriod));
-    if (container.restartPolicy !== undefined) {
-      errors.push(forbiddenField(`${at}.restartPolicy`, 'may not be set for non-init containers'));
-    }
+    errors.push(...validateRestartRules(container, at));
   });
   errors.push(...validateHostPorts(containers, path));
   return errors;
 }
 
 /** Containers that run before; with restartPolicy Always they run beside (`validateInitContainers`). */
-export function validateInitContainers(
-  containers: readonly Container[],
-  others: readonly Container[],
-  volumes: readonly Volume[],
-  path: string,
-  gracePeriod: number | undefined,
-): FieldError[] {
+export function validateInitContainers(spec: PodSpec, path: string): FieldError[] {
   const errors: FieldError[] = [];
-  const names = new Set(others.map(({ name }) => name));
-  containers.forEach((container, i) => {
+  const names = new Set((spec.containers ?? []).map(({ name }) => name));
+  const gracePeriod = spec.terminationGracePeriodSeconds;
+  (spec.initContainers ?? []).forEach((container, i) => {
     const at = `${path}[${i}]`;
-    errors.push(...validateContainer(container, volumes, at));
+    errors.push(...validateContainer(container, spec, at));
     const { restartPolicy } = container;
-    if (restartPolicy !== undefined && restartPolicy !== 'Always') {
-      errors.push(notSupported(`${at}.restartPolicy`, restartPolicy, ['Always']));
+    if (restartPolicy !== 'Always') errors.push(...validateRestartRules(container, at));
+    else if ((container.restartPolicyRules ?? []).length > 0) {
+      const detail = 'restartPolicyRules are not allowed for init containers with restart policy Always';
+      errors.push(forbiddenField(`${at}.restartPolicyRules`, detail));
     }
     if (names.has(container.name)) errors.push(duplicate(`${at}.name`, container.name));
     else if (container.name !== '') names.add(container.name);
@@ -81,7 +76,7 @@ export function validateInitContainers(
 /** What holds for containers of every sort (`validateContainerCommon`). */
 export function validateContainer(
   container: Partial<Container>,
-  volumes: readonly Volume[],
+  { volumes = [], restartPolicy, hostUsers }: PodSpec,
   path: string,
 ): FieldError[] {
   const { name = '', image = '', resources = {} } = container;
@@ -97,6 +92,31 @@ export function validateContainer(
   errors.push(...validateMounts(container.volumeMounts ?? [], volumes, `${path}.volumeMounts`));
   pushChoiceErrors(errors, `${path}.imagePullPolicy`, container.imagePullPolicy, pullPolicies);
   errors.push(...validateResources(resources, `${path}.resources`));
+  errors.push(...validateResizePolicy(container.resizePolicy ?? [], restartPolicy, `${path}.resizePolicy`));
+  errors.push(
+    ...validateContainerSecurity(container.securityContext, `${path}.securityContext`, hostUsers !== false),
+  );
+  return errors;
+}
+
+/** What a change of resources does to a running container; errors are told of the list. */
+function validateResizePolicy(
+  policies: NonNullable<Container['resizePolicy']>,
+  podRestartPolicy: string | undefined,
+  path: string,
+): FieldError[] {
+  const errors: FieldError[] = [];
+  const seen = new Set<string>();
+  policies.forEach(({ resourceName = '', restartPolicy = '' }, i) => {
+    if (seen.has(resourceName)) errors.push(duplicate(`${path}[${i}]`, resourceName));
+    seen.add(resourceName);
+    pushChoiceErrors(errors, path, resourceName, resizable);
+    pushChoiceErrors(errors, path, restartPolicy, resizePolicies);
+    if (podRestartPolicy === 'Never' && restartPolicy !== 'NotRequired') {
+      const detail = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
+      errors.push(invalid(path, restartPolicy, detail));
+    }
+  });
   return errors;
 }
 
@@ -149,10 +169,7 @@ function validateMounts(
   mounts.forEach(({ name = '', mountPath = '', subPath = '', subPathExpr = '' }, i) => {
     const at = `${path}[${i}]`;
     if (name === '') errors.push(required(`${at}.name`));
-    if (!names.has(name)) {
-      const body = `Not found: ${JSON.stringify(name)}`;
-      errors.push({ field: `${at}.name`, reason: 'FieldValueNotFound', body });
-    }
+    if (!names.has(name)) errors.push(notFoundField(`${at}.name`, name));
     if (mountPath === '') errors.push(required(`${at}.mountPath`));
     if (places.has(mountPath)) errors.push(invalid(`${at}.mountPath`, mountPath, 'must be unique'));
     places.add(mountPath);

@@ -1,10 +1,12 @@
 /** The parts of core/v1 PodSpec that its rules read; all else is kept as it is. */
-import type { ObjectMeta } from '../../objects/meta.ts';
+import type { LabelSelector, ObjectMeta } from '../../objects/meta.ts';
 import type {
+  NodeSelectorTerm,
   Pod as PodObject,
   PodSpec as NetworkPodSpec,
   PodStatus as NetworkPodStatus,
 } from '../../objects/pod.ts';
+import type { KeyedSelector } from './label-keys.ts';
 
 export interface Pod extends PodObject {
   spec: PodSpec;
@@ -17,11 +19,13 @@ export interface PodTemplateSpec {
   spec?: PodSpec;
 }
 
-export interface PodSpec extends NetworkPodSpec {
+export interface PodSpec extends Omit<NetworkPodSpec, 'affinity'> {
+  affinity?: Affinity;
+  topologySpreadConstraints?: TopologySpreadConstraint[];
   volumes?: Volume[];
   containers?: Container[];
   initContainers?: Container[];
-  ephemeralContainers?: Container[];
+  ephemeralContainers?: EphemeralContainer[];
   resources?: Resources;
   activeDeadlineSeconds?: number;
   dnsPolicy?: string;
@@ -29,7 +33,15 @@ export interface PodSpec extends NetworkPodSpec {
   /** The old name of serviceAccountName. */
   serviceAccount?: string;
   automountServiceAccountToken?: boolean;
-  securityContext?: Record<string, unknown>;
+  securityContext?: PodSecurityContext;
+  shareProcessNamespace?: boolean;
+  hostPID?: boolean;
+  hostIPC?: boolean;
+  hostUsers?: boolean;
+  os?: { name?: string };
+  overhead?: Record<string, string>;
+  hostnameOverride?: string;
+  setHostnameAsFQDN?: boolean;
   tolerations?: Toleration[];
   imagePullSecrets?: { name?: string }[];
   hostAliases?: { ip?: string; hostnames?: string[] }[];
@@ -57,7 +69,82 @@ export interface Container {
   terminationMessagePath?: string;
   terminationMessagePolicy?: string;
   imagePullPolicy?: string;
+  securityContext?: SecurityContext;
+  resizePolicy?: { resourceName?: string; restartPolicy?: string }[];
   restartPolicy?: string;
+  restartPolicyRules?: { action?: string; exitCodes?: { operator?: string; values?: number[] } }[];
+}
+
+/** A container for debugging; it may share the processes of another one. */
+export interface EphemeralContainer extends Container {
+  targetContainerName?: string;
+}
+
+export interface Affinity {
+  nodeAffinity?: {
+    requiredDuringSchedulingIgnoredDuringExecution?: { nodeSelectorTerms?: NodeSelectorTerm[] };
+    preferredDuringSchedulingIgnoredDuringExecution?: { weight?: number; preference?: NodeSelectorTerm }[];
+  };
+  podAffinity?: PodAffinity;
+  podAntiAffinity?: PodAffinity;
+}
+
+export interface PodAffinity {
+  requiredDuringSchedulingIgnoredDuringExecution?: PodAffinityTerm[];
+  preferredDuringSchedulingIgnoredDuringExecution?: { weight?: number; podAffinityTerm?: PodAffinityTerm }[];
+}
+
+export interface PodAffinityTerm extends KeyedSelector {
+  namespaceSelector?: LabelSelector;
+  namespaces?: string[];
+  topologyKey: string;
+}
+
+export interface TopologySpreadConstraint {
+  maxSkew?: number;
+  topologyKey?: string;
+  whenUnsatisfiable?: string;
+  labelSelector?: LabelSelector;
+  minDomains?: number;
+  nodeAffinityPolicy?: string;
+  nodeTaintsPolicy?: string;
+  matchLabelKeys?: string[];
+}
+
+export interface SeccompProfile {
+  type?: string;
+  localhostProfile?: string;
+}
+
+export interface AppArmorProfile {
+  type?: string;
+  localhostProfile?: string;
+}
+
+export interface PodSecurityContext {
+  fsGroup?: number;
+  runAsUser?: number;
+  runAsGroup?: number;
+  supplementalGroups?: number[];
+  supplementalGroupsPolicy?: string;
+  fsGroupChangePolicy?: string;
+  seLinuxChangePolicy?: string;
+  sysctls?: { name?: string; value?: string }[];
+  seccompProfile?: SeccompProfile;
+  appArmorProfile?: AppArmorProfile;
+}
+
+export interface SecurityContext {
+  capabilities?: { add?: string[]; drop?: string[] };
+  privileged?: boolean;
+  runAsUser?: number;
+  runAsGroup?: number;
+  runAsNonRoot?: boolean;
+  readOnlyRootFilesystem?: boolean;
+  allowPrivilegeEscalation?: boolean;
+  procMount?: string;
+  seccompProfile?: SeccompProfile;
+  appArmorProfile?: AppArmorProfile;
 }
 
 export interface ContainerPort {

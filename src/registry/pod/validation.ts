@@ -1,10 +1,22 @@
-import { duplicate, type FieldError, forbiddenField, invalid, required } from '../field-errors.ts';
+import {
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  notSupported,
+  required,
+  tooLong,
+} from '../field-errors.ts';
 import { validateAnnotations, validateLabels } from '../metadata.ts';
-import { isQualifiedName } from '../names.ts';
-import { isCanonicalAddress } from '../network.ts';
+import { isDNS1123SubdomainWithUnderscore, isQualifiedName } from '../names.ts';
+import { validateLegacyAddress } from '../network.ts';
+import { validateAffinity } from './affinity.ts';
 import { validateContainers, validateInitContainers, validateResources } from './containers.ts';
+import { validateEphemeralContainers } from './ephemeral-containers.ts';
 import { pushChoiceErrors, pushLabelErrors, pushSubdomainErrors } from './field-checks.ts';
+import { validatePodSecurity } from './security-context.ts';
 import { validateTolerations } from './tolerations.ts';
+import { validateTopologySpread } from './topology-spread.ts';
 import type { DnsConfig, PodSpec, PodTemplateSpec } from './types.ts';
 import { validateVolumes } from './volumes.ts';
 
@@ -14,41 +26,89 @@ const preemptionPolicies = ['PreemptLowerPriority', 'Never'];
 const maxNameservers = 3;
 const maxSearches = 32;
 const maxSearchCharacters = 2048;
+const maxHostname = 64;
 const maxInt32 = 2 ** 31 - 1;
+const systems = ['linux', 'windows'];
 
 /**
- * The rules of a PodSpec, in kube-apiserver's order (`ValidatePodSpec`). Affinity and security contexts,
- * which say nothing about networking, are stored unchecked.
+ * The rules of a PodSpec, in kube-apiserver's order (`ValidatePodSpec`).
  *
  * @param isPod true for a Pod itself, false for the template of a workload.
  */
 export function validatePodSpec(spec: PodSpec, path: string, isPod: boolean): FieldError[] {
-  const { volumes = [], containers = [], initContainers = [] } = spec;
-  const errors = validateVolumes(volumes, `${path}.volumes`);
-  const grace = spec.terminationGracePeriodSeconds;
-  errors.push(...validateContainers(containers, volumes, `${path}.containers`, grace));
-  errors.push(
-    ...validateInitContainers(initContainers, containers, volumes, `${path}.initContainers`, grace),
-  );
+  const errors = [
+    ...validateVolumes(spec.volumes ?? [], `${path}.volumes`),
+    ...validateContainers(spec, `${path}.containers`),
+    ...validateInitContainers(spec, `${path}.initContainers`),
+    ...validateEphemeralContainers(spec, `${path}.ephemeralContainers`),
+  ];
   if (spec.resources !== undefined) errors.push(...validateResources(spec.resources, `${path}.resources`));
   if (spec.hostNetwork === true) errors.push(...validateHostNetwork(spec, path, isPod));
   pushChoiceErrors(errors, `${path}.restartPolicy`, spec.restartPolicy, restartPolicies);
   pushChoiceErrors(errors, `${path}.dnsPolicy`, spec.dnsPolicy, dnsPolicies);
-  errors.push(...validateLabels(spec.nodeSelector, `${path}.nodeSelector`));
-  errors.push(...validateDnsConfig(spec.dnsConfig, spec.dnsPolicy, `${path}.dnsConfig`));
-  (spec.readinessGates ?? []).forEach(({ conditionType = '' }, i) => {
+  errors.push(
+    ...validateLabels(spec.nodeSelector, `${path}.nodeSelector`),
+    ...validatePodSecurity(spec, `${path}.securityContext`),
+    ...validateAffinity(spec.affinity, `${path}.affinity`),
+    ...validateDnsConfig(spec.dnsConfig, spec.dnsPolicy, `${path}.dnsConfig`),
+    ...validateGates(spec, path),
+    ...validateTopologySpread(spec.topologySpreadConstraints ?? [], `${path}.topologySpreadConstraints`),
+    ...validateHostUsers(spec, path),
+    ...validateHostnameOverride(spec, `${path}.hostnameOverride`),
+  );
+  pushNames(errors, spec, path);
+  if (spec.overhead !== undefined) {
+    errors.push(...validateResources({ limits: spec.overhead }, `${path}.overhead`));
+  }
+  if (spec.os !== undefined) errors.push(...validateOS(spec.os, `${path}.os`));
+  return errors;
+}
+
+function validateGates({ readinessGates = [], schedulingGates = [] }: PodSpec, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  readinessGates.forEach(({ conditionType = '' }, i) => {
     const at = `${path}.readinessGates[${i}].conditionType`;
     for (const message of isQualifiedName(conditionType)) errors.push(invalid(at, conditionType, message));
   });
   const gates = new Set<string>();
-  (spec.schedulingGates ?? []).forEach(({ name = '' }, i) => {
+  schedulingGates.forEach(({ name = '' }, i) => {
     const at = `${path}.schedulingGates[${i}]`;
     for (const message of isQualifiedName(name)) errors.push(invalid(at, name, message));
     if (gates.has(name)) errors.push(duplicate(at, name));
     gates.add(name);
   });
-  pushNames(errors, spec, path);
   return errors;
+}
+
+/** Users of their own go with no other namespace of the host. */
+function validateHostUsers(
+  { hostUsers, hostNetwork, hostPID, hostIPC }: PodSpec,
+  path: string,
+): FieldError[] {
+  if (hostUsers !== false) return [];
+  return Object.entries({ hostNetwork, HostPID: hostPID, HostIPC: hostIPC }).flatMap(([member, shared]) =>
+    shared === true ? [forbiddenField(`${path}.${member}`, 'when `hostUsers` is false')] : [],
+  );
+}
+
+function validateHostnameOverride(
+  { hostnameOverride: name, setHostnameAsFQDN, hostNetwork }: PodSpec,
+  path: string,
+): FieldError[] {
+  if (name === undefined) return [];
+  const errors: FieldError[] = [];
+  const refuse = (when: string) =>
+    errors.push(forbiddenField(path, `may not be specified when ${when} is true`));
+  if (setHostnameAsFQDN === true) refuse('setHostnameAsFQDN');
+  if (hostNetwork === true) refuse('hostNetwork');
+  if (Buffer.byteLength(name) > maxHostname) errors.push(tooLong(path, maxHostname));
+  pushSubdomainErrors(errors, path, name);
+  return errors;
+}
+
+function validateOS({ name = '' }: NonNullable<PodSpec['os']>, path: string): FieldError[] {
+  if (name === '') return [required(`${path}.name`)];
+  return systems.includes(name) ? [] : [notSupported(path, name, systems)];
 }
 
 /** The rules of a Pod template (`ValidatePodTemplateSpec`). */
@@ -86,11 +146,13 @@ function pushNames(errors: FieldError[], spec: PodSpec, path: string): void {
   errors.push(...validateTolerations(spec.tolerations ?? [], `${path}.tolerations`));
   (spec.hostAliases ?? []).forEach(({ ip = '', hostnames = [] }, i) => {
     const at = `${path}.hostAliases[${i}]`;
-    for (const message of isCanonicalAddress(ip)) errors.push(invalid(`${at}.ip`, ip, message));
+    errors.push(...validateLegacyAddress(ip, `${at}.ip`));
     hostnames.forEach((hostname, j) => pushSubdomainErrors(errors, `${at}.hostnames[${j}]`, hostname));
   });
   subdomain('priorityClassName', spec.priorityClassName);
-  subdomain('runtimeClassName', spec.runtimeClassName);
+  if (spec.runtimeClassName !== undefined) {
+    pushSubdomainErrors(errors, `${path}.runtimeClassName`, spec.runtimeClassName);
+  }
   if (spec.preemptionPolicy !== undefined) {
     pushChoiceErrors(errors, `${path}.preemptionPolicy`, spec.preemptionPolicy, preemptionPolicies);
   }
@@ -126,9 +188,7 @@ function validateDnsConfig(
     errors.push(invalid(`${path}.nameservers`, nameservers, detail));
   }
   nameservers.forEach((server, i) => {
-    for (const message of isCanonicalAddress(server)) {
-      errors.push(invalid(`${path}.nameservers[${i}]`, server, message));
-    }
+    errors.push(...validateLegacyAddress(server, `${path}.nameservers[${i}]`));
   });
   if (searches.length > maxSearches) {
     errors.push(invalid(`${path}.searches`, searches, `must not have more than ${maxSearches} search paths`));
@@ -137,6 +197,13 @@ function validateDnsConfig(
     const detail = `must not have more than ${maxSearchCharacters} characters (including spaces) in the search list`;
     errors.push(invalid(`${path}.searches`, searches, detail));
   }
+  searches.forEach((search, i) => {
+    if (search === '.') return;
+    const name = search.endsWith('.') ? search.slice(0, -1) : search;
+    for (const message of isDNS1123SubdomainWithUnderscore(name)) {
+      errors.push(invalid(`${path}.searches[${i}]`, name, message));
+    }
+  });
   options.forEach(({ name = '' }, i) => {
     if (name === '') errors.push(required(`${path}.options[${i}]`, 'must not be empty'));
   });

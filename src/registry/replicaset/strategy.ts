@@ -3,7 +3,7 @@ import { genericStrategy, specChanges } from '../generic.ts';
 import { validateImmutableField } from '../metadata.ts';
 import { nameIsDNSSubdomain } from '../names.ts';
 import { setTemplateDefaults } from '../pod/defaults.ts';
-import { templateWarnings } from '../pod/warnings.ts';
+import { templateWarnings, workloadNameWarnings } from '../pod/warnings.ts';
 import { validateCounts, validateNonNegative, validateSelectedTemplate } from '../workload/rules.ts';
 import { fillParts, type Workload, type WorkloadSpec, type WorkloadStatus } from '../workload/workload.ts';
 
@@ -32,7 +32,7 @@ export const replicaSetStrategy = genericStrategy<ReplicaSet>({
     ...validateSpec(spec),
     ...validateImmutableField(spec.selector, old.spec.selector, 'spec.selector'),
   ],
-  warningsOnCreate: ({ spec }) => templateWarnings(spec.template),
+  warningsOnCreate: (object) => [...workloadNameWarnings(object), ...templateWarnings(object.spec.template)],
   warningsOnUpdate: (object, old) =>
     object.metadata.generation === old.metadata.generation ? [] : templateWarnings(object.spec.template),
   validateStatus: ({ status }) =>

@@ -5,7 +5,7 @@ import { genericStrategy, specChanges } from '../generic.ts';
 import { nameIsDNSSubdomain } from '../names.ts';
 import { setTemplateDefaults } from '../pod/defaults.ts';
 import type { PodTemplateSpec } from '../pod/types.ts';
-import { templateWarnings } from '../pod/warnings.ts';
+import { templateWarnings, workloadNameWarnings } from '../pod/warnings.ts';
 import { unselected, validateCounts, validateNonNegative, validateTemplate } from '../workload/rules.ts';
 import { fillParts } from '../workload/workload.ts';
 
@@ -43,7 +43,7 @@ export const replicationControllerStrategy = genericStrategy<ReplicationControll
   },
   validateCreate: validateSpec,
   validateUpdate: validateSpec,
-  warningsOnCreate: ({ spec }) => templateWarnings(spec.template),
+  warningsOnCreate: (object) => [...workloadNameWarnings(object), ...templateWarnings(object.spec.template)],
   warningsOnUpdate: (object, old) =>
     object.metadata.generation === old.metadata.generation ? [] : templateWarnings(object.spec.template),
   validateStatus: ({ status }) =>

@@ -1,7 +1,7 @@
 import { parseCidr } from '../../objects/address.ts';
 import type { ServiceCIDR } from '../../objects/networking.ts';
 import { type FieldError, invalid, required } from '../field-errors.ts';
-import { genericStrategy } from '../generic.ts';
+import { genericStrategy, resetMetaForStatus } from '../generic.ts';
 import { validateImmutableField } from '../metadata.ts';
 import { nameIsDNSSubdomain } from '../names.ts';
 import { validateCanonicalCidr } from '../network.ts';
@@ -13,12 +13,13 @@ export const serviceCidrStrategy = genericStrategy<ServiceCIDR>({
   namespaced: false,
   nameRule: nameIsDNSSubdomain,
   hasStatus: true,
+  prepareStatus: resetMetaForStatus,
   setDefaults(object: Partial<Pick<ServiceCIDR, 'spec' | 'status'>>) {
     object.spec ??= {};
     object.status ??= {};
   },
   validateCreate: ({ spec }) => validateCidrs(spec.cidrs ?? []),
-  validateUpdate: ({ spec }, old) => validateChange(spec.cidrs ?? [], old.spec.cidrs ?? []),
+  validateUpdate: ({ spec }, old) => validateChange(spec.cidrs, old.spec.cidrs ?? []),
 });
 
 function validateCidrs(cidrs: readonly string[]): FieldError[] {
@@ -33,13 +34,13 @@ function validateCidrs(cidrs: readonly string[]): FieldError[] {
 }
 
 /** A second CIDR may be added; nothing else changes. */
-function validateChange(cidrs: readonly string[], old: readonly string[]): FieldError[] {
+function validateChange(sent: readonly string[] | undefined, old: readonly string[]): FieldError[] {
+  const cidrs = sent ?? [];
   if (old.length === 1 && cidrs.length === 2) {
     return [...validateImmutableField(cidrs[0], old[0], `${path}[0]`), ...validateCidrs(cidrs)];
   }
   // An absent list shows as Go's nil slice does.
-  if (old.length !== cidrs.length)
-    return validateImmutableField(cidrs.length === 0 ? null : cidrs, old, path);
+  if (old.length !== cidrs.length) return validateImmutableField(sent ?? null, old, path);
   return cidrs.flatMap((cidr, i) => validateImmutableField(cidr, old[i], `${path}[${i}]`));
 }
 

@@ -6,7 +6,7 @@ import { isEmptySelector, selects, validateLabelSelector } from '../label-select
 import { nameIsDNSSubdomain } from '../names.ts';
 import { setTemplateDefaults } from '../pod/defaults.ts';
 import { validatePodTemplate } from '../pod/validation.ts';
-import { templateWarnings } from '../pod/warnings.ts';
+import { templateWarnings, workloadNameWarnings } from '../pod/warnings.ts';
 import { unselected, validateCollisions, validateCounts, validateNonNegative } from '../workload/rules.ts';
 import { fillParts, type Workload, type WorkloadSpec, type WorkloadStatus } from '../workload/workload.ts';
 
@@ -78,7 +78,7 @@ export const statefulSetStrategy = genericStrategy<StatefulSet>({
           ),
         ]),
   ],
-  warningsOnCreate: ({ spec }) => templateWarnings(spec.template),
+  warningsOnCreate: (object) => [...workloadNameWarnings(object), ...templateWarnings(object.spec.template)],
   warningsOnUpdate: (object, old) =>
     object.metadata.generation === old.metadata.generation ? [] : templateWarnings(object.spec.template),
   validateStatus: ({ status }, old) => [

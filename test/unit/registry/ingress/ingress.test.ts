@@ -47,6 +47,7 @@ const at = 'spec.rules[0].http.paths[0]';
 describe('an Ingress', () => {
   it.each([
     [{}, ['spec: Invalid value: null: either `defaultBackend` or `rules` must be specified']],
+    [{ rules: [] }, ['spec: Invalid value: []: either `defaultBackend` or `rules` must be specified']],
     [path({ path: '/' }), [`${at}.pathType: Required value: pathType must be specified`]],
     [path({ path: 'x', pathType: 'Exact' }), [`${at}.path: Invalid value: "x": must be an absolute path`]],
     [
@@ -76,8 +77,8 @@ describe('an Ingress', () => {
     [
       { defaultBackend: { resource: {} } },
       [
-        'spec.defaultBackend.resource.kind: Required value: kind is required',
-        'spec.defaultBackend.resource.name: Required value: name is required',
+        'spec.defaultBackend.resource.kind: Required value',
+        'spec.defaultBackend.resource.name: Required value',
       ],
     ],
   ])('%j is refused', (given, errors) => {

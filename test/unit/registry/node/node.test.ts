@@ -47,8 +47,30 @@ describe('a Node', () => {
         'spec.podCIDRs: Invalid value: ["10.3.0.0/24","10.4.0.0/24"]: may specify no more than one CIDR for each IP family',
       ],
     ],
+    [
+      { podCIDRs: ['x', 'FD00::/64'] },
+      [
+        'spec.podCIDRs[0]: Invalid value: "x": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)',
+        'spec.podCIDRs: Internal error: invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[0]: <nil> (invalid CIDR address: x)',
+        'spec.podCIDRs: Invalid value: ["x","FD00::/64"]: may specify no more than one CIDR for each IP family',
+      ],
+    ],
   ])('with %j is refused', (spec, errors) => {
     expect(create(nodes, { spec }).errors).toEqual(errors);
+  });
+
+  it('is warned of fields without a use and of odd CIDRs', () => {
+    const spec = { externalID: 'x', podCIDR: 'FD00::/64', configSource: { configMap: {} } };
+    const warnings = [
+      'spec.configSource: the feature is removed',
+      'spec.externalID: this field is deprecated, and is unused by Kubernetes',
+      'spec.podCIDRs[0]: IPv6 CIDR value "FD00::/64" should be in RFC 5952 canonical format ("fd00::/64")',
+    ];
+    const { stored, warnings: given } = create(nodes, { spec });
+    expect(given).toEqual(warnings);
+    expect(update(nodes, stored, { spec: { ...spec, configSource: undefined } }).warnings).toEqual(
+      warnings.slice(1),
+    );
   });
 
   it('is given its podCIDR once', () => {

@@ -278,7 +278,7 @@ describe('a Pod that is there', () => {
   });
 
   it('keeps spec, owners and quality in a write of its status', () => {
-    const status = { phase: 'Running', podIP: '10.1.0.5', qosClass: 'Guaranteed' };
+    const status = { phase: 'Running', podIP: '10.1.0.5' };
     const { errors, object } = update(pod, old, { spec: { nodeName: 'x' }, status }, 'status');
     expect(errors).toEqual([]);
     expect(object).toMatchObject({
@@ -296,6 +296,11 @@ describe('a Pod that is there', () => {
     [
       { podIP: 'x' },
       'status.podIPs[0]: Invalid value: "x": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)',
+    ],
+    [{ qosClass: 'Guaranteed' }, 'status.qosClass: Invalid value: "Guaranteed": field is immutable'],
+    [
+      { conditions: [{ type: 'a/b/c', status: 'True' }] },
+      `status.conditions[0].Type: Invalid value: "a/b/c": a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`,
     ],
     [
       { hostIP: '192.0.2.1', hostIPs: [{ ip: '192.0.2.2' }] },
@@ -319,7 +324,7 @@ describe('a Pod that is there', () => {
     const resources = { requests: { cpu: '1' } };
     const { errors } = update(pod, old, { spec: { containers: [{ ...container, resources }] } }, 'resize');
     expect(errors).toEqual([
-      'spec: Invalid value: "Burstable": Pod QOS Class may not change as a result of resizing',
+      'spec: Invalid value: "BestEffort": Pod QOS Class may not change as a result of resizing',
     ]);
   });
 });

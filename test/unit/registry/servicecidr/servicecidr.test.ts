@@ -37,5 +37,6 @@ describe('a ServiceCIDR', () => {
     expect(update(cidrs, old, { spec: {} }).errors).toEqual([
       'spec.cidrs: Invalid value: null: field is immutable',
     ]);
+    expect(update(cidrs, old, of()).errors).toEqual(['spec.cidrs: Invalid value: []: field is immutable']);
   });
 });
