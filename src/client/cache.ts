@@ -81,7 +81,7 @@ export class Cache<T extends KubeObject> implements CacheReader<T> {
     for (const [key, object] of this.#objects) file(index, key, object);
   }
 
-  /** Stores an object and answers what was there. The caller has frozen it ({@link deepFreeze}). */
+  /** Stores an object and answers what was there. The caller has frozen it (`deepFreeze`). */
   set(object: T): T | undefined {
     const key = keyOf(object);
     const old = this.#objects.get(key);
@@ -122,17 +122,5 @@ function unfile<T extends KubeObject>(index: Index<T>, key: ObjectKey, object: T
     const keys = index.filed.get(value);
     keys?.delete(key);
     if (keys?.size === 0) index.filed.delete(value);
-  }
-}
-
-/** Freezes an object and all below it, without recursion: a hostile server may nest as deep as it likes. */
-export function deepFreeze(object: object): void {
-  const waiting: object[] = [object];
-  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-    Object.freeze(next);
-    for (const member of Object.values(next)) {
-      const value: unknown = member;
-      if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) waiting.push(value);
-    }
   }
 }

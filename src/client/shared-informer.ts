@@ -1,8 +1,9 @@
 import type { Logger } from 'pino';
+import { deepFreeze } from '../objects/freeze.ts';
 import { keyOf, type ObjectKey } from '../objects/key.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { Cache, type CacheHandler, type CacheReader, deepFreeze, type IndexFunction } from './cache.ts';
+import { Cache, type CacheHandler, type CacheReader, type IndexFunction } from './cache.ts';
 import type { Clock } from './clock.ts';
 import type { Informer } from './informer.ts';
 import type { ReflectorSink } from './reflector.ts';

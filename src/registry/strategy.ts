@@ -88,6 +88,8 @@ export interface Strategy<T extends KubeObject = KubeObject> {
   admitCreate?(object: T, context: StrategyContext): void;
   /** Changes what readers see (GET, LIST, WATCH of the main resource) of an object stored long ago. Returns a copy or the object itself. */
   decorate?(object: T): T;
+  /** True when the object's JSON alone shows that {@link decorate} would return it as it is. */
+  isDecorated?(json: string): boolean;
   /**
    * Selectable fields besides metadata.name and metadata.namespace; absent members are "". The keys are the same for
    * every object, an object of nothing but metadata included: they tell which labels the kind knows.

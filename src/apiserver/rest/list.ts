@@ -105,7 +105,7 @@ function readPage(
     );
     revision = result.revision;
     for (const item of result.items) {
-      if (selection.everything || selection.matches(matchForm(resource, item))) items.push(item);
+      if (selection.everything || isSelected(selection, resource, item)) items.push(item);
       after = item.key;
       if (items.length === limit) break;
     }
@@ -120,8 +120,9 @@ function readPage(
   }
 }
 
-function matchForm(resource: ServedResource, item: StoredObject): StoredObject['object'] {
-  return resource.shared === undefined ? presented(resource, item.object) : item.object;
+function isSelected(selection: Selection, resource: ServedResource, item: StoredObject): boolean {
+  if (!selection.mayMatch(item.text())) return false;
+  return selection.matches(resource.shared === undefined ? presented(resource, item.object) : item.object);
 }
 
 function read(

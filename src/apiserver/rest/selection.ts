@@ -10,6 +10,8 @@ import type { ServedResource } from './served-resource.ts';
 export interface Selection {
   /** No selector at all: everything matches. */
   readonly everything: boolean;
+  /** False when the JSON of an object alone shows that it does not match: spares making objects of texts. */
+  mayMatch(json: string): boolean;
   matches(object: KubeObject): boolean;
 }
 
@@ -24,14 +26,29 @@ export function selectionOf(resource: ServedResource, options: ListOptions, name
   if (name !== '') fields.push({ field: 'metadata.name', operator: '=', value: name });
   const everything = labels.length === 0 && fields.length === 0;
   const fieldsOf = selectableFields(resource);
+  const traces = [...labels.flatMap(tracesOfLabel), ...fields.flatMap(tracesOfField)];
   return {
     everything,
+    mayMatch: (json) => traces.every((some) => some.some((trace) => json.includes(trace))),
     matches: (object) => {
       if (everything) return true;
       if (labels.length > 0 && !matchesLabels(labels, object.metadata.labels)) return false;
       return fields.length === 0 || matchesFields(fields, fieldsOf(object));
     },
   };
+}
+
+/** Texts that JSON has as they are, and that are no numbers or booleans, which fields are compared with as texts. */
+const verbatim = /^(?!true$|false$|\d+$)[A-Za-z0-9._/-]+$/;
+
+/** The texts of which a matching object's JSON has one; none when it may have others. */
+function tracesOfLabel({ key, operator, values }: LabelRequirement): string[][] {
+  if (operator !== '=' && operator !== '==' && operator !== 'in') return [];
+  return [values.map((value) => `${JSON.stringify(key)}:${JSON.stringify(value)}`)];
+}
+
+function tracesOfField({ operator, value }: FieldRequirement): string[][] {
+  return operator === '=' && verbatim.test(value) ? [[value]] : [];
 }
 
 function parseLabels(text: string): readonly LabelRequirement[] {

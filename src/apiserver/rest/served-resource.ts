@@ -92,11 +92,17 @@ export function presented(resource: ServedResource, object: KubeObject): KubeObj
 
 /** The JSON of a stored object as this resource serves it; shared with other readers where nothing differs. */
 export function storedJson(resource: ServedResource, stored: StoredObject): string {
-  // What was loaded from disk and is shown as it is need not be decoded.
-  if (resource.definition.strategy.decorate === undefined && resource.shared === undefined)
-    return stored.text();
-  const shown = presented(resource, stored.object);
-  return shown === stored.object ? stored.text() : encodeObject(resource.schema, shown);
+  const text = stored.text();
+  const { strategy } = resource.definition;
+  // The object is not in memory, as a rule.
+  if (
+    resource.shared === undefined &&
+    (strategy.decorate === undefined || strategy.isDecorated?.(text) === true)
+  )
+    return text;
+  const { object } = stored;
+  const shown = presented(resource, object);
+  return shown === object ? text : encodeObject(resource.schema, shown);
 }
 
 /** The JSON of an object without kind and apiVersion, as items of lists are. */

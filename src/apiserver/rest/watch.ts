@@ -114,7 +114,9 @@ class WatchSession {
     const { selection, options } = this.#watch;
     const { items, revision } = this.#core.storage.list(prefix);
     for (const item of items) {
-      if (selection.matches(item.object)) this.#sendStored('ADDED', item);
+      const isSelected =
+        selection.everything || (selection.mayMatch(item.text()) && selection.matches(item.object));
+      if (isSelected) this.#sendStored('ADDED', item);
       if (this.#pendingBytes < initialChunk) continue;
       await this.#written();
       if (signal.aborted) return revision;

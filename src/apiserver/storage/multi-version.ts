@@ -8,6 +8,7 @@ import {
   treeSet,
   treeSlice,
 } from './ordered-tree.ts';
+import { RecentObjects } from './recent-objects.ts';
 import {
   FutureRevisionError,
   type ListOptions,
@@ -52,14 +53,17 @@ export interface StartingPoint {
  */
 export class MultiVersionStore {
   private readonly encode: Encode;
+  private readonly recent: RecentObjects;
   private readonly clock: () => number;
   private readonly window: EventWindow;
   private readonly watchers: Watchers;
   private published: StartingPoint;
   private staged: StartingPoint;
 
-  constructor(options: MultiVersionOptions, start?: StartingPoint) {
+  /** @param recent those of the versions at `start`. */
+  constructor(options: MultiVersionOptions, start?: StartingPoint, recent = new RecentObjects()) {
     this.encode = options.encode;
+    this.recent = recent;
     this.clock = options.clock;
     this.published = start ?? { root: emptyTree<Version>(), revision: FIRST_REVISION };
     this.staged = this.published;
@@ -118,11 +122,8 @@ export class MultiVersionStore {
     return this.watchers.subscribe(prefix, past, Math.max(after, this.revision), listener);
   }
 
-  /**
-   * Checks and takes writes in; later calls of stage and getForUpdate see them. `encodeNow` makes the text too, so
-   * that an object that cannot be encoded is refused here. @throws {PreconditionError}
-   */
-  stage(writes: readonly Write[], encodeNow = false): StagedCommit {
+  /** Checks and takes writes in; later calls of stage and getForUpdate see them. @throws {PreconditionError} */
+  stage(writes: readonly Write[]): StagedCommit {
     let { root, revision } = this.staged;
     const events: PastEvent[] = [];
     const roots: OrderedTree<Version>[] = [];
@@ -133,8 +134,7 @@ export class MultiVersionStore {
       if (!holds) throw new PreconditionError(key, previous);
       revision++;
       if (object !== undefined) {
-        const current = writtenVersion(key, revision, object, this.encode);
-        if (encodeNow) current.text();
+        const current = writtenVersion(key, revision, object, this.encode, this.recent);
         events.push({ type: previous === undefined ? 'ADDED' : 'MODIFIED', revision, current, previous });
         root = treeSet(root, current);
       } else {
@@ -178,7 +178,6 @@ export class MultiVersionStore {
     commit.events.forEach((event, i) => this.window.push(event, commit.roots[i] ?? root, time));
     this.window.compact();
     this.watchers.deliver(commit.events);
-    for (const { previous } of commit.events) previous?.supersede();
   }
 
   /** Takes back every staged commit that is not published. Their revisions are given out again. */

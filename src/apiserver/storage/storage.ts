@@ -47,9 +47,12 @@ export interface StoredObject {
   readonly key: string;
   /** The revision of the write that made this version. */
   readonly revision: number;
-  /** Frozen; carries apiVersion, kind and metadata.resourceVersion. */
+  /**
+   * Frozen; carries apiVersion, kind and metadata.resourceVersion. Made of the text when nobody asked for it lately: the
+   * same object for a while, not for ever.
+   */
   readonly object: KubeObject;
-  /** The JSON of `object`, without a newline: made when it is first wanted, and shared by every reader. */
+  /** The JSON of `object`, without a newline, shared by every reader. */
   text(): string;
 }
 

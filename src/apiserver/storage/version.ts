@@ -1,5 +1,7 @@
+import { deepFreeze } from '../../objects/freeze.ts';
 import { isRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
+import type { Held, RecentObjects } from './recent-objects.ts';
 import type { StoredObject } from './storage.ts';
 
 /** Turns an object into the text that every reader shares: JSON, in Kubernetes' field order. */
@@ -13,44 +15,58 @@ export interface Version extends StoredObject {
   byteLength(): number;
   /** Writes the text as UTF-8 to `target` from `at` on, where there is room for it; returns where it ends. */
   writeTo(target: Buffer, at: number): number;
-  /** Another version took its place and was told of: the text is let go, and made again if somebody asks. */
-  supersede(): void;
 }
 
-/** A version whose object is in memory: the text is made when somebody asks. */
-abstract class EncodedVersion implements Version {
+/** A version that is kept as its text. The object is made of it when somebody asks, and kept for a while. */
+abstract class KeptVersion implements Version {
   readonly key: string;
   readonly revision: number;
-  readonly weight: number;
-  abstract readonly object: KubeObject;
-  private readonly encode: Encode;
-  private encoded: string | undefined = undefined;
-  constructor(key: string, revision: number, weight: number, encode: Encode) {
+  private readonly recent: RecentObjects;
+  private held: Held | undefined = undefined;
+  constructor(key: string, revision: number, recent: RecentObjects) {
     this.key = key;
     this.revision = revision;
-    this.weight = weight;
-    this.encode = encode;
+    this.recent = recent;
   }
-  text(): string {
-    return (this.encoded ??= this.encode(this.object));
+  abstract readonly weight: number;
+  abstract text(): string;
+  abstract byteLength(): number;
+  abstract writeTo(target: Buffer, at: number): number;
+
+  get object(): KubeObject {
+    const { held } = this;
+    if (held === undefined) return this.hold(decode(this.text()));
+    held.used = true;
+    return held.object;
   }
-  byteLength(): number {
-    return Buffer.byteLength(this.text());
+  forget(): void {
+    this.held = undefined;
   }
-  writeTo(target: Buffer, at: number): number {
-    return at + target.write(this.text(), at);
-  }
-  supersede(): void {
-    this.encoded = undefined;
+  protected hold(object: KubeObject): KubeObject {
+    this.held = this.recent.hold(this, object, this.weight);
+    return object;
   }
 }
 
 /** A version made by a write. */
-class WrittenVersion extends EncodedVersion {
-  readonly object: KubeObject;
-  constructor(key: string, revision: number, object: KubeObject, weight: number, encode: Encode) {
-    super(key, revision, weight, encode);
-    this.object = object;
+class WrittenVersion extends KeptVersion {
+  private readonly encoded: string;
+  constructor(key: string, revision: number, object: KubeObject, encoded: string, recent: RecentObjects) {
+    super(key, revision, recent);
+    this.encoded = encoded;
+    this.hold(object);
+  }
+  get weight(): number {
+    return this.encoded.length;
+  }
+  text(): string {
+    return this.encoded;
+  }
+  byteLength(): number {
+    return Buffer.byteLength(this.encoded);
+  }
+  writeTo(target: Buffer, at: number): number {
+    return at + target.write(this.encoded, at);
   }
 }
 
@@ -59,29 +75,29 @@ class WrittenVersion extends EncodedVersion {
  * `metadata.resourceVersion` and freezes it. An object or metadata that is frozen already (shared with another
  * version) is copied first.
  */
-export function writtenVersion(key: string, revision: number, object: KubeObject, encode: Encode): Version {
+export function writtenVersion(
+  key: string,
+  revision: number,
+  object: KubeObject,
+  encode: Encode,
+  recent: RecentObjects,
+): Version {
   const own = Object.isFrozen(object) ? { ...object } : object;
   if (Object.isFrozen(own.metadata)) own.metadata = { ...own.metadata };
   own.metadata.resourceVersion = String(revision);
-  return new WrittenVersion(key, revision, own, freeze(own), encode);
+  deepFreeze(own);
+  return new WrittenVersion(key, revision, own, encode(own), recent);
 }
 
-/** A version that was read back from disk: the bytes are there, the object is made when somebody asks. */
-class LoadedVersion implements Version {
-  readonly key: string;
-  readonly revision: number;
+/** A version that was read back from disk. */
+class LoadedVersion extends KeptVersion {
   private readonly encoded: Buffer;
-  private decoded: KubeObject | undefined = undefined;
-  constructor(key: string, revision: number, encoded: Buffer) {
-    this.key = key;
-    this.revision = revision;
+  constructor(key: string, revision: number, encoded: Buffer, recent: RecentObjects) {
+    super(key, revision, recent);
     this.encoded = encoded;
   }
   get weight(): number {
     return this.encoded.length;
-  }
-  get object(): KubeObject {
-    return (this.decoded ??= decode(this.encoded));
   }
   text(): string {
     return this.encoded.toString();
@@ -92,21 +108,23 @@ class LoadedVersion implements Version {
   writeTo(target: Buffer, at: number): number {
     return at + this.encoded.copy(target, at);
   }
-  supersede(): void {
-    // Its bytes are all that it has.
-  }
 }
 
-/** Makes a version of bytes that an earlier process wrote. Decoding waits until somebody needs the object. */
-export function loadedVersion(key: string, revision: number, encoded: Buffer): Version {
-  return new LoadedVersion(key, revision, encoded);
+/** Makes a version of bytes that an earlier process wrote. */
+export function loadedVersion(
+  key: string,
+  revision: number,
+  encoded: Buffer,
+  recent: RecentObjects,
+): Version {
+  return new LoadedVersion(key, revision, encoded, recent);
 }
 
-function decode(encoded: Buffer): KubeObject {
-  const object: unknown = JSON.parse(encoded.toString());
-  // The checksum says that these are the bytes that were written: this guards against a broken encoder only.
+function decode(text: string): KubeObject {
+  const object: unknown = JSON.parse(text);
+  // This guards against a broken encoder only: a checksum says that bytes on disk are those that were written.
   if (!isKubeObject(object)) throw new TypeError('a stored version is not a Kubernetes object');
-  freeze(object);
+  deepFreeze(object);
   return object;
 }
 
@@ -114,22 +132,33 @@ function isKubeObject(value: unknown): value is KubeObject {
   return isRecord(value) && isRecord(value['metadata']);
 }
 
-/** The last version of a deleted object, made when somebody watches. */
-class DeletedVersion extends EncodedVersion {
+/** The last version of a deleted object, made when somebody watches: few do, and none twice. */
+class DeletedVersion implements Version {
+  readonly key: string;
+  readonly revision: number;
+  readonly weight = DELETED_WEIGHT;
   private readonly last: StoredObject;
-  private made: KubeObject | undefined = undefined;
+  private readonly encode: Encode;
   constructor(last: StoredObject, revision: number, encode: Encode) {
-    super(last.key, revision, DELETED_WEIGHT, encode);
+    this.key = last.key;
+    this.revision = revision;
     this.last = last;
-  }
-  get object(): KubeObject {
-    return (this.made ??= this.copy());
+    this.encode = encode;
   }
   /** All but the object and its metadata is shared with the frozen version before. */
-  private copy(): KubeObject {
+  get object(): KubeObject {
     const { object } = this.last;
     const metadata = Object.freeze({ ...object.metadata, resourceVersion: String(this.revision) });
     return Object.freeze({ ...object, metadata });
+  }
+  text(): string {
+    return this.encode(this.object);
+  }
+  byteLength(): number {
+    return Buffer.byteLength(this.text());
+  }
+  writeTo(target: Buffer, at: number): number {
+    return at + target.write(this.text(), at);
   }
 }
 
@@ -140,32 +169,3 @@ export function deletedVersion(last: StoredObject, revision: number, encode: Enc
 
 /** What a deleted version weighs on its own. */
 const DELETED_WEIGHT = 512;
-/** V8's price of a container and of a member, and its share of hidden bookkeeping. */
-const CONTAINER_WEIGHT = 32;
-const MEMBER_WEIGHT = 8;
-
-/**
- * Freezes a tree of plain objects and lists, and says roughly how many bytes it holds. What is frozen already is
- * taken to be frozen all the way down and is shared, so it is neither walked nor counted. Keeps its own stack: a
- * client can nest deeper than the call stack reaches.
- */
-function freeze(root: object): number {
-  let weight = 0;
-  const stack: object[] = [root];
-  for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
-    weight += CONTAINER_WEIGHT;
-    if (Array.isArray(node)) {
-      for (const item of node) weight += visit(item, stack);
-    } else if (isRecord(node)) {
-      for (const name in node) weight += visit(node[name], stack);
-    }
-    Object.freeze(node);
-  }
-  return weight;
-}
-
-function visit(value: unknown, stack: object[]): number {
-  if (typeof value === 'string') return MEMBER_WEIGHT + value.length;
-  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) stack.push(value);
-  return MEMBER_WEIGHT;
-}

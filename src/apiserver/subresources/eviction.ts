@@ -33,9 +33,10 @@ export const evictionHandler: ResourceHandler = async (core, resource, request, 
   const pod = core.storage.getForUpdate(objectKey('', 'pods', namespace, name))?.object;
   if (pod === undefined || !isPod(pod)) throw notFound({ group: '', resource: 'pods' }, name);
   const stored = core.storage.list(listPrefix('policy', 'poddisruptionbudgets', namespace)).items;
-  const budget = admitEviction(pod, stored.map((item) => item.object).filter(isBudget));
+  const budgets = new Map(stored.map((item) => [item.object, item]));
+  const budget = admitEviction(pod, [...budgets.keys()].filter(isBudget));
   const deletion = deleteOptionsOf(object, options.dryRun);
-  if (budget !== undefined && !deletion.dryRun) await useBudget(core, stored, budget);
+  if (budget !== undefined && !deletion.dryRun) await useBudget(core, budgets.get(budget), budget);
   await deleteObject(core, resource, {
     namespace,
     name,
@@ -48,10 +49,9 @@ export const evictionHandler: ResourceHandler = async (core, resource, request, 
 
 async function useBudget(
   core: ServerCore,
-  items: readonly StoredObject[],
+  stored: StoredObject | undefined,
   budget: PodDisruptionBudget,
 ): Promise<void> {
-  const stored = items.find((item) => item.object === budget);
   if (stored === undefined) return;
   const allowed = budget.status.disruptionsAllowed ?? 0;
   const next: PodDisruptionBudget = {

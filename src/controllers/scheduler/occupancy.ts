@@ -1,18 +1,20 @@
+import type { Labels } from '../../objects/label-requirement.ts';
 import type { Node } from '../../objects/node.ts';
 import type { Pod } from '../../objects/pod.ts';
 import { isFinished } from '../workloads/plan-pods.ts';
-import { type Candidate, spreadGroup } from './plan.ts';
+import { type Candidate, type Neighbour, spreadGroup } from './plan.ts';
 
-interface Seat {
+/** What is remembered of a Pod: to hold on to the Pod would keep a version of it in memory that no cache has. */
+interface Seat extends Neighbour {
   readonly node: string;
   readonly group: string;
-  readonly pod: Pod;
+  labels: Labels;
 }
 
 /** Who is on which node, those included that were just bound and that the cache does not show there yet. */
 export class Occupancy {
   readonly #seats = new Map<string, Seat>();
-  readonly #byNode = new Map<string, { pods: Map<string, Pod>; groups: Map<string, number> }>();
+  readonly #byNode = new Map<string, { seats: Set<Seat>; groups: Map<string, number> }>();
 
   /** Notes where a Pod is, as the cache shows it. One that is not bound there keeps the seat it was promised. */
   observe(pod: Pod): void {
@@ -23,19 +25,22 @@ export class Occupancy {
 
   /** Promises a seat to a Pod. */
   take(pod: Pod, node: string): void {
-    const { uid = '' } = pod.metadata;
+    const { uid = '', namespace = '', labels = {} } = pod.metadata;
     const present = this.#seats.get(uid);
-    if (present?.node === node) return;
+    if (present?.node === node) {
+      present.labels = labels;
+      return;
+    }
     if (present !== undefined) this.leave(uid);
-    const group = spreadGroup(pod);
-    this.#seats.set(uid, { node, group, pod });
+    const seat: Seat = { node, group: spreadGroup(pod), namespace, labels };
+    this.#seats.set(uid, seat);
     let there = this.#byNode.get(node);
     if (there === undefined) {
-      there = { pods: new Map(), groups: new Map() };
+      there = { seats: new Set(), groups: new Map() };
       this.#byNode.set(node, there);
     }
-    there.pods.set(uid, pod);
-    there.groups.set(group, (there.groups.get(group) ?? 0) + 1);
+    there.seats.add(seat);
+    there.groups.set(seat.group, (there.groups.get(seat.group) ?? 0) + 1);
   }
 
   /** True for a Pod that has a seat, promised or taken. */
@@ -50,15 +55,15 @@ export class Occupancy {
     this.#seats.delete(uid);
     const there = this.#byNode.get(seat.node);
     if (there === undefined) return;
-    there.pods.delete(uid);
+    there.seats.delete(seat);
     const left = (there.groups.get(seat.group) ?? 1) - 1;
     if (left === 0) there.groups.delete(seat.group);
     else there.groups.set(seat.group, left);
   }
 
   /** The Pods on a node. */
-  podsOn(node: string): Iterable<Pod> {
-    return this.#byNode.get(node)?.pods.values() ?? [];
+  podsOn(node: string): Iterable<Neighbour> {
+    return this.#byNode.get(node)?.seats ?? [];
   }
 
   /** A node as the planner looks at it. */
@@ -66,7 +71,7 @@ export class Occupancy {
     const there = this.#byNode.get(node.metadata.name ?? '');
     return {
       node,
-      pods: there?.pods.size ?? 0,
+      pods: there?.seats.size ?? 0,
       count: (group) => there?.groups.get(group) ?? 0,
     };
   }

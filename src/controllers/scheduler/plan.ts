@@ -2,6 +2,7 @@
  * Where a Pod goes: filters as kube-scheduler's default plugins have them (NodeUnschedulable, NodeName,
  * TaintToleration, NodeAffinity, required InterPodAffinity, the number of Pods), then a spread over zones and nodes.
  */
+import type { Labels } from '../../objects/label-requirement.ts';
 import { compileLabelSelector, containsLabels, matchesLabels } from '../../objects/labels.ts';
 import type { Node } from '../../objects/node.ts';
 import type { NodeSelectorRequirement, NodeSelectorTerm, Pod, PodSpec } from '../../objects/pod.ts';
@@ -16,6 +17,12 @@ export interface Candidate {
   readonly pods: number;
   /** How many of them are of a group ({@link spreadGroup}). */
   count(group: string): number;
+}
+
+/** A Pod on a node, as anti-affinity looks at it. */
+export interface Neighbour {
+  readonly namespace: string;
+  readonly labels: Labels;
 }
 
 /** A node, or why there is none. */
@@ -37,7 +44,7 @@ export function spreadGroup(pod: Pod): string {
 export function placePod(
   pod: Pod,
   candidates: readonly Candidate[],
-  podsIn: (node: string) => Iterable<Pod>,
+  podsIn: (node: string) => Iterable<Neighbour>,
 ): Placement {
   const reasons = new Map<string, number>();
   const crowded = crowdedDomains(pod, candidates, podsIn);
@@ -120,7 +127,7 @@ function matchesRequirement(
 function crowdedDomains(
   pod: Pod,
   candidates: readonly Candidate[],
-  podsIn: (node: string) => Iterable<Pod>,
+  podsIn: (node: string) => Iterable<Neighbour>,
 ): (node: Node) => string | undefined {
   const terms = pod.spec.affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution ?? [];
   if (terms.length === 0) return () => undefined;
@@ -131,8 +138,8 @@ function crowdedDomains(
       const domain = node.metadata.labels?.[topologyKey];
       if (domain === undefined || domains.has(domain)) continue;
       for (const other of podsIn(node.metadata.name ?? '')) {
-        if (other.metadata.namespace !== pod.metadata.namespace) continue;
-        if (matchesLabels(selector, other.metadata.labels)) domains.add(domain);
+        if (other.namespace !== (pod.metadata.namespace ?? '')) continue;
+        if (matchesLabels(selector, other.labels)) domains.add(domain);
       }
     }
     return { topologyKey, domains };

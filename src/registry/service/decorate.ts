@@ -23,6 +23,14 @@ export function decorateService(service: Service, primary: IPFamily): Service {
   return { ...service, spec: decorated };
 }
 
+/**
+ * True for the JSON of a Service with the plural and family fields, which no ExternalName has. Within texts quotes are
+ * escaped, and nothing else in a Service has these names.
+ */
+export function isDecoratedService(json: string): boolean {
+  return json.includes('"clusterIPs":["') && json.includes('"ipFamilies":["');
+}
+
 function addFamilies(spec: ServiceSpec, primary: IPFamily): void {
   if ((spec.ipFamilies?.length ?? 0) > 0) return;
   if (spec.clusterIP !== none) {

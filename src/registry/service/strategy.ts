@@ -3,7 +3,7 @@ import type { FieldError } from '../field-errors.ts';
 import type { Reservation, Strategy, StrategyContext } from '../strategy.ts';
 import type { ServiceAllocators } from './allocators.ts';
 import { allocateClusterIPs, releaseClusterIPs, updateClusterIPs } from './cluster-ip-allocation.ts';
-import { decorateService } from './decorate.ts';
+import { decorateService, isDecoratedService } from './decorate.ts';
 import { setServiceDefaults } from './defaults.ts';
 import { dropTypeDependentFields } from './drop.ts';
 import { type ClusterFamilies, initIPFamilies } from './families.ts';
@@ -107,6 +107,7 @@ function serviceRules(decorate: (service: Service) => Service): Strategy<Service
     warningsOnCreate: warningsForService,
     warningsOnUpdate: warningsForService,
     decorate,
+    isDecorated: isDecoratedService,
     fields: ({ spec = {} }: Partial<Pick<Service, 'spec'>>) => ({
       'spec.clusterIP': spec.clusterIP ?? '',
       'spec.type': spec.type ?? '',

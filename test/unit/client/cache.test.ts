@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Cache, deepFreeze } from '../../../src/client/cache.ts';
+import { Cache } from '../../../src/client/cache.ts';
 import {
   byNode,
   byOwner,
@@ -85,24 +85,6 @@ describe('indexes', () => {
     const parsed: unknown = JSON.parse(JSON.stringify(value));
     if (!isNamed(parsed)) throw new Error('the case is no object');
     expect(index(parsed)).toEqual(expected);
-  });
-});
-
-describe('deepFreeze', () => {
-  it('freezes all of it, however deep', () => {
-    let deep: object = { end: true };
-    for (let i = 0; i < 200_000; i++) deep = { deep };
-    deepFreeze(deep);
-    let depth = 0;
-    for (let at: unknown = deep; typeof at === 'object' && at !== null; at = Reflect.get(at, 'deep')) {
-      expect(Object.isFrozen(at) || depth > 200_000).toBe(true);
-      depth++;
-      if (depth > 1000) break;
-    }
-    const list = { items: [{ a: [1, { b: 2 }] }] };
-    deepFreeze(list);
-    expect(() => list.items.push({ a: [] })).toThrow(TypeError);
-    expect(Object.isFrozen(list.items[0]?.a)).toBe(true);
   });
 });
 

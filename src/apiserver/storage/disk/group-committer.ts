@@ -35,7 +35,7 @@ export class GroupCommitter {
   /** See {@link Storage.commit}. */
   commit(writes: readonly Write[]): Promise<readonly StoredObject[]> {
     return new Promise((resolve, reject) => {
-      const commit = this.store.stage(writes, true);
+      const commit = this.store.stage(writes);
       if (commit.events.length === 0) {
         resolve([]);
         return;

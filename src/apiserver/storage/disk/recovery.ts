@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { MultiVersionStore, type MultiVersionOptions } from '../multi-version.ts';
+import { RecentObjects } from '../recent-objects.ts';
 import { loadedVersion } from '../version.ts';
 import { DamagedStorageError } from './errors.ts';
 import { listDirectory, logFile, removeBefore, snapshotFile } from './file-names.ts';
@@ -55,8 +56,9 @@ export async function recover(
   if (base === undefined || base > last) throw missing(directory, first - 1);
   removeBefore(files, directory, base);
 
-  const snapshot = snapshots.includes(base) ? readSnapshot(snapshotFile(directory, base)) : undefined;
-  const store = new MultiVersionStore(options, snapshot);
+  const recent = new RecentObjects();
+  const snapshot = snapshots.includes(base) ? readSnapshot(snapshotFile(directory, base), recent) : undefined;
+  const store = new MultiVersionStore(options, snapshot, recent);
   const newer: { number: number; revision: number }[] = [];
   let logBytes = 0;
   for (let number = base; number < last; number++) {
@@ -65,7 +67,7 @@ export async function recover(
       logBytes = 0;
     }
     const file = logFile(directory, number);
-    const { stopped, length } = replayLog(file, store);
+    const { stopped, length } = replayLog(file, store, recent);
     if (stopped !== undefined) throw new DamagedStorageError(file, length, stopped.reason);
     logBytes += length;
   }
@@ -73,7 +75,7 @@ export async function recover(
     newer.push({ number: last, revision: store.revision });
     logBytes = 0;
   }
-  const writer = await openLastLog(files, directory, last, store, log);
+  const writer = await openLastLog(files, directory, last, store, recent, log);
   logBytes += writer.length;
   return { store, writer, snapshotBytes: snapshot?.bytes ?? 0, newer, logBytes };
 }
@@ -87,7 +89,7 @@ interface Replayed {
 }
 
 /** Plays a log again. @throws {DamagedStorageError} */
-function replayLog(file: string, store: MultiVersionStore): Replayed {
+function replayLog(file: string, store: MultiVersionStore, recent: RecentObjects): Replayed {
   const reader = new FrameReader(file);
   const damaged = (offset: number, reason: string) => new DamagedStorageError(file, offset, reason);
   try {
@@ -108,7 +110,7 @@ function replayLog(file: string, store: MultiVersionStore): Replayed {
       checkRevision(store, group.revision, () => damaged(offset, gap(store, group.revision)));
       for (const { key, value } of group.writes) {
         const revision = store.revision + 1;
-        const version = value === undefined ? undefined : loadedVersion(key, revision, value);
+        const version = value === undefined ? undefined : loadedVersion(key, revision, value, recent);
         if (!store.replay(key, version, group.time)) {
           throw damaged(offset, `revision ${revision} deletes ${key}, which is not there`);
         }
@@ -124,10 +126,11 @@ async function openLastLog(
   directory: string,
   number: number,
   store: MultiVersionStore,
+  recent: RecentObjects,
   log: OperatorLog,
 ): Promise<LogWriter> {
   const file = logFile(directory, number);
-  const { stopped, salt, length } = replayLog(file, store);
+  const { stopped, salt, length } = replayLog(file, store, recent);
   if (stopped !== undefined) {
     log.warn(
       { file, offset: length, reason: stopped.reason, revision: store.revision },

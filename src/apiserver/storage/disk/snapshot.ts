@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto';
 import type { StartingPoint } from '../multi-version.ts';
 import { treeFromSorted, treeSlice } from '../ordered-tree.ts';
+import type { RecentObjects } from '../recent-objects.ts';
 import { loadedVersion, type Version } from '../version.ts';
 import { DamagedStorageError } from './errors.ts';
 import { snapshotFile, unfinishedFile } from './file-names.ts';
@@ -79,8 +80,11 @@ async function* parts(state: StartingPoint): AsyncGenerator<Version[]> {
   if (part.length > 0) yield part;
 }
 
-/** Reads a snapshot back. @throws {DamagedStorageError} */
-export function readSnapshot(file: string): StartingPoint & { readonly bytes: number } {
+/** Reads a snapshot back, whose objects `recent` will hold. @throws {DamagedStorageError} */
+export function readSnapshot(
+  file: string,
+  recent: RecentObjects,
+): StartingPoint & { readonly bytes: number } {
   const reader = new FrameReader(file);
   try {
     const header = reader.readHeader('SNETSNP1');
@@ -98,7 +102,9 @@ export function readSnapshot(file: string): StartingPoint & { readonly bytes: nu
         if (part.count === versions.length) break;
         throw new DamagedStorageError(file, offset, `${versions.length} of ${part.count} objects are there`);
       }
-      for (const { key, revision, value } of part.objects) versions.push(loadedVersion(key, revision, value));
+      for (const { key, revision, value } of part.objects) {
+        versions.push(loadedVersion(key, revision, value, recent));
+      }
     }
     return {
       root: treeFromSorted(versions),
