@@ -5,7 +5,8 @@ export class Child {
   /** Standard output and standard error, as they came. */
   output = '';
   readonly #process: ChildProcess;
-  readonly #closed: Promise<void>;
+  /** Resolves when it has ended and all its output is there. */
+  readonly closed: Promise<void>;
   readonly #name: string;
 
   constructor(file: string, args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
@@ -14,7 +15,7 @@ export class Child {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { ...process.env, ...environment },
     });
-    this.#closed = new Promise((resolve) => {
+    this.closed = new Promise((resolve) => {
       this.#process.once('close', () => resolve());
       this.#process.once('error', (error) => {
         this.output += String(error);
@@ -50,7 +51,7 @@ export class Child {
     if (!this.running) return;
     const late = setTimeout(() => this.#process.kill('SIGKILL'), 60_000);
     this.#process.kill(signal);
-    await this.#closed;
+    await this.closed;
     clearTimeout(late);
   }
 }

@@ -42,12 +42,29 @@ export class OwnControllers implements Controllers {
   async start(): Promise<void> {
     this.#command ??= await controllerCommand(this.#target, this.#client);
     const { args } = this.#command;
-    while (this.#children.filter(({ running }) => running).length < 2) {
-      const child = new Child(process.execPath, ['src/main.ts', ...args], { KUBECONFIG: '' });
-      this.#children.push(child);
+    while (this.#children.length < 2) {
+      const child = this.#launch(args);
       await child.until(() => child.output.includes('serving health'));
     }
     await this.#children[0]?.until(async () => (await this.leader()) !== '');
+  }
+
+  /** Starts one, and another when that one ends by itself: on a busy machine it may lose its lease. So a Deployment does. */
+  #launch(args: readonly string[]): Child {
+    const child = new Child(process.execPath, ['src/main.ts', ...args], { KUBECONFIG: '' });
+    this.#children.push(child);
+    void child.closed.then(() => {
+      if (!this.#children.includes(child)) return;
+      this.#leave(child);
+      this.#launch(args);
+    });
+    return child;
+  }
+
+  /** From now on its end is wanted. */
+  #leave(child: Child): void {
+    this.#children = this.#children.filter((other) => other !== child);
+    this.#ended.push(child);
   }
 
   refusals(): string[] {
@@ -56,8 +73,9 @@ export class OwnControllers implements Controllers {
   }
 
   async stop(): Promise<void> {
-    await Promise.all(this.#children.map((child) => child.end()));
-    this.#ended.push(...this.#children.splice(0));
+    const children = this.#children;
+    for (const child of children) this.#leave(child);
+    await Promise.all(children.map((child) => child.end()));
   }
 
   async end(): Promise<void> {
@@ -67,15 +85,20 @@ export class OwnControllers implements Controllers {
   }
 
   async killLeader(): Promise<string> {
-    const identity = await this.leader();
-    const leading = this.#children.find(({ output }) =>
-      output.includes(`"identity":"${identity}","msg":"leading"`),
-    );
-    if (leading === undefined) throw new Error(`no process of ours is ${identity}`);
-    await leading.end('SIGKILL');
-    this.#children = this.#children.filter((child) => child !== leading);
-    this.#ended.push(leading);
-    return identity;
+    for (;;) {
+      const identity = await this.leader();
+      const leading = this.#children.find(({ output }) =>
+        output.includes(`"identity":"${identity}","msg":"leading"`),
+      );
+      // Nobody is, for as long as one that lost its lease still stands in it.
+      if (leading === undefined) {
+        await sleep(50);
+        continue;
+      }
+      this.#leave(leading);
+      await leading.end('SIGKILL');
+      return identity;
+    }
   }
 
   leader(): Promise<string> {

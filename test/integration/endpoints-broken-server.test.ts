@@ -1,12 +1,9 @@
-import { pino } from 'pino';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createTransport } from '../../src/client/connect.ts';
-import type { Transport } from '../../src/client/transport.ts';
-import { clusterControllers, runControllers, type RunningControllers } from '../../src/controllers/index.ts';
+import { describe, expect, it } from 'vitest';
+import { clusterControllers } from '../../src/controllers/index.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import { at } from '../../src/objects/read.ts';
-import { FakeClock } from '../support/fake-clock.ts';
-import { type Exchange, ScriptedServer } from '../support/scripted-server.ts';
+import { runAgainst } from '../support/controllers-of-a-script.ts';
+import type { Exchange } from '../support/scripted-server.ts';
 import { until } from '../support/until.ts';
 
 const many = 100_000;
@@ -188,36 +185,13 @@ class BrokenServer {
   }
 }
 
-let scripted: ScriptedServer;
-let transport: Transport;
-let running: RunningControllers;
-const stop = new AbortController();
-
-beforeEach(async () => {
-  scripted = await ScriptedServer.start();
-  transport = await createTransport({ kind: 'endpoint', url: scripted.url });
-});
-
-afterEach(async () => {
-  await running.stop();
-  await transport.close();
-  await scripted.close();
-});
-
 describe('the endpoints controllers on a broken server', () => {
   it('serve the Services that are well, and neither crash nor spin over the others, whatever the clock does', async () => {
     const server = new BrokenServer();
-    void scripted.serve((exchange) => server.answer(exchange), stop.signal);
-    const clock = new FakeClock();
-    const problems: string[] = [];
-    running = runControllers({
-      transport,
+    const { clock, problems } = await runAgainst(server, 'warn', (transport) => ({
       catalog: clusterControllers({ transport }),
       controllers: ['endpoints', 'endpointslice', 'endpointslice-mirroring'],
-      log: pino({ level: 'warn' }, { write: (line) => problems.push(line) }),
-      clock,
-      random: () => 0,
-    });
+    }));
     const wanted = ['POST endpoints good', 'POST endpointslices good', 'POST endpointslices by-hand'];
     await until(() => wanted.every((write) => server.count(write) > 0));
     // The others come again ever later, and the clock of the wall says nothing about that.

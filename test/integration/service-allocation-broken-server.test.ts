@@ -1,13 +1,10 @@
-import { pino } from 'pino';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createTransport } from '../../src/client/connect.ts';
-import type { Transport } from '../../src/client/transport.ts';
+import { describe, expect, it } from 'vitest';
 import { serviceCidrs } from '../../src/config/service-ranges.ts';
-import { runControllers, type RunningControllers, serviceAllocation } from '../../src/controllers/index.ts';
+import { serviceAllocation } from '../../src/controllers/index.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import { at } from '../../src/objects/read.ts';
-import { FakeClock } from '../support/fake-clock.ts';
-import { type Exchange, ScriptedServer } from '../support/scripted-server.ts';
+import { runAgainst } from '../support/controllers-of-a-script.ts';
+import type { Exchange } from '../support/scripted-server.ts';
 import { until } from '../support/until.ts';
 
 /** Nothing that a schema allows; all with a name, or they would not even be dropped one by one. */
@@ -53,8 +50,11 @@ class MinimalServer {
     if (exchange.query.has('sendInitialEvents')) exchange.status(400, 'BadRequest');
     else if (exchange.path !== '/api/v1/services' && exchange.method === 'GET')
       exchange.status(404, 'NotFound');
-    else if (exchange.isWatch) this.#watch = exchange.watch();
-    else if (exchange.method === 'GET') {
+    else if (exchange.isWatch) {
+      this.#watch = exchange.watch();
+      // What was patched before the watch came is news to it.
+      if (this.#revision > 10) this.#tell();
+    } else if (exchange.method === 'GET') {
       exchange.json(200, {
         metadata: { resourceVersion: '10' },
         items: [...garbage, this.good, 5, null, 'x'],
@@ -80,6 +80,10 @@ class MinimalServer {
     if (isRecord(body['spec']))
       this.good['spec'] = { ...(isRecord(this.good['spec']) ? this.good['spec'] : {}), ...body['spec'] };
     exchange.json(200, this.good);
+    this.#tell();
+  }
+
+  #tell(): void {
     this.#watch
       ?.event('MODIFIED', this.good)
       .event('MODIFIED', this.good)
@@ -87,39 +91,15 @@ class MinimalServer {
   }
 }
 
-let scripted: ScriptedServer;
-let transport: Transport;
-let running: RunningControllers;
-const stop = new AbortController();
-
-beforeEach(async () => {
-  scripted = await ScriptedServer.start();
-  transport = await createTransport({ kind: 'endpoint', url: scripted.url });
-});
-
-afterEach(async () => {
-  await running.stop();
-  await transport.close();
-  await scripted.close();
-});
-
 describe('service-allocation on a minimal, broken server', () => {
   it('serves the one Service that is well, and neither crashes nor spins over the others', async () => {
     const server = new MinimalServer();
-    void scripted.serve((exchange) => server.answer(exchange), stop.signal);
-    const clock = new FakeClock();
-    const problems: string[] = [];
-    const log = pino({ level: 'error' }, { write: (line) => problems.push(line) });
     const options = { allocation: 'controller', nodePorts: { first: 30_000, last: 30_010 } } as const;
-    running = runControllers({
-      transport,
+    const { clock, problems } = await runAgainst(server, 'error', (transport) => ({
       catalog: [
         serviceAllocation({ ...options, transport, serviceCidrs: serviceCidrs('10.0.0.0/24') }, true),
       ],
-      log,
-      clock,
-      random: () => 0,
-    });
+    }));
     await until(() => at(server.good, 'spec', 'clusterIP') !== undefined);
     expect(at(server.good, 'metadata', 'annotations', 'servicenet.dev/allocation-claim')).toBeNull();
     const good = server.patches.filter((patch) => patch.includes('/services/good'));
