@@ -1,7 +1,8 @@
 import type { Service } from '../objects/service.ts';
 import {
+  mutatingBindingStrategy,
   mutatingPolicyStrategy,
-  policyBindingStrategy,
+  validatingBindingStrategy,
   validatingPolicyStrategy,
 } from './admissionpolicy/strategy.ts';
 import { configMapStrategy } from './configmap/strategy.ts';
@@ -161,7 +162,7 @@ function security(): ResourceDefinition[] {
       'MutatingAdmissionPolicyBinding',
       'mutatingadmissionpolicybindings',
       'ZKgZT1uTmZ0=',
-      mutatingPolicyStrategy,
+      mutatingBindingStrategy,
       extension,
     ),
     row(
@@ -182,7 +183,7 @@ function security(): ResourceDefinition[] {
       'ValidatingAdmissionPolicyBinding',
       'validatingadmissionpolicybindings',
       'v9715VZqakg=',
-      policyBindingStrategy,
+      validatingBindingStrategy,
       extension,
     ),
     row(

@@ -75,6 +75,33 @@ describe('a policy that is bound', () => {
     expect(textAt(answer.body, 'message')).toContain('denied request: 6 is too large in default');
   });
 
+  test('asks what the requester, or a service account, may do', async () => {
+    await enforce({
+      validations: [
+        {
+          expression:
+            "authorizer.group('').resource('configmaps').namespace('default').check('get').allowed()",
+        },
+        { expression: "authorizer.path('/healthz').check('get').allowed()" },
+      ],
+    });
+    expect((await create('6')).status).toBe(201);
+  });
+
+  test('refuses when an audit annotation cannot be made', async () => {
+    const annotation = (valueExpression: string) => ({
+      auditAnnotations: [{ key: 'size', valueExpression }],
+    });
+    await enforce(annotation("'size is ' + object.data.size"));
+    expect((await create('6')).status).toBe(201);
+    await send('DELETE', `${bindings}/everywhere`);
+    await send('DELETE', `${policies}/sizes`);
+    await enforce(annotation('object.data.missing'), { validationActions: ['Warn'] });
+    const answer = await send('POST', configMaps, { metadata: { name: 'd' }, data: { size: '1' } });
+    expect(answer.status).toBe(422);
+    expect(textAt(answer.body, 'message')).toContain('no such key: missing');
+  });
+
   test('only warns where its binding says so', async () => {
     await enforce(small, { validationActions: ['Warn'] });
     const answer = await create('6');

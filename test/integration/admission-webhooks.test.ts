@@ -61,6 +61,38 @@ describe('the question', () => {
     });
   });
 
+  test('about a scale has the Scale, which a webhook may change', async () => {
+    const deployments = '/apis/apps/v1/namespaces/default/deployments';
+    const template = {
+      metadata: { labels: { app: 'web' } },
+      spec: { containers: [{ name: 'web', image: 'web:1' }] },
+    };
+    const spec = { replicas: 1, selector: { matchLabels: { app: 'web' } }, template };
+    await send('POST', deployments, { metadata: { name: 'scaled' }, spec });
+    const rules = [
+      { operations: ['*'], apiGroups: ['apps'], apiVersions: ['v1'], resources: ['deployments/scale'] },
+    ];
+    webhooks.at('/scale', () => patchResponse([{ op: 'replace', path: '/spec/replicas', value: 4 }]));
+    await configure('mutating', [webhook('/scale', { rules })]);
+    await configure('validating', [webhook('/allow', { rules })]);
+    const scale = { metadata: { name: 'scaled', namespace: 'default' }, spec: { replicas: 3 } };
+    const answer = await send('PUT', `${deployments}/scaled/scale`, scale);
+    expect(answer).toMatchObject({ status: 200, body: { kind: 'Scale', spec: { replicas: 4 } } });
+    const requests = webhooks.asked.map(({ review }) => recordAt(review, 'request'));
+    const kind = { group: 'autoscaling', version: 'v1', kind: 'Scale' };
+    expect(requests).toMatchObject([
+      { subResource: 'scale', kind, object: { spec: { replicas: 3 } }, oldObject: { spec: { replicas: 1 } } },
+      {
+        resource: { group: 'apps', version: 'v1', resource: 'deployments' },
+        requestKind: kind,
+        object: { kind: 'Scale', apiVersion: 'autoscaling/v1', spec: { replicas: 4 } },
+      },
+    ]);
+    const stored = await send('GET', `${deployments}/scaled`);
+    expect(at(stored.body, 'spec', 'replicas')).toBe(4);
+    await send('DELETE', `${deployments}/scaled`);
+  });
+
   test('has the old object of an update and of a delete', async () => {
     await create();
     await configure('validating', [webhook('/allow')]);

@@ -6,7 +6,7 @@ import { validateCommonFields } from '../../registry/metadata.ts';
 import type { Reservation, StrategyContext, SubresourceStrategy } from '../../registry/strategy.ts';
 import type { UserInfo } from '../http/exchange.ts';
 import { PreconditionError, type StoredObject, type Write } from '../storage/storage.ts';
-import { type AdmissionAttributes, checkNamespaceLifecycle } from './admission.ts';
+import { type AdmissionAttributes, type BodyKind, checkNamespaceLifecycle } from './admission.ts';
 import { commitWith, nothing } from './begin.ts';
 import { matchNamespace } from './object-name.ts';
 import { createObject } from './create.ts';
@@ -24,6 +24,8 @@ export interface Update {
   readonly dryRun: boolean;
   /** UpdateOptions or PatchOptions as JSON, for webhooks. */
   readonly options?: Readonly<Record<string, unknown>>;
+  /** As what admission sees the object, where that is another one: the Scale of a workload. */
+  readonly view?: ObjectView;
   /** Whether a missing object is created: a PUT if the kind's strategy allows it, an apply always, a patch never. */
   readonly create: 'if-allowed' | 'always' | 'never';
   /** The uid that the object must have, as named by the body; "" for none. */
@@ -37,6 +39,15 @@ export interface Update {
   produce(live: KubeObject | undefined): KubeObject;
   /** Records who manages the fields of the next version. */
   track(object: KubeObject, live: KubeObject | undefined): void;
+}
+
+/** Another object through which one is read and changed. */
+export interface ObjectView {
+  readonly subresource: string;
+  readonly body: BodyKind;
+  read(object: KubeObject): KubeObject;
+  /** The object with what the other one says. */
+  write(object: KubeObject, view: KubeObject): KubeObject;
 }
 
 export interface Updated {
@@ -67,6 +78,16 @@ export async function updateObject(
       if (attempt === maxAttempts) throw conflict(resource.groupResource, update.name, modified);
     }
   }
+}
+
+function seenThrough(
+  view: ObjectView,
+  attributes: AdmissionAttributes,
+  object: KubeObject,
+  old: KubeObject,
+): AdmissionAttributes {
+  const { subresource, body } = view;
+  return { ...attributes, subresource, body, object: view.read(object), oldObject: view.read(old) };
 }
 
 async function updateOnce(core: ServerCore, resource: ServedResource, update: Update): Promise<Updated> {
@@ -100,8 +121,13 @@ async function updateOnce(core: ServerCore, resource: ServedResource, update: Up
   if (repeated !== undefined) update.warn(repeated);
   checkNamespaceLifecycle(core.storage, attributes);
   update.track(object, old);
-  const webhooks = core.admission.handles(attributes);
-  if (webhooks) object = (await core.admission.mutate(attributes, reply)) ?? object;
+  const { view } = update;
+  const seen = view === undefined ? attributes : seenThrough(view, attributes, object, old);
+  const webhooks = core.admission.handles(seen);
+  if (webhooks) {
+    const mutated = await core.admission.mutate(seen, reply);
+    if (mutated !== undefined) object = view === undefined ? mutated : view.write(object, mutated);
+  }
   const loading = strategy.ready?.(object);
   if (loading !== undefined) await loading;
   checkResourceVersion(resource, object, live);
@@ -113,7 +139,7 @@ async function updateOnce(core: ServerCore, resource: ServedResource, update: Up
   try {
     if (webhooks) matchNamespace(object, resource.definition.namespaced ? update.namespace : '');
     finishObject(resource, rules, object, old, context, update);
-    if (webhooks) await core.admission.validate({ ...attributes, object }, reply);
+    if (webhooks) await core.admission.validate({ ...seen, object: view?.read(object) ?? object }, reply);
     removed = isFinished(resource, object, old);
     if (removed) {
       // What goes is the stored object: the next version never held anything.

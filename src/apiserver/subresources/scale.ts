@@ -23,6 +23,7 @@ import { builtinSchema } from '../schema/builtin.ts';
 import { decodeBody } from '../schema/decode-body.ts';
 
 const scaleKind = { group: 'autoscaling', version: 'v1', kind: 'Scale' };
+const scaleSchema = 'io.k8s.api.autoscaling.v1.Scale';
 
 /** Serves `/scale`: GET, PUT and PATCH of the number of replicas (`kubectl scale`). */
 export const scaleHandler: ResourceHandler = async (core, resource, request, reply) => {
@@ -48,6 +49,12 @@ export const scaleHandler: ResourceHandler = async (core, resource, request, rep
     subresource: '',
     user: request.user,
     dryRun: change.options.dryRun,
+    view: {
+      subresource: 'scale',
+      body: { ...scaleKind, schema: scaleSchema },
+      read: scaleOfStored,
+      write: (object, view) => form.write(object, scaleOf(view)),
+    },
     create: 'never',
     uid: '',
     warn: (text) => reply.warn(text),
@@ -85,7 +92,7 @@ interface Change {
 }
 
 async function readChange(request: ApiRequest, reply: Reply): Promise<Change> {
-  const expected = { ...scaleKind, schema: builtinSchema('io.k8s.api.autoscaling.v1.Scale') };
+  const expected = { ...scaleKind, schema: builtinSchema(scaleSchema) };
   if (request.method === 'PUT') {
     const contentType = bodyMediaType(request.headers['content-type']);
     const bytes = await request.body();

@@ -2,8 +2,10 @@ import { isRecord, jsonEqual, type JsonRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { StatusError } from '../../objects/status.ts';
 import { badRequest, forbidden, internalError } from '../../objects/status-errors.ts';
-import { loadRuleEngine } from '../../registry/cel/on-demand.ts';
+import { loadRuleEngine, ruleEngine } from '../../registry/cel/on-demand.ts';
+import type { Authorizer } from '../authorization/authorizer.ts';
 import { patchObject } from '../patch/patch.ts';
+import { admissionInput } from '../policies/policy-input.ts';
 import type { AdmissionAttributes, AdmissionPlugin, AdmissionReply, BodyKind } from '../rest/admission.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
 import type { ServerCore } from '../rest/server-core.ts';
@@ -15,7 +17,7 @@ import { WebhookConfigurations } from './configurations.ts';
 import type { Hook } from './hook.ts';
 import { type Invocation, isExempt, matchRules, matchSelectors } from './matching.ts';
 import { deniedBy } from './rejection.ts';
-import { conditionsHold, reviewOf, servedObject, type Verdict, verdictOf } from './review.ts';
+import { reviewOf, servedObject, type Verdict, verdictOf } from './review.ts';
 
 /** A webhook could not be asked, or its answer is none: `failurePolicy` says what that means. */
 class WebhookFailure extends Error {
@@ -28,14 +30,16 @@ class WebhookFailure extends Error {
  */
 export class AdmissionWebhooks implements AdmissionPlugin {
   readonly #core: ServerCore;
+  readonly #authorizer: Authorizer;
   readonly #mutating: WebhookConfigurations;
   readonly #validating: WebhookConfigurations;
   /** Whether any rule matches, by resource, operation and subresource. */
   #handled = new WeakMap<ServedResource, Map<string, boolean>>();
   #resourcesVersion = -1;
 
-  constructor(core: ServerCore, resolve: ServiceResolver) {
+  constructor(core: ServerCore, resolve: ServiceResolver, authorizer: Authorizer) {
     this.#core = core;
+    this.#authorizer = authorizer;
     const make = (plural: string) =>
       new WebhookConfigurations(
         core.storage,
@@ -135,9 +139,10 @@ export class AdmissionWebhooks implements AdmissionPlugin {
 
   /** Whether the conditions of a webhook hold. @throws {StatusError} 403 when that cannot be found out and failures count. */
   #isWanted(invocation: Invocation, attributes: AdmissionAttributes): boolean {
-    const held = conditionsHold(invocation, attributes);
+    const { hook, resource } = invocation;
+    const input = admissionInput(resource, attributes, this.#authorizer);
+    const held = ruleEngine().matchConditions(hook.conditions, input);
     if (typeof held === 'boolean') return held;
-    const { hook } = invocation;
     this.#core.log.warn(
       { webhook: hook.name, reason: held },
       'evaluating the conditions of a webhook failed',

@@ -1,7 +1,6 @@
 /** AdmissionReview, v1 and v1beta1 (apiserver `admission/plugin/webhook/request/admissionreview.go`). */
 import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { matchConditions } from '../../registry/webhookconfiguration/match-conditions.ts';
 import type { AdmissionAttributes, BodyKind } from '../rest/admission.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
 import { builtinSchema } from '../schema/builtin.ts';
@@ -32,24 +31,11 @@ export function reviewOf(
   const request = { uid, ...requestOf(resource, attributes) };
   const rest = restOf(attributes);
   const object = objectJson(resource, attributes.object, attributes.body);
-  const oldObject = objectJson(resource, attributes.oldObject);
+  const oldObject = objectJson(resource, attributes.oldObject, attributes.body);
   const head = JSON.stringify({ kind, apiVersion: `${group}/${hook.reviewVersion}` }).slice(0, -1);
   const first = JSON.stringify(request).slice(0, -1);
   const last = JSON.stringify(rest).slice(1);
   return `${head},"request":${first},"object":${object},"oldObject":${oldObject},${last}}`;
-}
-
-/** Whether the conditions of a webhook hold for a write; a text says which could not be evaluated. The engine must be loaded. */
-export function conditionsHold(
-  { hook, resource }: Invocation,
-  attributes: AdmissionAttributes,
-): boolean | string {
-  const { object, oldObject, body } = attributes;
-  return matchConditions(hook.conditions, {
-    object: object === undefined ? null : servedObject(resource, object, body),
-    oldObject: oldObject === undefined ? null : servedObject(resource, oldObject),
-    request: { ...requestOf(resource, attributes), ...restOf(attributes) },
-  });
 }
 
 /** What the question says behind the objects. */

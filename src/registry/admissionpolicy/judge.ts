@@ -1,16 +1,12 @@
 /** What a ValidatingAdmissionPolicy says of a write (apiserver `admission/plugin/policy/validating/validator.go`). */
-import { type AdmissionInput, admissionVariables } from '../admission-variables.ts';
-import { ruleEngine } from '../cel/on-demand.ts';
 import type { Program } from '../cel/program.ts';
-import * as types from '../cel/types.ts';
-import type { CelType } from '../cel/types.ts';
-import { EvaluationError, type MapValue, type Value } from '../cel/values.ts';
-import { matchConditions } from '../webhookconfiguration/match-conditions.ts';
+import { boolType, dynType, nullType, stringType } from '../cel/types.ts';
+import type { Value } from '../cel/values.ts';
+import { conditionsHold } from '../webhookconfiguration/evaluate-conditions.ts';
+import { bindPolicy, perCallLimit, policyBudget, policyScope, type PolicyScope } from './compile.ts';
+import type { PolicyInput } from './input.ts';
 import type { PolicySpec, Validation } from './policy.ts';
 
-/** Units of cost for one expression, and for all of a policy (`apiserver/pkg/apis/cel/config.go`). */
-const perCallLimit = 1_000_000;
-const policyBudget = 10_000_000;
 const maxMessage = 5 * 1024;
 
 /** What a policy refuses. */
@@ -18,19 +14,13 @@ export interface Refusal {
   readonly message: string;
   /** A reason of a Status; "" for the usual one. */
   readonly reason: string;
+  /** Refused whatever the bindings say: an audit annotation that cannot be made. */
+  readonly always?: boolean;
 }
 
-/** What a policy sees beyond the write. */
-export interface PolicyInput extends AdmissionInput {
-  /** The object that `paramRef` names; null without one. */
-  readonly params: unknown;
-  /** The Namespace of the request; null for what is in none. */
-  readonly namespaceObject: unknown;
-}
-
-interface CompiledPolicy {
-  readonly variables: readonly (readonly [name: string, program: Program | string])[];
+interface CompiledPolicy extends Pick<PolicyScope, 'variables' | 'conditions'> {
   readonly validations: readonly CompiledValidation[];
+  readonly annotations: readonly { readonly source: string; readonly program: Program | string }[];
 }
 
 interface CompiledValidation {
@@ -42,59 +32,39 @@ interface CompiledValidation {
 
 const compiled = new WeakMap<PolicySpec, CompiledPolicy>();
 
-/** All expressions of a policy, compiled once. The engine must be loaded. */
+/** All expressions of a policy, compiled once. */
 export function compilePolicy(spec: PolicySpec): CompiledPolicy {
   const known = compiled.get(spec);
   if (known !== undefined) return known;
-  const scope = new Map<string, CelType>([
-    ...admissionVariables,
-    ['params', types.dynType],
-    ['namespaceObject', types.dynType],
-  ]);
-  const fields = new Map<string, CelType>();
-  const variables = (spec.variables ?? []).map(({ name = '', expression = '' }) => {
-    scope.set('variables', { kind: 'object', name: 'kubernetes.variables', fields: new Map(fields) });
-    const program = compile(expression, scope);
-    fields.set(name, typeof program === 'string' ? types.dynType : program.type);
-    return [name, program] as const;
-  });
-  scope.set('variables', { kind: 'object', name: 'kubernetes.variables', fields });
+  const { variables, conditions, compile, compileText } = policyScope(spec);
   const validations = (spec.validations ?? []).map((validation) => {
     const { expression = '', messageExpression = '' } = validation;
     return {
       validation,
-      program: compile(expression, scope, 'bool'),
-      message: messageExpression === '' ? undefined : compile(messageExpression, scope, 'string'),
+      program: compile(expression, [boolType]),
+      message: messageExpression === '' ? undefined : compileText(messageExpression, [stringType]),
     };
   });
-  const made = { variables, validations };
+  const annotations = (spec.auditAnnotations ?? []).map(({ valueExpression: source = '' }) => ({
+    source,
+    program: compileText(source, [stringType, nullType, dynType]),
+  }));
+  const made = { variables, conditions, validations, annotations };
   compiled.set(spec, made);
   return made;
 }
 
-function compile(source: string, scope: ReadonlyMap<string, CelType>, wanted?: string): Program | string {
-  const { Program: Engine, CompileError } = ruleEngine();
-  try {
-    const program = new Engine(source.trim(), scope);
-    if (wanted === undefined || program.resultType === wanted) return program;
-    return `must evaluate to ${wanted} but got ${program.resultType}`;
-  } catch (error) {
-    if (error instanceof CompileError) return error.fault;
-    throw error;
-  }
-}
-
 /**
  * What the policy refuses of a write; nothing when all holds or its conditions say that it is not meant. What cannot
- * be evaluated is refused, unless `failurePolicy` ignores that. The engine must be loaded.
+ * be evaluated is refused, unless `failurePolicy` ignores that.
  */
 export function judgePolicy(spec: PolicySpec, input: PolicyInput): Refusal[] {
   const ignores = spec.failurePolicy === 'Ignore';
-  const meant = matchConditions(spec.matchConditions ?? [], input);
+  const { variables, conditions, validations, annotations } = compilePolicy(spec);
+  const bindings = bindPolicy(input, variables);
+  const meant = conditionsHold(conditions, bindings);
   if (meant === false) return [];
   if (typeof meant === 'string') return ignores ? [] : [{ message: meant, reason: '' }];
-  const { variables, validations } = compilePolicy(spec);
-  const bindings = bind(input, variables);
   let left = policyBudget;
   const refusals: Refusal[] = [];
   for (const compiledOne of validations) {
@@ -113,6 +83,7 @@ export function judgePolicy(spec: PolicySpec, input: PolicyInput): Refusal[] {
     if (error !== undefined) fail(error.message);
     else if (value !== true) refusals.push({ message: messageOf(compiledOne, bindings, left), reason });
   }
+  if (!ignores) refusals.push(...annotationFaults(annotations, bindings));
   return refusals;
 }
 
@@ -130,55 +101,21 @@ function messageOf(
   return given === '' ? `failed expression: ${(validation.expression ?? '').trim()}` : given;
 }
 
-function bind(input: PolicyInput, variables: CompiledPolicy['variables']): ReadonlyMap<string, Value> {
-  const { fromJson } = ruleEngine();
-  const bindings = new Map<string, Value>([
-    ['object', fromJson(input.object)],
-    ['oldObject', fromJson(input.oldObject)],
-    ['request', fromJson(input.request)],
-    ['params', fromJson(input.params)],
-    ['namespaceObject', fromJson(input.namespaceObject)],
-  ]);
-  bindings.set('variables', new LazyVariables(new Map(variables), bindings));
-  return bindings;
-}
-
-/** The variables of a policy: each is evaluated when it is first read, and once. */
-class LazyVariables implements MapValue {
-  readonly kind = 'map';
-  readonly #programs: ReadonlyMap<string, Program | string>;
-  readonly #bindings: ReadonlyMap<string, Value>;
-  readonly #known = new Map<string, Value>();
-
-  constructor(programs: ReadonlyMap<string, Program | string>, bindings: ReadonlyMap<string, Value>) {
-    this.#programs = programs;
-    this.#bindings = bindings;
-  }
-
-  get size(): number {
-    return this.#programs.size;
-  }
-
-  find(key: Value): Value | undefined {
-    if (typeof key !== 'string') return undefined;
-    const known = this.#known.get(key);
-    if (known !== undefined) return known;
-    const program = this.#programs.get(key);
-    if (program === undefined) return undefined;
-    const fail = (why: string) =>
-      new EvaluationError(`composited variable "${key}" fails to evaluate: ${why}`);
-    if (typeof program === 'string') throw fail(program);
-    const { value, error } = program.evaluate(this.#bindings, perCallLimit);
-    if (value === undefined) throw fail(error?.message ?? 'no value');
-    this.#known.set(key, value);
-    return value;
-  }
-
-  keys(): readonly Value[] {
-    return [...this.#programs.keys()];
-  }
-
-  sameAs(): undefined {
-    return undefined;
-  }
+/** Audit annotations go nowhere, since there is no audit log; but one that cannot be made refuses the write. */
+function annotationFaults(
+  annotations: CompiledPolicy['annotations'],
+  bindings: ReadonlyMap<string, Value>,
+): Refusal[] {
+  let left = policyBudget;
+  return annotations.flatMap(({ source, program }) => {
+    const refusal = (message: string): Refusal[] => [{ message, reason: '', always: true }];
+    const failed = (why: string) => refusal(`expression '${source}' resulted in error: ${why}`);
+    if (typeof program === 'string') return failed(program);
+    const { value, error, cost } = program.evaluate(bindings, Math.min(perCallLimit, left));
+    left -= cost;
+    if (error !== undefined) return failed(error.message);
+    if (value === null || typeof value === 'string') return [];
+    const why = 'unsupported return type. Return type must be either string or null.';
+    return refusal(`valueExpression '${source}' resulted in ${why}`);
+  });
 }

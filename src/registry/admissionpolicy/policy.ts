@@ -7,14 +7,35 @@ export interface ValidatingAdmissionPolicy extends KubeObject {
   spec?: PolicySpec;
 }
 
-export interface PolicySpec {
+/** What policies of both kinds have. */
+export interface CommonPolicySpec {
   paramKind?: { apiVersion?: string; kind?: string };
   matchConstraints?: MatchResources;
-  validations?: Validation[] | null;
   variables?: { name?: string; expression?: string }[] | null;
   matchConditions?: MatchCondition[] | null;
-  auditAnnotations?: object[] | null;
   failurePolicy?: string;
+}
+
+export interface PolicySpec extends CommonPolicySpec {
+  validations?: Validation[] | null;
+  auditAnnotations?: { key?: string; valueExpression?: string }[] | null;
+}
+
+/** Admissionregistration/v1 MutatingAdmissionPolicy. */
+export interface MutatingAdmissionPolicy extends KubeObject {
+  spec?: MutatingPolicySpec;
+}
+
+export interface MutatingPolicySpec extends CommonPolicySpec {
+  mutations?: Mutation[] | null;
+  reinvocationPolicy?: string;
+}
+
+/** One change: an expression that makes an apply configuration or a JSON patch. */
+export interface Mutation {
+  patchType?: string;
+  applyConfiguration?: { expression?: string };
+  jsonPatch?: { expression?: string };
 }
 
 /** One rule: what does not hold is refused. */
@@ -38,8 +59,8 @@ export interface NamedRule extends WebhookRule {
   resourceNames?: string[] | null;
 }
 
-/** Admissionregistration/v1 ValidatingAdmissionPolicyBinding. */
-export interface ValidatingAdmissionPolicyBinding extends KubeObject {
+/** Admissionregistration/v1 ValidatingAdmissionPolicyBinding, and MutatingAdmissionPolicyBinding without the actions. */
+export interface PolicyBinding extends KubeObject {
   spec?: {
     policyName?: string;
     paramRef?: ParamRef;

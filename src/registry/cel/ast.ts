@@ -1,7 +1,8 @@
 import type { Value } from './values.ts';
 
 /** A parsed CEL expression. `at` is the offset in the text that cel-go names in errors about the node. */
-export type Expression = Literal | Ident | Select | Call | Logical | ListLiteral | MapLiteral | Comprehension;
+export type Expression =
+  Literal | Ident | Select | Call | Logical | ListLiteral | MapLiteral | StructLiteral | Comprehension;
 
 export interface Literal {
   readonly kind: 'literal';
@@ -61,6 +62,21 @@ export interface MapEntry {
   readonly optional: boolean;
 }
 
+/** An object of a named type: `Object.spec{replicas: 1}`. */
+export interface StructLiteral {
+  readonly kind: 'struct';
+  readonly at: number;
+  readonly name: string;
+  readonly fields: readonly StructField[];
+}
+
+export interface StructField {
+  readonly at: number;
+  readonly name: string;
+  readonly value: Expression;
+  readonly optional: boolean;
+}
+
 /** What a macro over a list, a map or an optional does with each item. */
 export type ComprehensionKind =
   | 'all'
@@ -103,6 +119,8 @@ export function partsOf(expression: Expression): readonly Expression[] {
       return expression.elements.map(({ value }) => value);
     case 'map':
       return expression.entries.flatMap(({ key, value }) => [key, value]);
+    case 'struct':
+      return expression.fields.map(({ value }) => value);
     case 'comprehension': {
       const { range, filter, body } = expression;
       return filter === undefined ? [range, body] : [range, filter, body];

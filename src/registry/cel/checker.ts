@@ -1,4 +1,5 @@
-import type { Call, Comprehension, Expression, ListLiteral, Logical, MapLiteral, Select } from './ast.ts';
+import type { Call, Expression, ListLiteral, Logical, MapLiteral, Select, StructLiteral } from './ast.ts';
+import { checkMacro, type Checking, type Locals } from './check-macros.ts';
 import { namedType, qualifiedName } from './names.ts';
 import type { Overload } from './overload.ts';
 import type { Issue } from './source.ts';
@@ -11,6 +12,8 @@ import { isBytes, isUint, type Value } from './values.ts';
 export interface Scope {
   readonly variables: ReadonlyMap<string, CelType>;
   readonly functions: ReadonlyMap<string, readonly Overload[]>;
+  /** Types of which objects can be made, by name. */
+  readonly structs?: (name: string) => types.ObjectType | undefined;
 }
 
 /** What is known of an expression once it is checked. */
@@ -34,10 +37,7 @@ export function check(expression: Expression, scope: Scope): Checked {
   return { type, issues, overloads, variables, types: checker.types };
 }
 
-/** Variables of macros, in the order in which they hide each other. */
-type Locals = ReadonlyMap<string, CelType>;
-
-class Checker {
+class Checker implements Checking {
   readonly issues: Issue[] = [];
   readonly overloads = new Map<Call, readonly Overload[]>();
   readonly variables = new Set<string>();
@@ -47,6 +47,14 @@ class Checker {
 
   constructor(scope: Scope) {
     this.#scope = scope;
+  }
+
+  apply(type: CelType): CelType {
+    return this.#substitution.apply(type);
+  }
+
+  fresh(): CelType {
+    return this.#substitution.fresh();
   }
 
   settled(type: CelType): CelType {
@@ -75,25 +83,27 @@ class Checker {
         return this.#list(expression, locals);
       case 'map':
         return this.#map(expression, locals);
+      case 'struct':
+        return this.#struct(expression, locals);
       case 'comprehension':
-        return this.#comprehension(expression, locals);
+        return checkMacro(expression, locals, this);
     }
   }
 
-  #fail(at: number, message: string): CelType {
+  fail(at: number, message: string): CelType {
     this.issues.push({ at, message });
     return types.errorType;
   }
 
   #undeclared(at: number, name: string): CelType {
-    return this.#fail(at, `undeclared reference to '${name}' (in container '')`);
+    return this.fail(at, `undeclared reference to '${name}' (in container '')`);
   }
 
   #format(type: CelType): string {
     return formatType(this.#substitution.apply(type));
   }
 
-  #fits(to: CelType, from: CelType): boolean {
+  fits(to: CelType, from: CelType): boolean {
     return this.#substitution.assign([to], [from]);
   }
 
@@ -126,11 +136,12 @@ class Checker {
       case 'map':
         return target.value;
       case 'object':
-        return target.fields.get(name) ?? this.#fail(at, `undefined field '${name}'`);
+        if (target.open === true) return types.dynType;
+        return target.fields.get(name) ?? this.fail(at, `undefined field '${name}'`);
       case 'optional':
         return types.optionalType(this.#field(at, this.#substitution.apply(target.of), name));
       default:
-        return this.#fail(at, `type '${this.#format(target)}' does not support field selection`);
+        return this.fail(at, `type '${this.#format(target)}' does not support field selection`);
     }
   }
 
@@ -183,15 +194,15 @@ class Checker {
       if (result === undefined) result = type;
       else if (formatType(result) !== formatType(type)) result = types.dynType;
     }
-    if (result === undefined) return this.#noOverload(call.at, name, args, isMember);
+    if (result === undefined) return this.noOverload(call.at, name, args, isMember);
     this.overloads.set(call, fitting);
     return result;
   }
 
-  #noOverload(at: number, name: string, args: readonly CelType[], isMember: boolean): CelType {
+  noOverload(at: number, name: string, args: readonly CelType[], isMember: boolean): CelType {
     const [target, ...rest] = args.map((type) => this.#format(type));
     const signature = isMember ? `${target ?? ''}.(${rest.join(', ')})` : `(${[target, ...rest].join(', ')})`;
-    return this.#fail(at, `found no matching overload for '${name}' applied to '${signature}'`);
+    return this.fail(at, `found no matching overload for '${name}' applied to '${signature}'`);
   }
 
   /** The form with parameters that no other call uses. */
@@ -223,8 +234,8 @@ class Checker {
 
   #logical({ at, operator, operands }: Logical, locals: Locals): CelType {
     const found = operands.map((operand) => this.visit(operand, locals));
-    if (found.every((type) => this.#fits(types.boolType, type))) return types.boolType;
-    return this.#noOverload(at, operator === '&&' ? '_&&_' : '_||_', found.slice(0, 2), false);
+    if (found.every((type) => this.fits(types.boolType, type))) return types.boolType;
+    return this.noOverload(at, operator === '&&' ? '_&&_' : '_||_', found.slice(0, 2), false);
   }
 
   #list({ elements }: ListLiteral, locals: Locals): CelType {
@@ -241,8 +252,8 @@ class Checker {
     const type = this.#substitution.apply(this.visit(value, locals));
     if (!optional) return type;
     const inner = this.#substitution.fresh();
-    if (this.#fits(types.optionalType(inner), type)) return this.#substitution.apply(inner);
-    return this.#fail(value.at, `expected type 'optional_type(dyn)' but found '${this.#format(type)}'`);
+    if (this.fits(types.optionalType(inner), type)) return this.#substitution.apply(inner);
+    return this.fail(value.at, `expected type 'optional_type(dyn)' but found '${this.#format(type)}'`);
   }
 
   #map({ entries }: MapLiteral, locals: Locals): CelType {
@@ -258,80 +269,24 @@ class Checker {
   /** Kubernetes wants the items of a literal to be alike (`HomogeneousAggregateLiterals`). */
   #join(at: number, before: CelType | undefined, next: CelType): CelType {
     if (before === undefined || isUnchecked(before)) return before ?? next;
-    if (this.#fits(before, next)) return before;
-    return this.#fail(at, `expected type '${this.#format(before)}' but found '${this.#format(next)}'`);
+    if (this.fits(before, next)) return before;
+    return this.fail(at, `expected type '${this.#format(before)}' but found '${this.#format(next)}'`);
   }
 
-  #comprehension(node: Comprehension, locals: Locals): CelType {
-    const range = this.#substitution.apply(this.visit(node.range, locals));
-    const inner = new Map(locals);
-    const bound = this.#itemTypes(node, range);
-    node.variables.forEach((name, i) => inner.set(name, bound[i] ?? types.dynType));
-    if (node.filter !== undefined) this.#predicate(node, node.filter, '_?_:_', inner);
-    switch (node.macro) {
-      case 'all':
-        return this.#predicate(node, node.body, '_&&_', inner);
-      case 'exists':
-        return this.#predicate(node, node.body, '_||_', inner);
-      case 'existsOne':
-        return this.#predicate(node, node.body, '_?_:_', inner);
-      case 'filter':
-        this.#predicate(node, node.body, '_?_:_', inner);
-        return types.listType(bound[0] ?? types.dynType);
-      case 'map':
-      case 'transformList':
-        return types.listType(this.visit(node.body, inner));
-      case 'transformMap':
-        return types.mapType(this.#keyType(range), this.visit(node.body, inner));
-      case 'transformMapEntry':
-        return this.#entryType(node, inner);
-      case 'optMap':
-        return types.optionalType(this.visit(node.body, inner));
-      case 'optFlatMap': {
-        const type = this.visit(node.body, inner);
-        if (this.#fits(types.optionalType(this.#substitution.fresh()), type)) return type;
-        return this.#noOverload(
-          node.at,
-          '_?_:_',
-          [types.boolType, type, types.optionalType(types.dynType)],
-          false,
-        );
+  /** Fields are checked against the type, which must be known. */
+  #struct({ at, name, fields }: StructLiteral, locals: Locals): CelType {
+    const type = this.#scope.structs?.(name);
+    for (const { at: place, name: field, value, optional } of fields) {
+      const found = this.#element(value, optional, locals);
+      if (type === undefined) continue;
+      const wanted = type.fields.get(field) ?? (type.open === true ? types.dynType : undefined);
+      if (wanted === undefined) this.fail(place, `undefined field '${field}'`);
+      else if (!this.fits(wanted, found)) {
+        const detail = `'${this.#format(wanted)}' but provided type is '${this.#format(found)}'`;
+        this.fail(place, `expected type of field '${field}' is ${detail}`);
       }
     }
-  }
-
-  #predicate(node: Comprehension, body: Expression, operator: string, locals: Locals): CelType {
-    const type = this.visit(body, locals);
-    if (this.#fits(types.boolType, type)) return types.boolType;
-    const args = operator === '_?_:_' ? [type, types.intType, types.intType] : [types.boolType, type];
-    return this.#noOverload(node.at, operator, args, false);
-  }
-
-  #keyType(range: CelType): CelType {
-    if (range.kind === 'map') return range.key;
-    return range.kind === 'list' ? types.intType : types.dynType;
-  }
-
-  #entryType(node: Comprehension, locals: Locals): CelType {
-    const type = this.#substitution.apply(this.visit(node.body, locals));
-    if (type.kind === 'map' || isUnchecked(type)) return type;
-    return this.#fail(node.body.at, `expected type 'map(dyn, dyn)' but found '${this.#format(type)}'`);
-  }
-
-  #itemTypes({ macro, range: node, variables }: Comprehension, range: CelType): readonly CelType[] {
-    const optional = macro === 'optMap' || macro === 'optFlatMap';
-    if (isUnchecked(range) || range.kind === 'param') return variables.map(() => types.dynType);
-    if (optional) {
-      if (range.kind === 'optional') return [range.of];
-      this.#noOverload(node.at, 'hasValue', [range], true);
-      return [types.errorType];
-    }
-    const pair = variables.length === 2;
-    if (range.kind === 'list') return pair ? [types.intType, range.element] : [range.element];
-    if (range.kind === 'map') return pair ? [range.key, range.value] : [range.key];
-    const detail = 'cannot be range of a comprehension (must be list, map, or dynamic)';
-    this.#fail(node.at, `expression of type '${this.#format(range)}' ${detail}`);
-    return variables.map(() => types.errorType);
+    return type ?? this.#undeclared(at, name);
   }
 }
 

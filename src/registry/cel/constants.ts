@@ -47,6 +47,7 @@ function isFoldable(part: Expression, constants: ReadonlyMap<Expression, Value>)
     case 'ident':
     case 'select':
     case 'logical':
+    case 'struct':
     case 'comprehension':
       return false;
   }

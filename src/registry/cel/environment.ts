@@ -1,4 +1,5 @@
 import { addressFunctions } from './library/addresses.ts';
+import { authorizationFunctions } from './library/authorization.ts';
 import { conversions } from './library/conversions.ts';
 import { formatFunctions } from './library/formats.ts';
 import { listFunctions, setFunctions } from './library/lists.ts';
@@ -10,19 +11,34 @@ import { stringFunctions } from './library/strings.ts';
 import { timeFunctions } from './library/times.ts';
 import { urlFunctions } from './library/urls.ts';
 import { versionFunctions } from './library/versions.ts';
-import type { Overload } from './overload.ts';
+import type { Scope } from './checker.ts';
+import type { Library, Overload } from './overload.ts';
+import { patchFunctions, patchStructs } from './patch-types.ts';
 
-let functions: ReadonlyMap<string, readonly Overload[]> | undefined;
+/** What an expression is for: rules ask, patches make objects. */
+export type Purpose = 'rule' | 'patch';
 
-/** All functions that kube-apiserver's expressions have (`apiserver/pkg/cel/environment/base.go`), made when first asked for. */
-export function environment(): ReadonlyMap<string, readonly Overload[]> {
-  functions ??= collect();
-  return functions;
+type Environment = Pick<Scope, 'functions' | 'structs'>;
+
+const environments = new Map<Purpose, Environment>();
+
+/** What kube-apiserver's expressions have (`apiserver/pkg/cel/environment/base.go`), made when first asked for. */
+export function environment(purpose: Purpose): Environment {
+  const known = environments.get(purpose);
+  if (known !== undefined) return known;
+  const made = purpose === 'rule' ? { functions: collect([]) } : patching();
+  environments.set(purpose, made);
+  return made;
 }
 
-function collect(): ReadonlyMap<string, readonly Overload[]> {
+function patching(): Environment {
+  return { functions: collect([patchFunctions]), structs: patchStructs };
+}
+
+function collect(more: readonly Library[]): ReadonlyMap<string, readonly Overload[]> {
   const all = new Map<string, Overload[]>();
   const libraries = [
+    ...more,
     operators,
     conversions,
     stringFunctions,
@@ -36,6 +52,7 @@ function collect(): ReadonlyMap<string, readonly Overload[]> {
     quantityFunctions,
     versionFunctions,
     formatFunctions,
+    authorizationFunctions,
   ];
   for (const [name, overloads] of libraries.flat()) all.set(name, [...(all.get(name) ?? []), ...overloads]);
   return all;

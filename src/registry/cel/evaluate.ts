@@ -1,4 +1,4 @@
-import type { Call, Expression, ListLiteral, Logical, MapLiteral, Select } from './ast.ts';
+import type { Call, Expression, ListLiteral, Logical, MapLiteral, Select, StructLiteral } from './ast.ts';
 import type { Checked } from './checker.ts';
 import { callCost } from './cost/call-cost.ts';
 import { units } from './cost/units.ts';
@@ -18,6 +18,7 @@ import {
   Optional,
   PlainList,
   PlainMap,
+  StructValue,
   TypeValue,
   type Value,
 } from './values.ts';
@@ -72,6 +73,8 @@ class Evaluator implements Evaluation {
         return this.#constants.get(expression) ?? this.#list(expression, frame);
       case 'map':
         return this.#constants.get(expression) ?? this.#map(expression, frame);
+      case 'struct':
+        return this.#struct(expression, frame);
       case 'comprehension':
         return evaluateMacro(expression, frame, this);
     }
@@ -94,7 +97,14 @@ class Evaluator implements Evaluation {
 
   #select(select: Select, frame: Frame, bare: boolean): Value {
     const qualified = qualifiedName(select);
-    if (qualified !== undefined && namedType(qualified) !== undefined) return new TypeValue(qualified);
+    if (qualified !== undefined) {
+      const declared = frame.find(qualified);
+      if (declared !== undefined) {
+        this.meter.charge(units.reference);
+        return declared;
+      }
+      if (namedType(qualified) !== undefined) return new TypeValue(qualified);
+    }
     const operand = this.#operand(select.operand, frame, bare);
     if (isOptional(operand)) {
       const found = operand.value === undefined ? undefined : member(operand.value, select.field);
@@ -263,6 +273,18 @@ class Evaluator implements Evaluation {
       else if (item.value !== undefined) pairs.push([name, item.value]);
     }
     return new PlainMap(pairs);
+  }
+
+  #struct({ name, fields }: StructLiteral, frame: Frame): Value {
+    this.meter.charge(units.struct);
+    const pairs: [Value, Value][] = [];
+    for (const { name: field, value, optional } of fields) {
+      const made = this.run(value, frame);
+      if (!optional) pairs.push([field, made]);
+      else if (!isOptional(made)) throw noSuchOverload();
+      else if (made.value !== undefined) pairs.push([field, made.value]);
+    }
+    return new StructValue(name, pairs);
   }
 
   isConstant(expression: Expression): boolean {

@@ -1,5 +1,6 @@
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
-import { type MapValue, PlainList, type Value } from './values.ts';
+import { formatDuration, formatTimestamp } from './go-time.ts';
+import { EvaluationError, itemsOf, type MapValue, PlainList, typeName, type Value } from './values.ts';
 
 /** A value of which no schema is known: whole numbers are ints, others doubles. Members are read when they are asked for. */
 export function fromJson(data: unknown): Value {
@@ -42,5 +43,31 @@ class JsonMap implements MapValue {
 
   sameAs(): undefined {
     return undefined;
+  }
+}
+
+/** A value as JSON has it. @throws {EvaluationError} for what JSON has no form of. */
+export function toJson(value: Value): unknown {
+  if (typeof value === 'bigint') return Number(value);
+  if (typeof value !== 'object' || value === null) return value;
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');
+  switch (value.kind) {
+    case 'uint':
+      return Number(value.value);
+    case 'timestamp':
+      return formatTimestamp(value.nanos);
+    case 'duration':
+      return formatDuration(value.nanos);
+    case 'list':
+      return itemsOf(value).map(toJson);
+    case 'map':
+      return Object.fromEntries(
+        value.keys().map((key) => [String(toJson(key)), toJson(value.find(key) ?? null)]),
+      );
+    case 'optional':
+      return value.value === undefined ? null : toJson(value.value);
+    case 'type':
+    case 'opaque':
+      throw new EvaluationError(`a value of type ${typeName(value)} cannot be marshaled to JSON`);
   }
 }

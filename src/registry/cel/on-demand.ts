@@ -2,17 +2,22 @@
  * What evaluates rules in CEL. It is loaded when the first definition or webhook with rules comes: few servers have any, and it
  * takes three megabytes.
  */
-import type { fromJson } from './json-values.ts';
-import type { CompileError, Program } from './program.ts';
-import type { validateRuleExpressions } from '../customresourcedefinition/rule-expressions.ts';
 import type { validateRules } from '../customresource/rules/validate-rules.ts';
+import type { validateRuleExpressions } from '../customresourcedefinition/rule-expressions.ts';
+import type { compilePolicy, judgePolicy } from '../admissionpolicy/judge.ts';
+import type { compileMutations, mutationsMeant, patchOf } from '../admissionpolicy/mutate.ts';
+import type { compileCondition, matchConditions } from '../webhookconfiguration/evaluate-conditions.ts';
 
 interface RuleEngine {
   readonly validateRules: typeof validateRules;
   readonly validateRuleExpressions: typeof validateRuleExpressions;
-  readonly Program: typeof Program;
-  readonly CompileError: typeof CompileError;
-  readonly fromJson: typeof fromJson;
+  readonly compilePolicy: typeof compilePolicy;
+  readonly judgePolicy: typeof judgePolicy;
+  readonly compileMutations: typeof compileMutations;
+  readonly mutationsMeant: typeof mutationsMeant;
+  readonly patchOf: typeof patchOf;
+  readonly compileCondition: typeof compileCondition;
+  readonly matchConditions: typeof matchConditions;
 }
 
 let engine: RuleEngine | undefined;
@@ -23,13 +28,14 @@ export function loadRuleEngine(): Promise<void> | undefined {
 }
 
 async function load(): Promise<void> {
-  const [values, expressions, programs, json] = await Promise.all([
+  const [values, expressions, judge, mutate, conditions] = await Promise.all([
     import('../customresource/rules/validate-rules.ts'),
     import('../customresourcedefinition/rule-expressions.ts'),
-    import('./program.ts'),
-    import('./json-values.ts'),
+    import('../admissionpolicy/judge.ts'),
+    import('../admissionpolicy/mutate.ts'),
+    import('../webhookconfiguration/evaluate-conditions.ts'),
   ]);
-  engine = { ...values, ...expressions, ...programs, ...json };
+  engine = { ...values, ...expressions, ...judge, ...mutate, ...conditions };
 }
 
 /** The engine. Who validates is asked to be `ready` first, which loads it. */

@@ -1,6 +1,7 @@
-import type { Expression, ListLiteral, MapEntry } from './ast.ts';
+import type { Expression, ListLiteral, MapEntry, StructField } from './ast.ts';
 import { type Token, tokenize } from './lexer.ts';
 import { expandMacro } from './macros.ts';
+import { qualifiedName } from './names.ts';
 import { SyntaxIssue } from './source.ts';
 import { Uint } from './values.ts';
 
@@ -168,7 +169,13 @@ class Parser {
     for (;;) {
       const dot = this.#accept('.');
       const bracket = dot === undefined ? this.#accept('[') : undefined;
-      if (dot === undefined && bracket === undefined) break;
+      if (dot === undefined && bracket === undefined) {
+        const name = this.#peek().text === '{' ? qualifiedName(operand) : undefined;
+        const brace = name === undefined ? undefined : this.#accept('{');
+        if (name === undefined || brace === undefined) break;
+        operand = { kind: 'struct', at: brace.at, name, fields: this.#fields() };
+        continue;
+      }
       if (++this.#depth > maxDepth) {
         throw new SyntaxIssue(this.#peek().at, `expression recursion limit exceeded: ${maxDepth}`);
       }
@@ -287,6 +294,20 @@ class Parser {
       break;
     }
     return entries;
+  }
+
+  #fields(): StructField[] {
+    const fields: StructField[] = [];
+    while (this.#accept('}') === undefined) {
+      const optional = this.#accept('?') !== undefined;
+      const { text: name } = this.#identifier();
+      const { at } = this.#expect(':');
+      fields.push({ at, name, value: this.#expression(), optional });
+      if (this.#accept(',') !== undefined) continue;
+      this.#expect('}');
+      break;
+    }
+    return fields;
   }
 
   #number(token: Token, sign: '' | '-'): Expression {

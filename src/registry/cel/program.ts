@@ -1,7 +1,7 @@
 import type { Expression } from './ast.ts';
 import { check, type Checked } from './checker.ts';
 import { estimateCost, type SizeLookup } from './cost/estimate.ts';
-import { environment } from './environment.ts';
+import { environment, type Purpose } from './environment.ts';
 import { foldConstants } from './constants.ts';
 import { type Constants, evaluate } from './evaluate.ts';
 import { validateLiterals } from './literal-arguments.ts';
@@ -48,9 +48,9 @@ export class Program {
    * @param variables the names that the expression may read, with their types.
    * @throws {CompileError}
    */
-  constructor(source: string, variables: ReadonlyMap<string, CelType>) {
+  constructor(source: string, variables: ReadonlyMap<string, CelType>, purpose: Purpose = 'rule') {
     this.#expression = parsed(source);
-    this.#checked = check(this.#expression, { variables, functions: environment() });
+    this.#checked = check(this.#expression, { variables, ...environment(purpose) });
     const { issues } = this.#checked;
     const wrong = issues.length > 0 ? issues : validateLiterals(this.#expression);
     if (wrong.length > 0) throw new CompileError('compilation', describeIssues(source, wrong));

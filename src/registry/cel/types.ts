@@ -31,6 +31,8 @@ export interface ObjectType {
   readonly kind: 'object';
   readonly name: string;
   readonly fields: ReadonlyMap<string, CelType>;
+  /** Fields of any name are known, as dyn. */
+  readonly open?: boolean;
 }
 
 function simple(name: SimpleType['name']): SimpleType {

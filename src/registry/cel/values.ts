@@ -141,6 +141,16 @@ export class PlainMap implements MapValue {
   }
 }
 
+/** An object of a named type, such as `Object.spec`. */
+export class StructValue extends PlainMap {
+  readonly name: string;
+
+  constructor(name: string, entries: Iterable<readonly [Value, Value]>) {
+    super(entries);
+    this.name = name;
+  }
+}
+
 /** Numbers that are equal are one key, whatever their type. */
 function keyText(key: Value): string | undefined {
   if (typeof key === 'string') return `s${key}`;
@@ -193,10 +203,11 @@ export function typeName(value: Value): string {
       return 'optional_type';
     case 'opaque':
       return value.type.name;
+    case 'map':
+      return value instanceof StructValue ? value.name : 'map';
     case 'uint':
     case 'type':
     case 'list':
-    case 'map':
       return value.kind;
   }
 }

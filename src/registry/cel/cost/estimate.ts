@@ -74,6 +74,10 @@ class Estimator {
       case 'list':
       case 'map':
         return this.#container(expression, locals);
+      case 'struct': {
+        const fields = expression.fields.map(({ value }) => this.visit(value, locals).cost);
+        return this.#part(expression, { cost: plus(units.struct, ...fields) });
+      }
       case 'comprehension':
         return this.#comprehension(expression, locals);
     }
@@ -306,6 +310,7 @@ function writtenSize(expression: Expression): SizeRange | undefined {
     case 'select':
     case 'call':
     case 'logical':
+    case 'struct':
     case 'comprehension':
       return undefined;
   }

@@ -77,8 +77,3 @@ describe('a webhook', () => {
     ]);
   });
 });
-
-it('a mutating admission policy says that nothing enforces it', () => {
-  const { warnings } = create(definitionOf('MutatingAdmissionPolicy'), { spec: {} });
-  expect(warnings).toEqual([expect.stringContaining('not enforced')]);
-});

@@ -1,0 +1,148 @@
+/** What the policies of both kinds see of a write, and with which parameters (apiserver `admission/plugin/policy/generic`). */
+import { compileLabelSelector, matchesLabels } from '../../objects/labels.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import type { AdmissionInput, PolicyInput } from '../../registry/admissionpolicy/input.ts';
+import type { CommonPolicySpec, PolicyBinding } from '../../registry/admissionpolicy/policy.ts';
+import type { Authorizer } from '../authorization/authorizer.ts';
+import type { AdmissionAttributes } from '../rest/admission.ts';
+import type { ServedResource } from '../rest/served-resource.ts';
+import type { ServerCore } from '../rest/server-core.ts';
+import { listPrefix, objectKey } from '../storage/storage.ts';
+import { requestOf, restOf, servedObject } from '../webhooks/review.ts';
+import { matchResources } from './policy-match.ts';
+
+/** A binding that is meant, with each of its parameters. */
+export interface Invocation<P> {
+  readonly policy: P;
+  readonly binding: PolicyBinding;
+  readonly resource: ServedResource;
+  readonly params: unknown;
+}
+
+/** A policy that cannot be asked: what its binding names is not there. */
+export interface Misconfigured<P> extends Omit<Invocation<P>, 'params' | 'resource'> {
+  readonly why: string;
+}
+
+type Policy = KubeObject & { readonly spec?: CommonPolicySpec };
+
+/** Which policies are bound to a write, by their names, and what is wrong with the others. */
+export function invocationsOf<P extends Policy>(
+  core: ServerCore,
+  policies: readonly P[],
+  bindings: readonly PolicyBinding[],
+  attributes: AdmissionAttributes,
+): { readonly invocations: Invocation<P>[]; readonly misconfigured: Misconfigured<P>[] } {
+  const invocations: Invocation<P>[] = [];
+  const misconfigured: Misconfigured<P>[] = [];
+  for (const policy of policies) {
+    const { spec } = policy;
+    if (spec === undefined) continue;
+    const resource = matchResources(core, spec.matchConstraints ?? {}, attributes);
+    if (resource === undefined) continue;
+    for (const binding of bindings) {
+      if (binding.spec?.policyName !== policy.metadata.name) continue;
+      const match = binding.spec?.matchResources;
+      if (match !== undefined && matchResources(core, match, attributes) === undefined) continue;
+      const params = paramsOf(core, spec.paramKind, binding, attributes.namespace);
+      if (typeof params === 'string') misconfigured.push({ policy, binding, why: params });
+      else for (const one of params) invocations.push({ policy, binding, resource, params: one });
+    }
+  }
+  return { invocations, misconfigured };
+}
+
+/** What expressions see of a write, but for what only policies see. */
+export function admissionInput(
+  resource: ServedResource,
+  attributes: AdmissionAttributes,
+  authorizer: Authorizer,
+): AdmissionInput {
+  const { object, oldObject, body, user, namespace, name, subresource } = attributes;
+  const { group, plural } = attributes.resource.definition;
+  return {
+    object: object === undefined ? null : servedObject(resource, object, body),
+    oldObject: oldObject === undefined ? null : servedObject(resource, oldObject, body),
+    request: { ...requestOf(resource, attributes), ...restOf(attributes) },
+    access: ({ verb, serviceAccount, path, ...asked }) =>
+      authorizer.authorize(serviceAccount === undefined ? user : accountUser(serviceAccount), {
+        verb,
+        path: path ?? '',
+        resource: path === undefined ? asked : undefined,
+      }),
+    requested: {
+      verb: '',
+      serviceAccount: undefined,
+      path: undefined,
+      group,
+      resource: plural,
+      subresource,
+      namespace,
+      name,
+    },
+  };
+}
+
+function accountUser({ namespace, name }: { readonly namespace: string; readonly name: string }) {
+  const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'];
+  return { name: `system:serviceaccount:${namespace}:${name}`, uid: '', groups, extra: {} };
+}
+
+/** What the expressions of a policy see. */
+export function policyInput(
+  core: ServerCore,
+  { resource, params }: Pick<Invocation<unknown>, 'resource' | 'params'>,
+  attributes: AdmissionAttributes,
+  authorizer: Authorizer,
+): PolicyInput {
+  const { namespace } = attributes;
+  const isNamespaced = resource.definition.namespaced && namespace !== '';
+  const stored = isNamespaced
+    ? core.storage.getForUpdate(objectKey('', 'namespaces', '', namespace))?.object
+    : undefined;
+  return {
+    ...admissionInput(resource, attributes, authorizer),
+    params,
+    namespaceObject: stored ?? null,
+  };
+}
+
+/** The objects that a binding gives to its policy (null for one without any), or why there are none. */
+function paramsOf(
+  core: ServerCore,
+  paramKind: CommonPolicySpec['paramKind'],
+  { spec }: PolicyBinding,
+  requestNamespace: string,
+): readonly unknown[] | string {
+  const reference = spec?.paramRef;
+  if (paramKind === undefined || reference === undefined) return [null];
+  const { apiVersion = '', kind = '' } = paramKind;
+  const resource = core.resources
+    .all()
+    .find((served) => served.apiVersion === apiVersion && served.definition.kind === kind);
+  if (resource === undefined) {
+    return `failed to find resource referenced by paramKind: '${apiVersion}, Kind=${kind}'`;
+  }
+  const { definition } = resource;
+  const { group: of, plural } = definition.storedAs ?? definition;
+  const { name = '', selector, namespace: named = '' } = reference;
+  if (!definition.namespaced && named !== '') {
+    return 'paramRef.namespace must not be provided for a cluster-scoped `paramKind`';
+  }
+  const namespace = definition.namespaced ? named || requestNamespace : '';
+  if (definition.namespaced && namespace === '') {
+    return 'cannot use namespaced paramRef in policy binding that matches cluster-scoped resources';
+  }
+  const found =
+    name === ''
+      ? core.storage.list(listPrefix(of, plural, namespace)).items.map(({ object }) => object)
+      : [core.storage.getForUpdate(objectKey(of, plural, namespace, name))?.object];
+  const labels = compileLabelSelector(selector ?? {});
+  const params = found.flatMap((object) =>
+    object !== undefined && (name !== '' || matchesLabels(labels, object.metadata.labels))
+      ? [servedObject(resource, object)]
+      : [],
+  );
+  if (params.length > 0 || reference.parameterNotFoundAction === 'Allow') return params;
+  return 'no params found for policy binding with `Deny` parameterNotFoundAction';
+}

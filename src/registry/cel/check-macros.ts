@@ -1,0 +1,96 @@
+/** The types of macros over lists, maps and optionals (cel-go `checker/checker.go` checkComprehension). */
+import type { Comprehension, Expression } from './ast.ts';
+import * as types from './types.ts';
+import { type CelType, formatType, isUnchecked } from './types.ts';
+
+/** Variables of macros, in the order in which they hide each other. */
+export type Locals = ReadonlyMap<string, CelType>;
+
+/** What checks the parts of a macro. */
+export interface Checking {
+  visit(expression: Expression, locals: Locals): CelType;
+  /** The type with what is known of its parameters. */
+  apply(type: CelType): CelType;
+  /** A parameter that nothing else uses. */
+  fresh(): CelType;
+  /** True when values of the second type can stand where the first is wanted. */
+  fits(to: CelType, from: CelType): boolean;
+  /** Tells of an error. */
+  fail(at: number, message: string): CelType;
+  noOverload(at: number, name: string, args: readonly CelType[], isMember: boolean): CelType;
+}
+
+/** The type of what a macro makes. */
+export function checkMacro(node: Comprehension, locals: Locals, checking: Checking): CelType {
+  const range = checking.apply(checking.visit(node.range, locals));
+  const inner = new Map(locals);
+  const bound = itemTypes(node, range, checking);
+  node.variables.forEach((name, i) => inner.set(name, bound[i] ?? types.dynType));
+  if (node.filter !== undefined) predicate(node, node.filter, '_?_:_', inner, checking);
+  switch (node.macro) {
+    case 'all':
+      return predicate(node, node.body, '_&&_', inner, checking);
+    case 'exists':
+      return predicate(node, node.body, '_||_', inner, checking);
+    case 'existsOne':
+      return predicate(node, node.body, '_?_:_', inner, checking);
+    case 'filter':
+      predicate(node, node.body, '_?_:_', inner, checking);
+      return types.listType(bound[0] ?? types.dynType);
+    case 'map':
+    case 'transformList':
+      return types.listType(checking.visit(node.body, inner));
+    case 'transformMap':
+      return types.mapType(keyType(range), checking.visit(node.body, inner));
+    case 'transformMapEntry': {
+      const type = checking.apply(checking.visit(node.body, inner));
+      if (type.kind === 'map' || isUnchecked(type)) return type;
+      return checking.fail(node.body.at, `expected type 'map(dyn, dyn)' but found '${formatType(type)}'`);
+    }
+    case 'optMap':
+      return types.optionalType(checking.visit(node.body, inner));
+    case 'optFlatMap': {
+      const type = checking.visit(node.body, inner);
+      if (checking.fits(types.optionalType(checking.fresh()), type)) return type;
+      const args = [types.boolType, type, types.optionalType(types.dynType)];
+      return checking.noOverload(node.at, '_?_:_', args, false);
+    }
+  }
+}
+
+function predicate(
+  node: Comprehension,
+  body: Expression,
+  operator: string,
+  locals: Locals,
+  checking: Checking,
+): CelType {
+  const type = checking.visit(body, locals);
+  if (checking.fits(types.boolType, type)) return types.boolType;
+  const args = operator === '_?_:_' ? [type, types.intType, types.intType] : [types.boolType, type];
+  return checking.noOverload(node.at, operator, args, false);
+}
+
+function keyType(range: CelType): CelType {
+  if (range.kind === 'map') return range.key;
+  return range.kind === 'list' ? types.intType : types.dynType;
+}
+
+function itemTypes(
+  { macro, range: { at }, variables }: Comprehension,
+  range: CelType,
+  checking: Checking,
+): readonly CelType[] {
+  if (isUnchecked(range) || range.kind === 'param') return variables.map(() => types.dynType);
+  if (macro === 'optMap' || macro === 'optFlatMap') {
+    if (range.kind === 'optional') return [range.of];
+    checking.noOverload(at, 'hasValue', [range], true);
+    return [types.errorType];
+  }
+  const pair = variables.length === 2;
+  if (range.kind === 'list') return pair ? [types.intType, range.element] : [range.element];
+  if (range.kind === 'map') return pair ? [range.key, range.value] : [range.key];
+  const detail = 'cannot be range of a comprehension (must be list, map, or dynamic)';
+  checking.fail(at, `expression of type '${formatType(range)}' ${detail}`);
+  return variables.map(() => types.errorType);
+}
