@@ -136,7 +136,21 @@ describe('servicenet audit', () => {
       spec: { parentRef: { resource: 'services', namespace: 'default', name: 'a' } },
     });
     const report = start('audit', '--kubeconfig', kubeconfig, '-o', 'json');
+    const table = start('audit', '--kubeconfig', kubeconfig);
     expect(await report.ended).toEqual([1, null]);
+    expect(await table.ended).toEqual([1, null]);
+    const cells = table.output.split('\n').map((line) => line.split(/ {3,}/));
+    expect(cells.slice(0, 2)).toEqual([
+      ['KIND', 'OBJECT', 'VALUE', 'REASON', 'MESSAGE'],
+      [
+        'IPAddress',
+        '10.96.0.9',
+        '10.96.0.9',
+        'IPAddressWrongReference',
+        'IPAddress 10.96.0.9 for Service default/a has a wrong reference',
+      ],
+    ]);
+    expect(table.output).toContain('2 Services and 3 IPAddresses: 1 findings\n');
     expect(JSON.parse(report.output)).toEqual({
       services: 2,
       addresses: 3,
@@ -150,5 +164,13 @@ describe('servicenet audit', () => {
         },
       ],
     });
+  });
+
+  it('exits with 2 where nobody could look', async () => {
+    await server.stop();
+    const blind = start('audit', '--kubeconfig', kubeconfig);
+    expect(await blind.ended).toEqual([2, null]);
+    expect(blind.output).toBe('');
+    expect(blind.log).toMatch(/^servicenet: .*ECONNREFUSED/m);
   });
 });
