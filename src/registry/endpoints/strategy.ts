@@ -99,7 +99,9 @@ function validatePort(port: Partial<EndpointPort>, nameRequired: boolean, path: 
   return errors;
 }
 
-function addressWarnings({ subsets = [] }: Endpoints): string[] {
+/** The Endpoints controller writes addresses as they should be: its own are not looked at. */
+function addressWarnings({ metadata: { labels }, subsets = [] }: Endpoints): string[] {
+  if (labels?.['endpoints.kubernetes.io/managed-by'] === 'endpoint-controller') return [];
   return subsets.flatMap(({ addresses = [], notReadyAddresses = [] }, i) => [
     ...addresses.flatMap(({ ip }, j) => warningsForAddress(ip, `subsets[${i}].addresses[${j}].ip`)),
     ...notReadyAddresses.flatMap(({ ip }, j) =>

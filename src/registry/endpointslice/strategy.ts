@@ -7,30 +7,35 @@ import { warningsForAddress } from '../network.ts';
 import type { Strategy } from '../strategy.ts';
 import { validateEndpointSlice } from './validation.ts';
 
+const managedBy = 'endpointslice.kubernetes.io/managed-by';
+const controllers = new Set(['endpointslice-controller.k8s.io', 'endpointslicemirroring-controller.k8s.io']);
 const metaRules = { namespaced: true, nameRule: nameIsDNSSubdomain };
+
+const rules = genericStrategy<EndpointSlice>({
+  ...metaRules,
+  generationChanges: (slice, old) =>
+    !jsonEqual(slice.metadata.labels ?? {}, old.metadata.labels ?? {}) ||
+    !jsonEqual(contents(slice), contents(old)),
+  setDefaults(slice) {
+    for (const port of slice.ports ?? []) {
+      port.name ??= '';
+      port.protocol ??= 'TCP';
+    }
+  },
+  prepareForCreate: dropTopology,
+  validateCreate: (slice) => validateEndpointSlice(slice),
+  warningsOnCreate: sliceWarnings,
+  warningsOnUpdate: sliceWarnings,
+});
 
 /** The rules of EndpointSlices (`pkg/registry/discovery/endpointslice/strategy.go`). */
 export const endpointSliceStrategy: Strategy<EndpointSlice> = {
-  ...genericStrategy<EndpointSlice>({
-    ...metaRules,
-    generationChanges: (slice, old) =>
-      !jsonEqual(slice.metadata.labels ?? {}, old.metadata.labels ?? {}) ||
-      !jsonEqual(contents(slice), contents(old)),
-    setDefaults(slice) {
-      for (const port of slice.ports ?? []) {
-        port.name ??= '';
-        port.protocol ??= 'TCP';
-      }
-    },
-    prepareForCreate: dropTopology,
-    prepareForUpdate(slice, old) {
-      const kept = (old.endpoints ?? []).some((endpoint) => endpoint.deprecatedTopology !== undefined);
-      if (!kept) dropTopology(slice);
-    },
-    validateCreate: (slice) => validateEndpointSlice(slice),
-    warningsOnCreate: sliceWarnings,
-    warningsOnUpdate: sliceWarnings,
-  }),
+  ...rules,
+  // What is dropped has counted as a change before.
+  prepareForUpdate(slice, old, context) {
+    rules.prepareForUpdate(slice, old, context);
+    dropTopology(slice);
+  },
   // Unlike other kinds, the metadata is checked as a create's only.
   validateUpdate: (slice, old) => [
     ...validateObjectMeta(slice.metadata, metaRules),
@@ -48,8 +53,10 @@ function dropTopology(slice: EndpointSlice): void {
   for (const endpoint of slice.endpoints ?? []) delete endpoint.deprecatedTopology;
 }
 
+/** Controllers write addresses as they should be: theirs are not looked at. */
 function sliceWarnings(slice: EndpointSlice): string[] {
   if (slice.addressType === 'FQDN') return ['spec.addressType: FQDN endpoints are deprecated'];
+  if (controllers.has(slice.metadata.labels?.[managedBy] ?? '')) return [];
   return (slice.endpoints ?? []).flatMap(({ addresses }, i) =>
     addresses.flatMap((address, j) => warningsForAddress(address, `endpoints[${i}].addresses[${j}]`)),
   );

@@ -104,6 +104,8 @@ describe('an EndpointSlice', () => {
     expect(generation({ annotations: { x: 'y' } }, {})).toBe(1);
     expect(generation({ labels: { x: 'y' } }, {})).toBe(2);
     expect(generation({}, { ports: [{ port: 1 }] })).toBe(2);
+    const topology = { endpoints: [{ addresses: ['10.1.0.1'], deprecatedTopology: { other: 'x' } }] };
+    expect(generation({}, topology)).toBe(2);
   });
 
   it('never changes its address type', () => {
