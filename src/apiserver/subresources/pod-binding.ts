@@ -2,6 +2,7 @@ import type { KubeObject } from '../../objects/meta.ts';
 import { badRequest, methodNotAllowed, notFound, plainError } from '../../objects/status-errors.ts';
 import { aggregateText } from '../../registry/field-errors.ts';
 import { type Binding, bindPod, validateBinding } from '../../registry/pod/binding.ts';
+import { copyTopologyLabels } from '../../registry/pod/topology-labels.ts';
 import type { Pod } from '../../registry/pod/types.ts';
 import { outputOf, sendStatus } from '../rest/output.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
@@ -24,6 +25,7 @@ export const bindingHandler: ResourceHandler = async (core, resource, request, r
   if ((read.metadata.name ?? '') !== name) {
     throw badRequest('name in URL does not match name in Binding object');
   }
+  labelTopology(core, read);
   const object = await admitPosted(core, resource, request, reply, {
     name,
     object: read,
@@ -37,6 +39,13 @@ export const bindingHandler: ResourceHandler = async (core, resource, request, r
   await bind(core, namespace, name, binding, options.dryRun);
   sendStatus(reply, output, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 });
 };
+
+/** Admission PodTopologyLabels, which looks at Bindings to Nodes only. */
+function labelTopology(core: ServerCore, binding: Binding): void {
+  const { kind: targetKind, name = '' } = binding.target ?? {};
+  if (targetKind !== 'Node') return;
+  copyTopologyLabels(binding.metadata, core.storage.get(objectKey('', 'nodes', '', name))?.object);
+}
 
 async function bind(
   core: ServerCore,

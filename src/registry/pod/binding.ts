@@ -1,6 +1,7 @@
 import type { ObjectMeta, ObjectReference } from '../../objects/meta.ts';
 import { conflict } from '../../objects/status-errors.ts';
 import { type FieldError, notSupported, required } from '../field-errors.ts';
+import { copyLabels } from './topology-labels.ts';
 import type { Pod } from './types.ts';
 
 /** Core/v1 Binding: puts a Pod on a node. */
@@ -19,7 +20,7 @@ export function validateBinding({ target = {} }: Binding): FieldError[] {
 }
 
 /**
- * What `POST /binding` makes of a Pod: its node, the annotations of the Binding, and the condition PodScheduled.
+ * What `POST /binding` makes of a Pod: its node, annotations and labels of the Binding, and the condition PodScheduled.
  *
  * @param now RFC 3339.
  * @returns a new Pod; the stored one is not changed.
@@ -40,8 +41,12 @@ export function bindPod(pod: Pod, { metadata, target }: Binding, now: string): P
   if (metadata.annotations !== undefined) {
     bound.metadata.annotations = { ...bound.metadata.annotations, ...metadata.annotations };
   }
-  const others = (pod.status.conditions ?? []).filter(({ type }) => type !== 'PodScheduled');
+  copyLabels(bound.metadata, metadata.labels ?? {});
   const scheduled = { type: 'PodScheduled', status: 'True', lastTransitionTime: now };
-  bound.status.conditions = [...others, scheduled];
+  const conditions = (bound.status.conditions ??= []);
+  const at = conditions.findIndex(({ type }) => type === scheduled.type);
+  conditions.splice(at === -1 ? conditions.length : at, 1, scheduled);
+  // The nomination has served its end (ClearingNominatedNodeNameAfterBinding).
+  delete bound.status.nominatedNodeName;
   return bound;
 }

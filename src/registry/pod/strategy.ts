@@ -10,6 +10,7 @@ import { applyMatchKeys } from './label-keys.ts';
 import { keepObservedGenerations, statusWarnings, validatePodStatus } from './status.ts';
 import { ephemeralContainers, resize } from './subresources.ts';
 import { addDefaultTolerations } from './tolerations.ts';
+import { copyTopologyLabels } from './topology-labels.ts';
 import type { Pod } from './types.ts';
 import { validatePodChange } from './update.ts';
 import { validateMetadataAndSpec, validatePodOnly } from './whole-pod.ts';
@@ -20,7 +21,7 @@ const metaRules = { namespaced: true, nameRule: nameIsDNSSubdomain };
 
 /**
  * The rules of Pods (`pkg/registry/core/pod/strategy.go`, `ValidatePodCreate`), with the admission plugins
- * Priority and DefaultTolerationSeconds. The ServiceAccount plugin is off, as in the recorded cluster.
+ * Priority, DefaultTolerationSeconds and PodTopologyLabels. The ServiceAccount plugin is off, as in the recorded cluster.
  */
 export const podStrategy = genericStrategy<Pod>({
   ...metaRules,
@@ -28,10 +29,12 @@ export const podStrategy = genericStrategy<Pod>({
   deleteReturnsObject: true,
   generationChanges: specChanges,
   setDefaults: setPodDefaults,
-  admitCreate(pod) {
+  admitCreate(pod, { cluster }) {
     admitPriority(pod, pod.spec);
     admitRuntimeClass(pod, pod.spec);
     addDefaultTolerations(pod.spec);
+    const { nodeName = '' } = pod.spec;
+    if (nodeName !== '') copyTopologyLabels(pod.metadata, cluster.get('', 'nodes', '', nodeName));
   },
   prepareForCreate(pod, { now }) {
     pod.status = { phase: 'Pending', qosClass: qosClass(pod.spec) };

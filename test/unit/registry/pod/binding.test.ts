@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { bindPod, validateBinding } from '../../../../src/registry/pod/binding.ts';
+import { copyTopologyLabels } from '../../../../src/registry/pod/topology-labels.ts';
 import type { Pod } from '../../../../src/registry/pod/types.ts';
 
 const now = '2020-01-01T00:00:00Z';
@@ -23,6 +24,41 @@ it('puts a Pod on a node and leaves the stored one alone', () => {
     },
   });
   expect(pod.spec).toEqual({});
+});
+
+it('takes labels that the Pod has not, and ends its nomination', () => {
+  const nominated = {
+    ...pod,
+    metadata: { name: 'a', labels: { zone: 'mine' } },
+    status: {
+      nominatedNodeName: 'n1',
+      conditions: [
+        { type: 'PodScheduled', status: 'False' },
+        { type: 'Ready', status: 'False' },
+      ],
+    },
+  };
+  const labels = { zone: 'theirs', region: 'r' };
+  expect(bindPod(nominated, { ...binding, metadata: { labels } }, now)).toMatchObject({
+    metadata: { labels: { zone: 'mine', region: 'r' } },
+    status: {
+      conditions: [
+        { type: 'PodScheduled', status: 'True' },
+        { type: 'Ready', status: 'False' },
+      ],
+    },
+  });
+});
+
+it('says where its node is', () => {
+  const node = {
+    metadata: { name: 'n1', labels: { 'topology.kubernetes.io/zone': 'z', other: 'x' } },
+  };
+  const metadata = { labels: { app: 'a' } };
+  copyTopologyLabels(metadata, node);
+  expect(metadata.labels).toEqual({ 'topology.kubernetes.io/zone': 'z', app: 'a' });
+  copyTopologyLabels(metadata, undefined);
+  expect(Object.keys(metadata.labels)).toHaveLength(2);
 });
 
 it.each([
