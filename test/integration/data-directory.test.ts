@@ -270,6 +270,24 @@ function revisionOf(object: unknown): number {
   return Number(textAt(object, 'metadata', 'resourceVersion'));
 }
 
+test('a binding that RBAC starts with is made again at a start when it was bound to another role', async () => {
+  const options = { authorizationMode: 'RBAC' } as const;
+  const bindings = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings';
+  const roleRef = (name: string) => ({ apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name });
+  const first = await start(options);
+  await call(first.client, 'DELETE', `${bindings}/system:basic-user`);
+  const metadata = { name: 'system:basic-user' };
+  const other = await call(first.client, 'POST', bindings, { body: { metadata, roleRef: roleRef('view') } });
+  expect(other.status).toBe(201);
+  await stop();
+  const second = await start(options);
+  const { body } = await call(second.client, 'GET', `${bindings}/system:basic-user`);
+  expect(body).toMatchObject({
+    roleRef: roleRef('system:basic-user'),
+    subjects: [{ name: 'system:authenticated' }],
+  });
+});
+
 test('roles that RBAC starts with are given back at a start what they have lost', async () => {
   const options = { authorizationMode: 'RBAC' } as const;
   const view = '/apis/rbac.authorization.k8s.io/v1/clusterroles/system:discovery';

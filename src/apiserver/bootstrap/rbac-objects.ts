@@ -30,8 +30,13 @@ async function ensureRole(core: ServerCore, role: Role): Promise<void> {
 
 async function ensureBinding(core: ServerCore, binding: RoleBinding): Promise<void> {
   const stored = core.storage.getForUpdate(keyOf('clusterrolebindings', binding));
-  if (stored === undefined) await ensureObject(core, rbacGroup, 'clusterrolebindings', '', binding);
-  else await update(core, stored, reconciledBinding(stored.object, binding));
+  const next = stored === undefined ? undefined : reconciledBinding(stored.object, binding);
+  if (stored !== undefined && next !== 'recreate') {
+    await update(core, stored, next);
+    return;
+  }
+  if (stored !== undefined) await commit(core, stored, undefined);
+  await ensureObject(core, rbacGroup, 'clusterrolebindings', '', binding);
 }
 
 function keyOf(plural: string, { metadata: { name = '' } }: KubeObject): string {
@@ -39,7 +44,11 @@ function keyOf(plural: string, { metadata: { name = '' } }: KubeObject): string 
 }
 
 async function update(core: ServerCore, stored: StoredObject, next: KubeObject | undefined): Promise<void> {
-  if (next === undefined) return;
+  if (next !== undefined) await commit(core, stored, next);
+}
+
+/** @param next undefined to delete. */
+async function commit(core: ServerCore, stored: StoredObject, next: KubeObject | undefined): Promise<void> {
   try {
     await core.storage.commit([{ key: stored.key, expect: stored.revision, object: next }]);
   } catch (error) {

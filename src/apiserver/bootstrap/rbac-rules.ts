@@ -1,8 +1,9 @@
 /**
  * The roles that every cluster with RBAC has from the start, and who has them: those of
- * `plugin/pkg/auth/authorizer/rbac/bootstrappolicy` that are about what this server serves.
+ * `plugin/pkg/auth/authorizer/rbac/bootstrappolicy` but for nodes, the scheduler and kube-controller-manager itself.
  */
 import type { PolicyRule } from '../../registry/rbac/rbac.ts';
+import { controllerBindings, controllerRoles } from './controller-roles.ts';
 
 export interface BootstrapRole {
   readonly name: string;
@@ -23,6 +24,8 @@ export interface BootstrapBinding {
 }
 
 const read = ['get', 'list', 'watch'];
+const readUpdate = ['get', 'list', 'patch', 'update', 'watch'];
+const certificates = 'certificates.k8s.io';
 const write = ['create', 'delete', 'deletecollection', 'patch', 'update'];
 const all = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
 
@@ -104,6 +107,21 @@ export const bootstrapRoles: readonly BootstrapRole[] = [
       ),
       rule('autoscaling', ['horizontalpodautoscalers'], write),
       rule('batch', ['cronjobs', 'jobs'], write),
+      rule(
+        'extensions',
+        [
+          'daemonsets',
+          'deployments',
+          'deployments/rollback',
+          'deployments/scale',
+          'ingresses',
+          'networkpolicies',
+          'replicasets',
+          'replicasets/scale',
+          'replicationcontrollers/scale',
+        ],
+        write,
+      ),
       rule('policy', ['poddisruptionbudgets'], write),
       rule('networking.k8s.io', ['ingresses', 'networkpolicies'], write),
       rule('coordination.k8s.io', ['leases'], all),
@@ -166,6 +184,24 @@ export const bootstrapRoles: readonly BootstrapRole[] = [
       ),
       rule('autoscaling', ['horizontalpodautoscalers', 'horizontalpodautoscalers/status'], read),
       rule('batch', ['cronjobs', 'cronjobs/status', 'jobs', 'jobs/status'], read),
+      rule(
+        'extensions',
+        [
+          'daemonsets',
+          'daemonsets/status',
+          'deployments',
+          'deployments/scale',
+          'deployments/status',
+          'ingresses',
+          'ingresses/status',
+          'networkpolicies',
+          'replicasets',
+          'replicasets/scale',
+          'replicasets/status',
+          'replicationcontrollers/scale',
+        ],
+        read,
+      ),
       rule('policy', ['poddisruptionbudgets', 'poddisruptionbudgets/status'], read),
       rule('networking.k8s.io', ['ingresses', 'ingresses/status', 'networkpolicies'], read),
     ],
@@ -236,33 +272,60 @@ export const bootstrapRoles: readonly BootstrapRole[] = [
     ],
   },
   {
-    name: 'system:controller:endpoint-controller',
+    name: 'system:kube-aggregator',
+    rules: [rule('', ['endpoints', 'services'], read)],
+  },
+  {
+    name: 'system:kubelet-api-admin',
     rules: [
-      rule('', ['pods', 'services'], read),
-      rule('', ['endpoints'], ['create', 'delete', 'get', 'list', 'update']),
-      rule('', ['endpoints/restricted'], ['create']),
+      rule('', ['nodes'], read),
+      rule('', ['nodes'], ['proxy']),
+      rule('', ['nodes/log', 'nodes/metrics', 'nodes/proxy', 'nodes/spec', 'nodes/stats'], ['*']),
+    ],
+  },
+  {
+    name: 'system:node-bootstrapper',
+    rules: [rule(certificates, ['certificatesigningrequests'], ['create', ...read])],
+  },
+  {
+    name: 'system:node-problem-detector',
+    rules: [rule('', ['nodes'], ['get']), rule('', ['nodes/status'], ['patch']), events],
+  },
+  {
+    name: 'system:persistent-volume-provisioner',
+    rules: [
+      rule('', ['persistentvolumes'], ['create', 'delete', ...read]),
+      rule('', ['persistentvolumeclaims'], ['get', 'list', 'update', 'watch']),
+      rule('storage.k8s.io', ['storageclasses'], read),
+      rule('', ['events'], ['watch']),
       events,
     ],
   },
   {
-    name: 'system:controller:endpointslice-controller',
+    name: 'system:volume-scheduler',
     rules: [
-      rule('', ['nodes', 'pods', 'services'], read),
-      rule('', ['services/finalizers'], ['update']),
-      rule('discovery.k8s.io', ['endpointslices'], ['create', 'delete', 'get', 'list', 'update']),
-      events,
+      rule('', ['persistentvolumes'], readUpdate),
+      rule('storage.k8s.io', ['storageclasses'], read),
+      rule('', ['persistentvolumeclaims'], readUpdate),
     ],
   },
   {
-    name: 'system:controller:endpointslicemirroring-controller',
-    rules: [
-      rule('', ['endpoints', 'services'], read),
-      rule('', ['services/finalizers'], ['update']),
-      rule('', ['endpoints/finalizers'], ['update']),
-      rule('discovery.k8s.io', ['endpointslices'], ['create', 'delete', 'get', 'list', 'update']),
-      events,
-    ],
+    name: 'system:service-account-issuer-discovery',
+    rules: [paths(['/.well-known/openid-configuration', '/openid/v1/jwks'])],
   },
+  ...['nodeclient', 'selfnodeclient'].map((part) => ({
+    name: `system:certificates.k8s.io:certificatesigningrequests:${part}`,
+    rules: [rule(certificates, [`certificatesigningrequests/${part}`], ['create'])],
+  })),
+  ...['kube-apiserver-client', 'kube-apiserver-client-kubelet', 'kubelet-serving', 'legacy-unknown'].map(
+    (signer) => ({
+      name: `system:certificates.k8s.io:${signer}-approver`,
+      rules: [
+        { ...rule(certificates, ['signers'], ['approve']), resourceNames: [`kubernetes.io/${signer}`] },
+      ],
+    }),
+  ),
+  ...controllerRoles,
 ];
 
 const authenticated = 'system:authenticated';
@@ -275,10 +338,7 @@ export const bootstrapBindings: readonly BootstrapBinding[] = [
   { name: 'system:monitoring', groups: ['system:monitoring'] },
   { name: 'system:kube-dns', accounts: ['kube-dns'] },
   { name: 'system:node-proxier', users: ['system:kube-proxy'] },
-  { name: 'system:controller:endpoint-controller', accounts: ['endpoint-controller'] },
-  { name: 'system:controller:endpointslice-controller', accounts: ['endpointslice-controller'] },
-  {
-    name: 'system:controller:endpointslicemirroring-controller',
-    accounts: ['endpointslicemirroring-controller'],
-  },
+  { name: 'system:volume-scheduler', users: ['system:kube-scheduler'] },
+  { name: 'system:service-account-issuer-discovery', groups: ['system:serviceaccounts'] },
+  ...controllerBindings,
 ];

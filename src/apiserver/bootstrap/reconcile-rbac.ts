@@ -32,11 +32,15 @@ export function reconciledRole(stored: Role, wanted: Role): Role | undefined {
 }
 
 /**
- * The stored binding with the subjects, labels and annotations that it lacks; undefined when it lacks none, or names
- * another role.
+ * The stored binding with the subjects, labels and annotations that it lacks; undefined when it lacks none.
+ * `recreate` when it binds another role: that cannot be changed.
  */
-export function reconciledBinding(stored: RoleBinding, wanted: RoleBinding): RoleBinding | undefined {
-  if (!mayUpdate(stored.metadata) || !jsonEqual(stored.roleRef, wanted.roleRef)) return undefined;
+export function reconciledBinding(
+  stored: RoleBinding,
+  wanted: RoleBinding,
+): RoleBinding | 'recreate' | undefined {
+  if (!mayUpdate(stored.metadata)) return undefined;
+  if (!jsonEqual(stored.roleRef, wanted.roleRef)) return 'recreate';
   const subjects = stored.subjects ?? [];
   const missing = (wanted.subjects ?? []).filter(
     (subject) => !subjects.some((known) => isSame(known, subject)),

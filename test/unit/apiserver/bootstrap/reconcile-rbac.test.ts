@@ -53,13 +53,15 @@ describe('a stored binding', () => {
   });
 
   test('is given the subjects that it lacks', () => {
-    expect(reconciledBinding(binding('r', 'a'), binding('r', 'b'))?.subjects).toEqual(
-      binding('r', 'a', 'b').subjects,
-    );
+    expect(reconciledBinding(binding('r', 'a'), binding('r', 'b'))).toMatchObject({
+      subjects: binding('r', 'a', 'b').subjects,
+    });
     expect(reconciledBinding(binding('r', 'a', 'b'), binding('r', 'b'))).toBeUndefined();
   });
 
-  test('to another role is left alone', () => {
-    expect(reconciledBinding(binding('other'), binding('r', 'a'))).toBeUndefined();
+  test('to another role is made again, unless its owner wants it as it is', () => {
+    expect(reconciledBinding(binding('other'), binding('r', 'a'))).toBe('recreate');
+    const kept = { ...binding('other'), metadata: role([], 'false').metadata };
+    expect(reconciledBinding(kept, binding('r', 'a'))).toBeUndefined();
   });
 });
