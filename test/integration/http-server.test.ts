@@ -366,6 +366,60 @@ describe('large answers', () => {
   });
 });
 
+describe('answers in parts', () => {
+  const word = 'ä€😀 and plain text '.repeat(40);
+  const bodies = new Map<string, readonly string[]>([
+    ['/empty', []],
+    ['/short', ['{"items":[', '', ']}']],
+    ['/many', Array.from({ length: 2_000 }, (_, i) => `${i}:${word}`)],
+    ['/one-huge', ['[', word.repeat(2_000), ',', word, ']']],
+    ['/exact', ['x'.repeat(256 * 1024), 'y'.repeat(256 * 1024)]],
+  ]);
+  const handler: Handler = (request, reply) => {
+    const parts = bodies.get(request.info.path) ?? [];
+    reply.send(200, 'text/plain', parts);
+    return Promise.resolve();
+  };
+
+  test('arrive whole, with their length, many at a time', async () => {
+    const { send } = await start(handler);
+    const paths = [...bodies.keys(), ...bodies.keys(), ...bodies.keys()];
+    const answers = await Promise.all(paths.map(async (path) => send(path)));
+    for (const [i, { body, headers }] of answers.entries()) {
+      const expected = Buffer.from((bodies.get(paths[i] ?? '') ?? []).join(''));
+      expect(headers['content-length']).toBe(String(expected.length));
+      expect(body.equals(expected)).toBe(true);
+    }
+  });
+
+  test('are compressed and indented as others are', async () => {
+    const { send } = await start((_request, reply) => {
+      reply.send(200, 'application/json', ['{"items":[', `"${word.repeat(300)}"`, ']}']);
+      return Promise.resolve();
+    });
+    const { headers, body } = await send('/?pretty=1', {
+      headers: { authorization: 'Bearer secret', 'accept-encoding': 'gzip' },
+    });
+    expect(headers['content-encoding']).toBe('gzip');
+    expect(gunzipSync(body).toString()).toBe(`{\n  "items": [\n    "${word.repeat(300)}"\n  ]\n}`);
+  });
+
+  test('of clients that read nothing or leave do not disturb those of others', async () => {
+    const { send, rawSocket, logged } = await start(handler);
+    const idle = await Promise.all(Array.from({ length: 12 }, rawSocket));
+    for (const socket of idle) {
+      socket.pause();
+      socket.write('GET /many HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n\r\n');
+    }
+    const expected = Buffer.from((bodies.get('/many') ?? []).join(''));
+    expect((await send('/many')).body.equals(expected)).toBe(true);
+    for (const socket of idle) socket.destroy();
+    const answers = await Promise.all(Array.from({ length: 12 }, async () => send('/many')));
+    for (const { body } of answers) expect(body.equals(expected)).toBe(true);
+    expect(logged).toEqual([]);
+  });
+});
+
 describe('requests at the same time', () => {
   test('are bounded, reads and writes apart, watches and proxies not at all', async () => {
     const gate = Promise.withResolvers<undefined>();

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
+import type { LongBody } from './long-body.ts';
 
 /** Who a request comes from (authentication.k8s.io UserInfo). */
 export interface UserInfo {
@@ -47,11 +48,11 @@ export interface ApiRequest {
 export interface Reply {
   /** Adds a `Warning: 299 - "…"` header; before the answer. */
   warn(text: string): void;
-  /** A body in one piece. Compressed when large and the client accepts it. Content type "" sends none. */
+  /** A body of known length. Compressed when large and the client accepts it. Content type "" sends none. */
   send(
     status: number,
     contentType: string,
-    body: Buffer | string,
+    body: Buffer | string | LongBody,
     headers?: Readonly<Record<string, string>>,
   ): void;
   /** Starts a chunked answer that is written in pieces: watches, logs, proxies. */

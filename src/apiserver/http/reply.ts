@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { Reply, ReplyStream } from './exchange.ts';
 import { encode } from './encoding.ts';
+import { endWith, lengthOf, type LongBody } from './long-body.ts';
 import { negotiateError } from './negotiation.ts';
 import { indentJson, wantsPretty } from './pretty.ts';
 import { replyStream } from './reply-stream.ts';
@@ -52,7 +53,7 @@ export class HttpReply implements Reply {
   send(
     status: number,
     contentType: string,
-    body: Buffer | string,
+    body: Buffer | string | LongBody,
     headers?: Readonly<Record<string, string>>,
   ): void {
     if (this.started) return;
@@ -60,18 +61,19 @@ export class HttpReply implements Reply {
     const { query, userAgent } = this.context;
     let payload = body;
     if (contentType === 'application/json' && wantsPretty(query, userAgent)) {
-      payload = indentJson(typeof body === 'string' ? body : body.toString('utf8'));
+      payload = indentJson(textOf(body));
     }
-    const length = typeof payload === 'string' ? Buffer.byteLength(payload) : payload.length;
+    const length = isLong(payload) ? lengthOf(payload) : Buffer.byteLength(payload);
     const head = this.headers(headers);
     if (contentType !== '') head.push('Content-Type', contentType);
     if (length > compressFrom && acceptsGzip(this.context.acceptEncoding)) {
-      this.sendCompressed(status, head, payload);
+      this.sendCompressed(status, head, isLong(payload) ? textOf(payload) : payload);
       return;
     }
     head.push('Content-Length', String(length));
     this.response.writeHead(status, head);
-    this.response.end(payload);
+    if (isLong(payload)) endWith(this.response, payload, length);
+    else this.response.end(payload);
   }
 
   /** Answers an error as a Status, in the form that the client accepts. */
@@ -120,6 +122,14 @@ export class HttpReply implements Reply {
     }
     return head;
   }
+}
+
+function isLong(body: Buffer | string | LongBody): body is LongBody {
+  return Array.isArray(body);
+}
+
+function textOf(body: Buffer | string | LongBody): string {
+  return isLong(body) ? body.join('') : body.toString();
 }
 
 function acceptsGzip(acceptEncoding: string | string[] | undefined): boolean {

@@ -9,7 +9,7 @@ import { encodeObject } from '../schema/encode.ts';
 import { registeredKind } from '../schema/builtin.ts';
 import { partialMetadata, partialMetadataList } from '../tables/partial-metadata.ts';
 import { type IncludeObject, includeObjectOf, toTable } from '../tables/table.ts';
-import { itemJson, keyOf, presented, type ServedResource, storedJson } from './served-resource.ts';
+import { keyOf, presented, type ServedResource, storedJson } from './served-resource.ts';
 import type { ServerCore } from './server-core.ts';
 import type { StoredObject } from '../storage/storage.ts';
 
@@ -125,7 +125,9 @@ export function sendList(
 ): void {
   const { as, mediaType, metaVersion: version } = output.negotiated;
   if (as === '') {
-    sendJsonText(reply, 200, mediaType, listJson(resource, items, metadata));
+    const texts = listTexts(resource, items, metadata);
+    if (mediaType === 'application/json') reply.send(200, mediaType, texts);
+    else sendValue(reply, 200, mediaType, JSON.parse(texts.join('')));
     return;
   }
   const objects = items.map((item) => presented(resource, item.object));
@@ -162,31 +164,22 @@ function goType(resource: ServedResource, suffix = ''): string {
   return `*${registeredKind(group, version, kind)?.internalPackage ?? ''}.${kind}${suffix}`;
 }
 
-function listJson(resource: ServedResource, items: readonly StoredObject[], metadata: ListMeta): string {
-  const kind = JSON.stringify(`${resource.definition.kind}List`);
-  const apiVersion = JSON.stringify(resource.apiVersion);
-  if (!resource.custom) {
-    const head = `{"kind":${kind},"apiVersion":${apiVersion},"metadata":${JSON.stringify(metadata)},"items":[`;
-    return `${appendItems(head, resource, items, itemJson)}]}`;
-  }
-  const start = appendItems(`{"apiVersion":${apiVersion},"items":[`, resource, items, storedJson);
-  return `${start}],"kind":${kind},"metadata":${customListMeta(metadata)}}`;
-}
-
-/** By appending, so that a list of megabytes is put together only once: when its bytes are wanted. */
-function appendItems(
-  start: string,
-  resource: ServedResource,
-  items: readonly StoredObject[],
-  json: (resource: ServedResource, item: StoredObject) => string,
-): string {
-  let text = start;
-  let separator = '';
+/** The JSON of a list in parts, so that the texts of its objects need not be put together. */
+function listTexts(resource: ServedResource, items: readonly StoredObject[], metadata: ListMeta): string[] {
+  const { custom, head } = resource;
+  const kind = `"kind":${JSON.stringify(`${resource.definition.kind}List`)}`;
+  const apiVersion = `"apiVersion":${JSON.stringify(resource.apiVersion)}`;
+  const texts = custom
+    ? [`{${apiVersion},"items":[`]
+    : [`{${kind},${apiVersion},"metadata":${JSON.stringify(metadata)},"items":[`];
+  // Items of built-in lists go without kind and apiVersion.
+  const opening = custom ? '' : '{';
   for (const item of items) {
-    text += separator + json(resource, item);
-    separator = ',';
+    const text = storedJson(resource, item);
+    texts.push(texts.length === 1 ? opening : `,${opening}`, custom ? text : text.slice(head.length));
   }
-  return text;
+  texts.push(custom ? `],${kind},"metadata":${customListMeta(metadata)}}\n` : ']}\n');
+  return texts;
 }
 
 /** Lists of custom objects are maps: their members come sorted, and the token is there even when it is empty. */

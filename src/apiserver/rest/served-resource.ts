@@ -104,8 +104,3 @@ export function storedJson(resource: ServedResource, stored: StoredObject): stri
   const shown = presented(resource, object);
   return shown === object ? text : encodeObject(resource.schema, shown);
 }
-
-/** The JSON of an object without kind and apiVersion, as items of lists are. */
-export function itemJson(resource: ServedResource, stored: StoredObject): string {
-  return `{${storedJson(resource, stored).slice(resource.head.length)}`;
-}
