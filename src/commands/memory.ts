@@ -1,22 +1,37 @@
 import type { Logger } from 'pino';
 
-/** Milliseconds after the introduction: the controllers have settled. */
-const delay = 1000;
+/** Milliseconds between looks; after the first, counted from the introduction, the controllers have settled. */
+const interval = 1000;
+/** Looks after which it is given up: a server that is never idle has collected by itself. */
+const maxLooks = 60;
+/** Share of the time since the last look that the event loop may have been at work: nobody would wait then. */
+const idleBelow = 0.1;
 /** Bytes of heap above which a collection would be noticed: a store that was kept on disk. */
 const largestHeap = 64 * 2 ** 20;
 
 /**
- * Collects once what the start left behind, 20 MiB of it, in some 60 ms: V8 does not by itself as long as hardly anything
- * happens. Only where Node was started with `--expose-gc`, as `npm start` does.
+ * Collects once what the start left behind, 20 MiB of it, in some 60 ms that nothing else can be done in: V8 does not
+ * by itself as long as hardly anything happens. Waits until hardly anything happens, so that no client does. Only
+ * where Node was started with `--expose-gc`, as `npm start` does.
  */
 export function giveBackMemory(log: Logger): void {
   const { gc } = globalThis;
   if (gc === undefined) return;
-  const timer = setTimeout(() => {
-    if (process.memoryUsage().heapUsed > largestHeap) return;
-    // Only this flavour makes the young generation small again.
-    gc({ type: 'major', execution: 'sync', flavor: 'last-resort' });
-    log.debug({ residentBytes: process.memoryUsage.rss() }, 'gave memory back');
-  }, delay);
+  let looks = 0;
+  let before = performance.eventLoopUtilization();
+  const timer = setInterval(() => {
+    const now = performance.eventLoopUtilization();
+    const { utilization } = performance.eventLoopUtilization(now, before);
+    before = now;
+    const tooLarge = process.memoryUsage().heapUsed > largestHeap;
+    if (utilization < idleBelow && !tooLarge) {
+      // Only this flavour makes the young generation small again.
+      gc({ type: 'major', execution: 'sync', flavor: 'last-resort' });
+      log.debug({ residentBytes: process.memoryUsage.rss() }, 'gave memory back');
+    } else if (!tooLarge && ++looks < maxLooks) {
+      return;
+    }
+    clearInterval(timer);
+  }, interval);
   timer.unref();
 }

@@ -1,6 +1,7 @@
 /** Field sets as `managedFields[].fieldsV1` holds them (structured-merge-diff `fieldpath/serialize.go`). */
 import { isRecord } from '../../objects/json.ts';
 import type { FieldsV1 } from '../../objects/meta.ts';
+import { shareJson } from '../schema/encode.ts';
 import { emptySet, type FieldSet, isEmptySet, setOf } from './field-set.ts';
 import { compareElements, parseKey } from './path-element.ts';
 
@@ -39,6 +40,7 @@ export function encodeFields(set: FieldSet): FieldsV1 {
   // Equal sets whose elements are in another order.
   const sorted = JSON.stringify(encoded);
   const found = shared.get(sorted) ?? { fields: encoded, set };
+  shareJson(found.fields, sorted);
   share(sorted, found);
   share(text, found);
   return found.fields;

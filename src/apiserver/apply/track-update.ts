@@ -16,6 +16,7 @@ import {
 } from './managers.ts';
 import { PathElementError } from './path-element.ts';
 import { filterForEndpoint, stripUnowned } from './ownership.ts';
+import { shapeOf } from './shape.ts';
 
 export interface UpdateToTrack {
   readonly schema: StructSchema;
@@ -43,6 +44,45 @@ export interface UpdateToTrack {
  * A client that sends `managedFields: []` or `[{}]` gives up tracking: the object has none until it is applied.
  */
 export function trackUpdate(update: UpdateToTrack): ManagedFieldsEntry[] | undefined {
+  const { live, next } = update;
+  if (live === undefined && next.metadata.managedFields === undefined) return trackCreate(update);
+  return track(update);
+}
+
+type Entries = ManagedFieldsEntry[] | undefined;
+
+/** What was found for the shapes of the objects created last, of each schema. */
+const created = new WeakMap<StructSchema, Map<string, Entries>>();
+const maxShapes = 256;
+const longestShape = 4_096;
+
+/** Objects that one program creates mostly have one shape: what their creator owns is worked out once. */
+function trackCreate(update: UpdateToTrack): Entries {
+  const { schema, next, subresource, apiVersion, hasStatus, now } = update;
+  let shape: string;
+  try {
+    shape = `${apiVersion} ${subresource} ${hasStatus} ${shapeOf(schema, next)}`;
+  } catch (error) {
+    if (error instanceof PathElementError) return undefined;
+    throw error;
+  }
+  if (shape.length > longestShape) return track(update);
+  let shapes = created.get(schema);
+  if (shapes === undefined) created.set(schema, (shapes = new Map<string, Entries>()));
+  if (shapes.has(shape)) {
+    return shapes.get(shape)?.map((entry) => ({ ...entry, manager: managerOf(update), time: now }));
+  }
+  const entries = track(update);
+  if (shapes.size >= maxShapes) shapes.clear();
+  shapes.set(shape, entries);
+  return entries;
+}
+
+function managerOf({ manager }: Pick<UpdateToTrack, 'manager'>): string {
+  return manager === '' ? 'unknown' : manager;
+}
+
+function track(update: UpdateToTrack): Entries {
   const { live, next } = update;
   const { managers, entries } = startingManagers(update);
   if (live !== undefined && managers.size === 0) return undefined;
@@ -104,7 +144,7 @@ export function recordUpdate(
   const gone = union(changed, removed);
   if (isEmptySet(gone)) return;
   const self: Managed = {
-    manager: update.manager === '' ? 'unknown' : update.manager,
+    manager: managerOf(update),
     operation: 'Update',
     apiVersion: update.apiVersion,
     subresource,

@@ -19,28 +19,31 @@ export async function readBody(incoming: IncomingMessage, limit = maxBodyBytes):
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let length = 0;
-    const stop = (): void => {
-      incoming.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose);
-    };
-    const onData = (chunk: Buffer): void => {
-      length += chunk.length;
-      if (length <= limit) {
-        chunks.push(chunk);
-        return;
-      }
-      stop();
-      incoming.resume();
-      reject(overLimit(limit));
-    };
-    const onEnd = (): void => {
-      stop();
-      const [first] = chunks;
-      resolve(first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks, length));
-    };
+    // The listeners go with the message: to take them off again takes longer than to ignore what still comes.
+    let settled = false;
     const onClose = (): void => {
-      stop();
+      if (settled) return;
+      settled = true;
       reject(badRequest('unexpected EOF'));
     };
-    incoming.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose);
+    incoming
+      .on('data', (chunk: Buffer) => {
+        if (settled) return;
+        length += chunk.length;
+        if (length <= limit) {
+          chunks.push(chunk);
+          return;
+        }
+        settled = true;
+        reject(overLimit(limit));
+      })
+      .on('end', () => {
+        if (settled) return;
+        settled = true;
+        const [first] = chunks;
+        resolve(first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks, length));
+      })
+      .on('close', onClose)
+      .on('error', onClose);
   });
 }

@@ -37,7 +37,8 @@ function decode(raw: string): string {
   }
 }
 
-const noQuery = '';
+/** Of all requests without one, which are most: nobody changes it. */
+const noQuery = new URLSearchParams();
 
 /**
  * A request, whose costlier parts are made when they are asked for: most requests need no signal and many no
@@ -65,7 +66,7 @@ export class HttpRequest implements ApiRequest {
     this.method = incoming.method ?? '';
     this.url = incoming.url ?? '';
     this.headers = incoming.headers;
-    this.query = new URLSearchParams(target.query === '' ? noQuery : target.query);
+    this.query = target.query === '' ? noQuery : new URLSearchParams(target.query);
     this.info = requestInfo(this.method, target.path, this.query);
     this.user = user;
     this.onSignal = onSignal;

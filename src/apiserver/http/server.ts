@@ -152,16 +152,14 @@ class Front {
       const user = this.options.authenticator.authenticate(incoming);
       request = new HttpRequest(incoming, parseTarget(url), user, () => this.signalOf(response));
       const leave = this.inFlight.enter(request.info);
-      response.once('close', leave);
+      const { observe } = this.options;
+      response.on('close', () => {
+        leave();
+        observe?.(request, response.statusCode, (performance.now() - started) / 1000);
+      });
     } catch (error) {
       this.fail(reply, error, incoming);
       return;
-    }
-    const { observe } = this.options;
-    if (observe !== undefined) {
-      response.once('close', () =>
-        observe(request, response.statusCode, (performance.now() - started) / 1000),
-      );
     }
     this.options.handler(request, reply).catch((error: unknown) => this.fail(reply, error, incoming));
   }

@@ -32,7 +32,7 @@ export function createCloser(server: Server): Closer {
   server.on('request', (request, response) => {
     const { socket } = request;
     busy.add(socket);
-    response.once('close', () => {
+    response.on('close', () => {
       busy.delete(socket);
       if (closed !== undefined) socket.destroySoon();
     });

@@ -173,14 +173,14 @@ function decodeRegistered(
     );
   }
   if (decoded === undefined) return { object: { metadata: {} }, strictErrors: [] };
-  const { metadata, ...rest } = decoded.object;
+  const { metadata } = decoded.object;
+  const head = {
+    apiVersion: versionText(actual),
+    kind: actual.kind,
+    metadata: isRecord(metadata) ? metadata : ({} satisfies ObjectMeta),
+  };
   return {
-    object: {
-      ...rest,
-      apiVersion: versionText(actual),
-      kind: actual.kind,
-      metadata: isRecord(metadata) ? metadata : ({} satisfies ObjectMeta),
-    },
+    object: Object.assign(decoded.object, head),
     strictErrors: decoded.strictErrors,
   };
 }

@@ -158,7 +158,16 @@ function compileList(write: Writer): Writer {
 }
 
 function writePlain(text: string, value: unknown): string {
-  return text + (value === undefined ? 'null' : JSON.stringify(value));
+  if (value === undefined) return `${text}null`;
+  const known = typeof value === 'object' && value !== null ? shared.get(value) : undefined;
+  return text + (known ?? JSON.stringify(value));
+}
+
+const shared = new WeakMap<object, string>();
+
+/** Says what the JSON of a value without a type of its own is, which never changes and which many objects share. */
+export function shareJson(value: Readonly<object>, json: string): void {
+  shared.set(value, json);
 }
 
 function writeSorted(text: string, value: unknown): string {
