@@ -10,7 +10,7 @@ import type { FieldValidation, StructSchema } from '../schema/schema.ts';
 import { checkConfigKind, parseConfig } from './parse-config.ts';
 import { changedFields, fieldsOf, removedFields } from './compare.ts';
 import { conflictError, type Conflict, findConflicts } from './conflicts.ts';
-import { difference, type FieldSet, intersection, isEmptySet, union } from './field-set.ts';
+import { difference, type FieldSet, intersection, isEmptySet, union, unionAll } from './field-set.ts';
 import { fieldsOfLastApplied, kubectl, withLastApplied } from './last-applied.ts';
 import {
   decodeManagers,
@@ -174,11 +174,10 @@ class ApplyRun {
     const named = (set: FieldSet): FieldSet => withNamedParents(schema, set);
     const lastNamed = named(last);
     const all = named(fieldsOf(schema, merged));
-    let owned: FieldSet | undefined;
-    for (const { fields } of managers.values()) owned = owned === undefined ? fields : union(owned, fields);
+    const owned = unionAll([...managers.values()].map(({ fields }) => fields));
     const bare = removeFields(schema, merged, lastNamed);
     const left = named(fieldsOf(schema, bare ?? {}));
-    const keep = owned === undefined ? left : union(left, named(owned));
+    const keep = union(left, named(owned));
     const withOwned = removeFields(schema, merged, difference(all, keep));
     const leftWithOwned = named(fieldsOf(schema, withOwned ?? {}));
     return removeFields(schema, merged, intersection(difference(all, leftWithOwned), lastNamed)) ?? {};

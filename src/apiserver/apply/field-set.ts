@@ -38,6 +38,26 @@ export function union(a: FieldSet, b: FieldSet): FieldSet {
   return setOf(a.owned || b.owned, children);
 }
 
+/** The union of many sets, in a time that is linear to their sizes. */
+export function unionAll(sets: readonly FieldSet[]): FieldSet {
+  const [first = emptySet, ...more] = sets;
+  if (more.length === 0) return first;
+  const parts = new Map<string, FieldSet[]>();
+  for (const set of sets) {
+    for (const [element, child] of set.children) {
+      const known = parts.get(element);
+      if (known === undefined) parts.set(element, [child]);
+      else known.push(child);
+    }
+  }
+  const children = new Map<string, FieldSet>();
+  for (const [element, part] of parts) children.set(element, unionAll(part));
+  return setOf(
+    sets.some(({ owned }) => owned),
+    children,
+  );
+}
+
 /** The paths of `a` that are not in `b`; what lies below a path of `b` stays. */
 export function difference(a: FieldSet, b: FieldSet): FieldSet {
   return combine(a, b, (mine, other) => mine && !other, true);

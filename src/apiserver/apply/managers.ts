@@ -3,7 +3,7 @@
  * managedfields.go, capmanagers.go and pathelement… for the identifiers).
  */
 import type { ManagedFieldsEntry } from '../../objects/meta.ts';
-import { difference, type FieldSet, isEmptySet, union } from './field-set.ts';
+import { difference, type FieldSet, isEmptySet, unionAll } from './field-set.ts';
 import { decodeFields, encodeFields, FieldsV1Error } from './fields-v1.ts';
 
 /** One manager's fields. */
@@ -136,8 +136,10 @@ export function capUpdaters(managers: Managers): void {
   if (left <= maxUpdaters) return;
   updaters.sort(([idA, a], [idB, b]) => compareTexts(a.time ?? '', b.time ?? '') || compareTexts(idA, idB));
   const firstOfVersion = new Map<string, string>();
+  // What goes into each bucket, joined at the end: one after the other takes a time that grows with the square.
+  const buckets = new Map<string, FieldSet[]>();
   for (const [id, row] of updaters) {
-    if (left <= maxUpdaters) return;
+    if (left <= maxUpdaters) break;
     const first = firstOfVersion.get(row.apiVersion);
     if (first === undefined) {
       firstOfVersion.set(row.apiVersion, id);
@@ -145,12 +147,26 @@ export function capUpdaters(managers: Managers): void {
     }
     const bucket: Managed = { ...row, manager: oldUpdates, subresource: '' };
     const bucketId = managerId(bucket);
-    const source = managers.has(bucketId) ? bucketId : first;
-    const before = managers.get(source);
-    managers.delete(source);
+    let parts = buckets.get(bucketId);
+    if (parts === undefined) {
+      const source = managers.has(bucketId) ? bucketId : first;
+      const before = managers.get(source);
+      managers.delete(source);
+      parts = before === undefined ? [] : [before.fields];
+      buckets.set(bucketId, parts);
+    }
+    parts.push(row.fields);
     managers.delete(id);
-    const fields = before === undefined ? row.fields : union(row.fields, before.fields);
-    managers.set(bucketId, { ...bucket, fields });
+    managers.set(bucketId, bucket);
     left--;
   }
+  for (const [id, parts] of buckets) {
+    const bucket = managers.get(id);
+    if (bucket !== undefined) managers.set(id, { ...bucket, fields: unionAll(parts) });
+  }
+}
+
+/** Drops rows without fields, which a client may have sent (`merge.Updater.update`). */
+export function dropEmptyRows(managers: Managers): void {
+  for (const [id, { fields }] of managers) if (isEmptySet(fields)) managers.delete(id);
 }

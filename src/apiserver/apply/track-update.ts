@@ -7,6 +7,7 @@ import { emptySet, isEmptySet, union } from './field-set.ts';
 import {
   capUpdaters,
   decodeManagers,
+  dropEmptyRows,
   encodeManagers,
   type Managed,
   ManagedFieldsError,
@@ -135,6 +136,7 @@ export function recordUpdate(
   to: unknown,
 ): void {
   const { schema, subresource, hasStatus } = update;
+  dropEmptyRows(managers);
   const changed = filterForEndpoint(changedFields(schema, from, to), subresource, hasStatus);
   // What is removed only matters to those who own something, and of a new object nobody does.
   const removed =
@@ -163,7 +165,7 @@ export function recordUpdate(
 
 interface Start {
   readonly managers: Managers;
-  /** The entries that `managers` was read from. */
+  /** The stored entries that `managers` was read from: what a client sends is put in order. */
   readonly entries: ManagedFieldsEntry[] | undefined;
 }
 
@@ -175,7 +177,7 @@ function startingManagers({ live, next, subresource }: UpdateToTrack): Start {
   if (isReset(sent)) return { managers: new Map(), entries: undefined };
   try {
     const managers = decodeManagers(sent);
-    return managers.size === 0 ? readOrEmpty(stored) : { managers, entries: sent };
+    return managers.size === 0 ? readOrEmpty(stored) : { managers, entries: undefined };
   } catch (error) {
     if (error instanceof ManagedFieldsError) return readOrEmpty(stored);
     throw error;

@@ -1,4 +1,4 @@
-/** Warnings longer than this altogether are cut one by one (apiserver `endpoints/filters/warning.go`). */
+/** Warnings longer than this altogether, in characters, are cut, and those behind it dropped (apiserver `endpoints/filters/warning.go`). */
 const maxTotal = 4096;
 const maxEachWhenCut = 256;
 
@@ -7,14 +7,39 @@ const maxEachWhenCut = 256;
  * NewWarningHeader). Repeated texts are dropped, control characters too, since they could end the header.
  */
 export function warningHeaders(texts: readonly string[]): string[] {
-  const unique = [...new Set(texts)];
-  const total = unique.reduce((sum, text) => sum + text.length, 0);
-  return unique.map((text) => {
-    const short = total > maxTotal ? text.slice(0, maxEachWhenCut) : text;
+  return bounded([...new Set(texts)]).map((text) => {
     // eslint's no-control-regex is about typing slips; here the control characters are meant
-    const clean = short.replaceAll(/\p{Cc}/gu, '').replaceAll(/["\\]/g, '\\$&');
+    const clean = text.replaceAll(/\p{Cc}/gu, '').replaceAll(/["\\]/g, '\\$&');
     return latin1(`299 - "${clean}"`);
   });
+}
+
+/**
+ * The first text that does not fit turns cutting on, for those before it as well; from then on texts are told until the
+ * limit is reached.
+ */
+function bounded(texts: readonly string[]): readonly string[] {
+  let total = 0;
+  const overflow = texts.findIndex((text) => (total += lengthOf(text)) > maxTotal);
+  if (overflow < 0) return texts;
+  const told: string[] = [];
+  let written = 0;
+  for (const [i, text] of texts.entries()) {
+    if (i > overflow && written >= maxTotal) break;
+    const short = Array.from(text.slice(0, 2 * maxEachWhenCut))
+      .slice(0, maxEachWhenCut)
+      .join('');
+    told.push(short);
+    written += lengthOf(short);
+  }
+  return told;
+}
+
+/** Go counts characters. */
+function lengthOf(text: string): number {
+  let length = 0;
+  for (const _character of text) length++;
+  return length;
 }
 
 /** UTF-8 bytes as a header value: Node writes headers one byte per character. */

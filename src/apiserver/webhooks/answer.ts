@@ -26,7 +26,7 @@ const kind = 'AdmissionReview';
 const group = 'admission.k8s.io';
 const schema = 'io.k8s.api.admission.v1.AdmissionReview';
 /** The scheme of the client that asks webhooks, by the place where it is made. */
-const scheme = 'k8s.io/apiserver/pkg/util/webhook/client.go:75';
+const scheme = 'k8s.io/apiserver/pkg/util/webhook/client.go:69';
 /** What is shown of the body of an answer that is an error (`maxUnstructuredResponseTextBytes`). */
 const maxShown = 2048;
 

@@ -16,6 +16,8 @@ const maxDepth = 500;
 interface Verdict {
   errors: FieldError[];
   matches: number;
+  /** What there is among the errors, once they are many. */
+  told?: Set<string>;
 }
 
 /** A value with its place. */
@@ -72,17 +74,27 @@ function fieldOf(path: string): string {
   return path.startsWith('.') ? path.slice(1) : path;
 }
 
+/** So many errors are compared one by one. */
+const fewErrors = 8;
+
 /** The same fault is told once, wherever it was found. */
-function push(verdict: Verdict, ...errors: FieldError[]): void {
-  for (const error of errors) {
-    if (!verdict.errors.some(({ field, body }) => field === error.field && body === error.body)) {
-      verdict.errors.push(error);
-    }
-  }
+function push(verdict: Verdict, error: FieldError): void {
+  const { errors } = verdict;
+  if (errors.length >= fewErrors) {
+    verdict.told ??= new Set(errors.map(identity));
+    const id = identity(error);
+    if (verdict.told.has(id)) return;
+    verdict.told.add(id);
+  } else if (errors.some(({ field, body }) => field === error.field && body === error.body)) return;
+  errors.push(error);
+}
+
+function identity({ field, body }: FieldError): string {
+  return `${field}\n${body}`;
 }
 
 function merge(verdict: Verdict, part: Verdict): void {
-  push(verdict, ...part.errors);
+  for (const error of part.errors) push(verdict, error);
   verdict.matches += part.matches;
 }
 
@@ -145,11 +157,10 @@ function judgeEnum(schema: JsonSchema, value: unknown, path: string, verdict: Ve
 /** The first broken rule of length and pattern is told, then the format. */
 function judgeString(schema: JsonSchema, value: string, path: string, verdict: Verdict): void {
   const { minLength, maxLength, pattern = '', format = '' } = schema;
-  const length = Array.from(value).length;
   const field = fieldOf(path);
   verdict.matches++;
-  if (maxLength !== undefined && length > maxLength) push(verdict, tooLong(field, maxLength));
-  else if (minLength !== undefined && length < minLength) {
+  if (maxLength !== undefined && isLonger(value, maxLength)) push(verdict, tooLong(field, maxLength));
+  else if (minLength !== undefined && minLength > 0 && !isLonger(value, minLength - 1)) {
     push(verdict, invalid(field, value, `${path} in body should be at least ${minLength} chars long`));
   } else if (pattern !== '' && !matchesPattern(pattern, value)) {
     push(verdict, invalid(field, value, `${path} in body should match '${pattern}'`));
@@ -157,6 +168,16 @@ function judgeString(schema: JsonSchema, value: string, path: string, verdict: V
   if (!isRecognizedFormat(format)) return;
   verdict.matches++;
   if (!hasFormat(format, value)) push(verdict, wrongType(path, format, value));
+}
+
+/** Whether a text has more code points than so many, which only texts of about that length must be counted for. */
+function isLonger(value: string, limit: number): boolean {
+  // A code point takes one or two units.
+  if (value.length <= limit) return false;
+  if (value.length > 2 * limit + 1) return true;
+  let count = 0;
+  for (const _point of value) if (++count > limit) return true;
+  return false;
 }
 
 function judgeNumber(schema: JsonSchema, value: number, path: string, verdict: Verdict): void {

@@ -37,6 +37,14 @@ describe('Warning headers', () => {
     expect(Buffer.from(warningHeaders(['é'])[0] ?? '', 'latin1').toString('utf8')).toBe('299 - "é"');
   });
 
+  test('are told until they are too many', () => {
+    const headers = warningHeaders(Array.from({ length: 60_000 }, (_, i) => `unknown field "f${i}"`));
+    const characters = headers.reduce((sum, header) => sum + header.length, 0);
+    expect(headers[0]).toBe('299 - "unknown field \\"f0\\""');
+    expect(characters).toBeGreaterThan(4096);
+    expect(characters).toBeLessThan(8192);
+  });
+
   test('are cut when there is too much of them', () => {
     const headers = warningHeaders(['a'.repeat(4000), 'b'.repeat(4000)]);
     expect(headers.map((header) => header.length)).toEqual([264, 264]);
