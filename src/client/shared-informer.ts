@@ -7,7 +7,8 @@ import { Cache, type CacheHandler, type CacheReader, type IndexFunction } from '
 import type { Clock } from './clock.ts';
 import type { Informer } from './informer.ts';
 import type { ReflectorSink } from './reflector.ts';
-import { resourceName, type ResourceType } from './resources.ts';
+import { apiVersionOf, resourceName, type ResourceType } from './resources.ts';
+import { SharedParts } from './shared-parts.ts';
 import type { TimeSlices } from './slices.ts';
 
 export interface SharedInformerOptions<T extends KubeObject> {
@@ -23,6 +24,8 @@ export class SharedInformer<T extends KubeObject> implements Informer<T>, Reflec
   readonly resource: ResourceType<T>;
   readonly #options: SharedInformerOptions<T>;
   readonly #cache = new Cache<T>();
+  readonly #parts = new SharedParts();
+  readonly #apiVersion: string;
   readonly #handlers = new Set<CacheHandler<T>>();
   readonly #waiting = new Set<() => void>();
   readonly #name: string;
@@ -36,6 +39,7 @@ export class SharedInformer<T extends KubeObject> implements Informer<T>, Reflec
     this.resource = options.resource;
     this.#options = options;
     this.#name = resourceName(options.resource);
+    this.#apiVersion = apiVersionOf(options.resource);
     const { metrics, clock } = options;
     metrics?.beforeScrape(() => {
       metrics.cacheObjects.set({ resource: this.#name }, this.#cache.size);
@@ -138,13 +142,17 @@ export class SharedInformer<T extends KubeObject> implements Informer<T>, Reflec
     for (const handler of this.#handlers) this.#tell(() => handler.deleted?.(old), old);
   }
 
-  /** What the cache stores of an object: transformed, without managedFields, frozen. */
+  /** What the cache stores of an object: transformed, without managedFields, frozen, with parts that others have too. */
   #keep(object: T, key: ObjectKey): T | undefined {
     // Not `delete`: what is left would be a dictionary, twice as large and ten times slower to read.
     const { managedFields: _, ...metadata } = object.metadata;
     object.metadata = metadata;
     try {
       const kept = this.#options.transform?.(object) ?? object;
+      // The same texts: each object came with its own.
+      if (kept.apiVersion === this.#apiVersion) kept.apiVersion = this.#apiVersion;
+      if (kept.kind === this.resource.kind) kept.kind = this.resource.kind;
+      this.#parts.share(kept);
       deepFreeze(kept);
       return kept;
     } catch (error) {

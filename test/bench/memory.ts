@@ -5,6 +5,7 @@
  * that every Pod is in an EndpointSlice.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
 import { Connection } from './connection.ts';
 import { report } from './report.ts';
 import { ServerProcess } from './server-process.ts';
@@ -67,11 +68,17 @@ async function each(
   );
 }
 
-/** Endpoints in all slices. */
+/** Endpoints in all slices, read in pages as kubectl does: a list of 25 MB would be measured too. */
 async function endpoints(connection: Connection): Promise<number> {
-  const path = '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices';
-  const text = (await connection.request({ method: 'GET', path })).toString();
-  return text.split('"targetRef"').length - 1;
+  const path = '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?limit=500';
+  let count = 0;
+  for (let next = ''; ;) {
+    const page = await connection.request({ method: 'GET', path: `${path}&continue=${next}` });
+    const list = recordAt(JSON.parse(page.toString()));
+    count += listAt(list, 'items').reduce<number>((sum, slice) => sum + listAt(slice, 'endpoints').length, 0);
+    next = textAt(list['metadata'], 'continue');
+    if (next === '') return count;
+  }
 }
 
 /** Waits until every Pod is in a slice. */

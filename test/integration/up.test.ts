@@ -11,6 +11,7 @@ import type { Transport } from '../../src/client/transport.ts';
 import { isRecord } from '../../src/objects/json.ts';
 
 const main = new URL('../../src/main.ts', import.meta.url).pathname;
+const start = new URL('../../src/start.js', import.meta.url).pathname;
 let folder = '';
 let running: ChildProcess | undefined;
 
@@ -41,10 +42,14 @@ interface Up {
 }
 
 async function up(...flags: string[]): Promise<Up> {
+  return upBy(main, ...flags);
+}
+
+async function upBy(file: string, ...flags: string[]): Promise<Up> {
   const kubeconfig = join(folder, 'kubeconfig');
   const child = spawn(
     process.execPath,
-    [main, 'up', '--port', '0', '--write-kubeconfig', kubeconfig, ...flags],
+    [file, 'up', '--port', '0', '--write-kubeconfig', kubeconfig, ...flags],
     {
       stdio: ['ignore', 'pipe', 'pipe'],
     },
@@ -101,6 +106,19 @@ describe('servicenet up', () => {
     await expect(stat(kubeconfig)).rejects.toThrow('ENOENT');
     expect(output()).not.toMatch(/"level":"error"|unhandled/i);
   });
+
+  it.runIf(process.platform === 'linux')(
+    'is by its name the same process with the flags of V8 that keep it small',
+    async () => {
+      const { child, closed } = await upBy(start, '--nodes', '0');
+      const words = (await readFile(`/proc/${child.pid ?? 0}/cmdline`, 'utf8')).split('\0');
+      expect(words).toContain('--max-semi-space-size=8');
+      expect(words.slice(words.indexOf(start), -1)).toEqual(child.spawnargs.slice(1));
+      child.kill('SIGTERM');
+      await closed;
+      expect(child.exitCode).toBe(0);
+    },
+  );
 
   it('says in one line which flag is wrong', async () => {
     const { child, output, closed } = await up('--service-cluster-ip-range', '10.0.0.0/30');

@@ -58,7 +58,7 @@ describe('the package, as npm installs it into an empty directory', () => {
     const promised = Object.values(recordAt(manifest, 'exports')).flatMap((entry) =>
       isRecord(entry) ? [textAt(entry, 'types'), textAt(entry, 'default')] : [String(entry)],
     );
-    for (const file of [...promised, 'dist/main.js', 'deploy/base/deployment.yaml', 'LICENSE']) {
+    for (const file of [...promised, 'dist/start.js', 'deploy/base/deployment.yaml', 'LICENSE']) {
       expect(files, file).toContain(file.replace('./', ''));
     }
     const strange = files.filter((file) => /^(src|test|hack)\b|\.test\.|(?<!\.d)\.ts$/.test(file));
