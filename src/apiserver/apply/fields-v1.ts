@@ -92,7 +92,8 @@ function encodeNode(set: FieldSet): FieldsV1 {
 export function decodeFields(fields: unknown): FieldSet {
   if (fields === undefined || fields === null) return emptySet;
   if (!isRecord(fields)) throw new FieldsV1Error('fieldsV1 must be an object');
-  return sharedSets.get(fields) ?? decodeNode(fields, false, 0);
+  // Objects that were made of their texts again have FieldsV1 of their own.
+  return sharedSets.get(fields) ?? shared.get(JSON.stringify(fields))?.set ?? decodeNode(fields, false, 0);
 }
 
 function decodeNode(fields: Record<string, unknown>, owned: boolean, depth: number): FieldSet {
