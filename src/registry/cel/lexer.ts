@@ -1,5 +1,5 @@
 import { readEscapes } from './literals.ts';
-import { SyntaxIssue } from './source.ts';
+import type { Issue } from './source.ts';
 
 export type Token =
   | { readonly kind: 'ident' | 'symbol' | 'end'; readonly at: number; readonly text: string }
@@ -21,22 +21,34 @@ function matchAt(pattern: RegExp, source: string, at: number): RegExpExecArray |
   return pattern.exec(source) ?? undefined;
 }
 
-/** The tokens of an expression (cel-go `parser/gen/CEL.g4`), the end included. @throws {SyntaxIssue} */
-export function tokenize(source: string): Token[] {
+/**
+ * The tokens of an expression (cel-go `parser/gen/CEL.g4`), the end included. What is no token is told and left out, with
+ * the character at which that showed (ANTLR's `Lexer.recover`).
+ *
+ * @throws {SyntaxIssue} for an escape of no character.
+ */
+export function tokenize(source: string): { readonly tokens: Token[]; readonly issues: Issue[] } {
   const tokens: Token[] = [];
+  const issues: Issue[] = [];
   let at = 0;
   for (;;) {
     at += matchAt(space, source, at)?.[0].length ?? 0;
     if (at >= source.length) break;
     const token = readToken(source, at);
+    if (typeof token === 'string') {
+      issues.push({ at, message: `Syntax error: token recognition error at: '${token}'` });
+      at += token.length;
+      continue;
+    }
     tokens.push(token);
     at += token.text.length;
   }
   tokens.push({ kind: 'end', at: source.length, text: '<EOF>' });
-  return tokens;
+  return { tokens, issues };
 }
 
-function readToken(source: string, at: number): Token {
+/** A token, or the text that is none. */
+function readToken(source: string, at: number): Token | string {
   const quoted = matchAt(opening, source, at);
   if (quoted !== undefined) return readString(source, at, quoted[1] ?? '', quoted[2] ?? '"');
   const fraction = matchAt(double, source, at)?.[0];
@@ -47,17 +59,18 @@ function readToken(source: string, at: number): Token {
   if (name !== undefined) return { kind: 'ident', at, text: name };
   const symbol = matchAt(symbols, source, at)?.[0];
   if (symbol !== undefined) return { kind: 'symbol', at, text: symbol };
-  const odd = String.fromCodePoint(source.codePointAt(at) ?? 0);
-  throw new SyntaxIssue(at, `Syntax error: token recognition error at: '${odd}'`);
+  // The half of a symbol shows to be none at the next character.
+  const half = matchAt(halfSymbol, source, at)?.[0];
+  return half ?? String.fromCodePoint(source.codePointAt(at) ?? 0);
 }
 
-function readString(source: string, at: number, prefix: string, quotes: string): Token {
+const halfSymbol = /[=&|][^]?/uy;
+
+function readString(source: string, at: number, prefix: string, quotes: string): Token | string {
   const start = at + prefix.length + quotes.length;
   const raw = /[rR]/.test(prefix);
-  const end = findEnd(source, start, quotes, raw);
-  if (end === undefined) {
-    throw new SyntaxIssue(at, `Syntax error: token recognition error at: '${source.slice(at)}'`);
-  }
+  const { end, fault } = findEnd(source, start, quotes, raw);
+  if (fault !== undefined) return source.slice(at, fault);
   const text = source.slice(at, end + quotes.length);
   // Line ends within a text are all the same.
   const body = source.slice(start, end).replaceAll('\r\n', '\n').replaceAll('\r', '\n');
@@ -66,11 +79,27 @@ function readString(source: string, at: number, prefix: string, quotes: string):
   return { kind: 'string', at, text, value: raw ? body : readEscapes(body, at, false).toString() };
 }
 
-function findEnd(source: string, start: number, quotes: string, raw: boolean): number | undefined {
+/** Escapes as far as they can be read, and whole ones. */
+const escape = /\\(?:[abfnrtv"'`\\?]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})/y;
+const escapeStart = /\\(?:[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7}|[0-3][0-7]?)?/y;
+
+/** Where a text ends; or behind the character that it cannot have. */
+function findEnd(
+  source: string,
+  start: number,
+  quotes: string,
+  raw: boolean,
+): { readonly end: number; readonly fault?: number } {
   for (let i = start; i < source.length; i++) {
-    if (source.startsWith(quotes, i)) return i;
-    if (source[i] === '\\' && !raw) i++;
-    else if (quotes.length === 1 && /[\n\r]/.test(source[i] ?? '')) return undefined;
+    if (source.startsWith(quotes, i)) return { end: i };
+    if (source[i] === '\\' && !raw) {
+      const whole = matchAt(escape, source, i)?.[0];
+      if (whole === undefined) {
+        const read = matchAt(escapeStart, source, i)?.[0] ?? '';
+        return { end: i, fault: Math.min(source.length, i + read.length + 1) };
+      }
+      i += whole.length - 1;
+    } else if (quotes.length === 1 && /[\n\r]/.test(source[i] ?? '')) return { end: i, fault: i + 1 };
   }
-  return undefined;
+  return { end: source.length, fault: source.length };
 }

@@ -1,8 +1,9 @@
 import type { Expression, ListLiteral, MapEntry, StructField } from './ast.ts';
 import { type Token, tokenize } from './lexer.ts';
+import { mismatched, TokenReader } from './token-reader.ts';
 import { expandMacro } from './macros.ts';
 import { qualifiedName } from './names.ts';
-import { SyntaxIssue } from './source.ts';
+import { type Issue, SyntaxErrors, SyntaxIssue } from './source.ts';
 import { Uint } from './values.ts';
 
 /** cel-go's limits (`parser/options.go`). */
@@ -34,73 +35,60 @@ const products = new Map([
 ]);
 const startsExpression =
   "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
+const startsArgument = startsExpression.replace("'(', ", "'(', ')', ");
 
-/** Reads an expression; macros are expanded. @throws {SyntaxIssue} */
+/** Reads an expression; macros are expanded. @throws {SyntaxErrors} */
 export function parse(source: string): Expression {
+  const issues: Issue[] = [];
+  try {
+    const expression = read(source, issues);
+    if (issues.length === 0) return expression;
+  } catch (error) {
+    if (!(error instanceof SyntaxIssue)) throw error;
+    issues.push(error);
+  }
+  throw new SyntaxErrors(issues);
+}
+
+/** @param issues what is wrong, as long as the rest can be read. @throws {SyntaxIssue} */
+function read(source: string, issues: Issue[]): Expression {
   if (source.length > maxLength) {
     throw new SyntaxIssue(
       0,
       `expression code point size exceeds limit: size: ${source.length}, limit ${maxLength}`,
     );
   }
-  return new Parser(tokenize(source)).whole();
+  const found = tokenize(source);
+  issues.push(...found.issues);
+  return new Parser(new TokenReader(found.tokens, issues)).whole();
 }
 
 class Parser {
-  readonly #tokens: readonly Token[];
-  #next = 0;
+  readonly #reader: TokenReader;
   #depth = 0;
+  /** What may stand where the next expression starts, as errors say. */
+  #expecting = startsExpression;
 
-  constructor(tokens: readonly Token[]) {
-    this.#tokens = tokens;
+  constructor(reader: TokenReader) {
+    this.#reader = reader;
   }
 
   whole(): Expression {
     const expression = this.#expression();
-    const token = this.#peek();
-    if (token.kind !== 'end') {
-      const last = this.#tokens[this.#next + 1]?.kind === 'end';
-      const what = last ? 'extraneous' : 'mismatched';
-      throw new SyntaxIssue(token.at, `Syntax error: ${what} input '${token.text}' expecting <EOF>`);
-    }
+    this.#reader.end();
     return expression;
-  }
-
-  #peek(): Token {
-    const token = this.#tokens[this.#next] ?? this.#tokens.at(-1);
-    if (token === undefined) throw new Error('no tokens');
-    return token;
-  }
-
-  #take(): Token {
-    const token = this.#peek();
-    this.#next++;
-    return token;
-  }
-
-  /** Takes the next token when it is that symbol. */
-  #accept(text: string): Token | undefined {
-    const token = this.#peek();
-    return token.kind === 'symbol' && token.text === text ? this.#take() : undefined;
-  }
-
-  #expect(text: string): Token {
-    const token = this.#accept(text);
-    if (token !== undefined) return token;
-    const found = this.#peek();
-    throw new SyntaxIssue(found.at, `Syntax error: mismatched input '${found.text}' expecting '${text}'`);
   }
 
   #expression(): Expression {
     if (++this.#depth > maxDepth) {
-      throw new SyntaxIssue(this.#peek().at, `expression recursion limit exceeded: ${maxDepth}`);
+      throw new SyntaxIssue(this.#reader.peek().at, `expression recursion limit exceeded: ${maxDepth}`);
     }
     const condition = this.#chain('||', () => this.#chain('&&', () => this.#relation()));
-    const question = this.#accept('?');
+    const question = this.#reader.accept('?');
     let result = condition;
     if (question !== undefined) {
       const yes = this.#chain('||', () => this.#chain('&&', () => this.#relation()));
-      this.#expect(':');
+      this.#reader.expect(':');
       const no = this.#expression();
       result = call('_?_:_', question.at, [condition, yes, no]);
     }
@@ -112,7 +100,11 @@ class Parser {
     const first = operand();
     const operands = [first];
     let at: number | undefined;
-    for (let token = this.#accept(operator); token !== undefined; token = this.#accept(operator)) {
+    for (
+      let token = this.#reader.accept(operator);
+      token !== undefined;
+      token = this.#reader.accept(operator)
+    ) {
       at ??= token.at;
       operands.push(operand());
     }
@@ -130,10 +122,10 @@ class Parser {
     let left = operand();
     const before = this.#depth;
     for (;;) {
-      const token = this.#peek();
+      const token = this.#reader.peek();
       const name = token.kind === 'symbol' || token.text === 'in' ? operators.get(token.text) : undefined;
       if (name === undefined || token.kind === 'string' || token.kind === 'bytes') break;
-      this.#take();
+      this.#reader.take();
       if (++this.#depth > maxDepth) {
         throw new SyntaxIssue(token.at, `expression recursion limit exceeded: ${maxDepth}`);
       }
@@ -145,17 +137,17 @@ class Parser {
 
   /** An even number of `!` or `-` is none. */
   #unary(): Expression {
-    const first = this.#peek();
+    const first = this.#reader.peek();
     for (const [symbol, name] of [
       ['!', '!_'],
       ['-', '-_'],
     ] as const) {
       let count = 0;
-      while (this.#accept(symbol) !== undefined) count++;
+      while (this.#reader.accept(symbol) !== undefined) count++;
       if (count === 0) continue;
-      const number = this.#peek();
+      const number = this.#reader.peek();
       if (symbol === '-' && count % 2 === 1 && (number.kind === 'int' || number.kind === 'double')) {
-        return this.#members(this.#number(this.#take(), '-'));
+        return this.#members(this.#number(this.#reader.take(), '-'));
       }
       const operand = this.#members(this.#primary());
       return count % 2 === 0 ? operand : call(name, first.at, [operand]);
@@ -167,17 +159,19 @@ class Parser {
     let operand = start;
     const before = this.#depth;
     for (;;) {
-      const dot = this.#accept('.');
-      const bracket = dot === undefined ? this.#accept('[') : undefined;
+      const dot = this.#reader.accept('.');
+      const bracket = dot === undefined ? this.#reader.accept('[') : undefined;
       if (dot === undefined && bracket === undefined) {
-        const name = this.#peek().text === '{' ? qualifiedName(operand) : undefined;
-        const brace = name === undefined ? undefined : this.#accept('{');
+        const name = this.#reader.peek().text === '{' ? qualifiedName(operand) : undefined;
+        const brace = name === undefined ? undefined : this.#reader.accept('{');
         if (name === undefined || brace === undefined) break;
-        operand = { kind: 'struct', at: brace.at, name, fields: this.#fields() };
+        const { at } = brace;
+        const fields = this.#reader.enclosed(() => this.#fields());
+        operand = { kind: 'struct', at, name, fields };
         continue;
       }
       if (++this.#depth > maxDepth) {
-        throw new SyntaxIssue(this.#peek().at, `expression recursion limit exceeded: ${maxDepth}`);
+        throw new SyntaxIssue(this.#reader.peek().at, `expression recursion limit exceeded: ${maxDepth}`);
       }
       if (dot !== undefined) operand = this.#member(operand, dot.at);
       else if (bracket !== undefined) operand = this.#index(operand, bracket.at);
@@ -187,46 +181,53 @@ class Parser {
   }
 
   #member(operand: Expression, at: number): Expression {
-    const optional = this.#accept('?') !== undefined;
+    const optional = this.#reader.accept('?') !== undefined;
     const name = this.#identifier();
     if (optional) {
       const field: Expression = { kind: 'literal', at: name.at, value: name.text };
       return call('_?._', at, [operand, field]);
     }
-    const open = this.#accept('(');
+    const open = this.#reader.accept('(');
     if (open === undefined) return { kind: 'select', at, operand, field: name.text, test: false };
-    return expandMacro(name.text, open.at, operand, this.#list(')'));
+    return expandMacro(name.text, open.at, operand, this.#args());
   }
 
   #index(operand: Expression, at: number): Expression {
-    const name = this.#accept('?') === undefined ? '_[_]' : '_[?_]';
-    const index = this.#expression();
-    this.#expect(']');
+    const name = this.#reader.accept('?') === undefined ? '_[_]' : '_[?_]';
+    const index = this.#reader.enclosed(() => {
+      const inner = this.#expression();
+      this.#reader.expect(']');
+      return inner;
+    });
     return call(name, at, [operand, index]);
   }
 
   #identifier(): Token {
-    const token = this.#take();
+    const token = this.#reader.take();
     if (token.kind === 'ident' && token.text !== 'in' && !['true', 'false', 'null'].includes(token.text)) {
       return token;
     }
     throw new SyntaxIssue(token.at, `Syntax error: no viable alternative at input '.${token.text}'`);
   }
 
-  /** Expressions up to the closing symbol, which is taken. */
-  #list(close: string): Expression[] {
-    const items: Expression[] = [];
-    while (this.#accept(close) === undefined) {
-      items.push(this.#expression());
-      if (this.#accept(',') !== undefined) continue;
-      this.#expect(close);
-      break;
-    }
-    return items;
+  /** What stands in the parentheses of a call, the closing one included. */
+  #args(): Expression[] {
+    const args: Expression[] = [];
+    if (this.#reader.accept(')') !== undefined) return args;
+    this.#reader.enclosed(() => {
+      this.#expecting = startsArgument;
+      do args.push(this.#expression());
+      while (this.#reader.accept(',') !== undefined);
+      this.#reader.expect(')');
+    });
+    return args;
   }
 
   #primary(): Expression {
-    const token = this.#take();
+    const expecting = this.#expecting;
+    this.#expecting = startsExpression;
+    this.#reader.skipToExpression(expecting);
+    const token = this.#reader.take();
     switch (token.kind) {
       case 'string':
       case 'bytes':
@@ -238,9 +239,9 @@ class Parser {
       case 'ident':
         return this.#named(token, token.text);
       case 'symbol':
-        return this.#bracketed(token);
+        return this.#bracketed(token, expecting);
       case 'end':
-        throw unexpected(token);
+        throw mismatched(token, expecting);
     }
   }
 
@@ -248,35 +249,37 @@ class Parser {
     const { at } = token;
     if (name === 'true' || name === 'false') return { kind: 'literal', at, value: name === 'true' };
     if (name === 'null') return { kind: 'literal', at, value: null };
-    if (name === 'in') throw unexpected(token);
-    const open = this.#accept('(');
+    if (name === 'in') throw mismatched(token, startsExpression);
+    const open = this.#reader.accept('(');
     if (reserved.has(name)) throw new SyntaxIssue(at, `reserved identifier: ${name}`);
     return open === undefined
       ? { kind: 'ident', at, name }
-      : expandMacro(name, open.at, undefined, this.#list(')'));
+      : expandMacro(name, open.at, undefined, this.#args());
   }
 
-  #bracketed(token: Token): Expression {
+  #bracketed(token: Token, expecting: string): Expression {
     const { at, text } = token;
     if (text === '(') {
-      const inner = this.#expression();
-      this.#expect(')');
-      return inner;
+      return this.#reader.enclosed(() => {
+        const inner = this.#expression();
+        this.#reader.expect(')');
+        return inner;
+      });
     }
-    if (text === '[') return this.#listLiteral(at);
-    if (text === '{') return { kind: 'map', at, entries: this.#entries() };
+    if (text === '[') return this.#reader.enclosed(() => this.#listLiteral(at));
+    if (text === '{') return this.#reader.enclosed(() => ({ kind: 'map', at, entries: this.#entries() }));
     // A leading dot names from the root, where all our names are.
     if (text === '.') return this.#named(token, this.#identifier().text);
-    throw unexpected(token);
+    throw mismatched(token, expecting);
   }
 
   #listLiteral(at: number): ListLiteral {
     const elements: { value: Expression; optional: boolean }[] = [];
-    while (this.#accept(']') === undefined) {
-      const optional = this.#accept('?') !== undefined;
+    while (this.#reader.accept(']') === undefined) {
+      const optional = this.#reader.accept('?') !== undefined;
       elements.push({ value: this.#expression(), optional });
-      if (this.#accept(',') !== undefined) continue;
-      this.#expect(']');
+      if (this.#reader.accept(',') !== undefined) continue;
+      this.#reader.expect(']', "{']', ','}");
       break;
     }
     return { kind: 'list', at, elements };
@@ -284,13 +287,13 @@ class Parser {
 
   #entries(): MapEntry[] {
     const entries: MapEntry[] = [];
-    while (this.#accept('}') === undefined) {
-      const optional = this.#accept('?') !== undefined;
+    while (this.#reader.accept('}') === undefined) {
+      const optional = this.#reader.accept('?') !== undefined;
       const key = this.#expression();
-      const colon = this.#expect(':');
+      const colon = this.#reader.expect(':');
       entries.push({ at: colon.at, key, value: this.#expression(), optional });
-      if (this.#accept(',') !== undefined) continue;
-      this.#expect('}');
+      if (this.#reader.accept(',') !== undefined) continue;
+      this.#reader.expect('}', "{'}', ','}");
       break;
     }
     return entries;
@@ -298,13 +301,13 @@ class Parser {
 
   #fields(): StructField[] {
     const fields: StructField[] = [];
-    while (this.#accept('}') === undefined) {
-      const optional = this.#accept('?') !== undefined;
+    while (this.#reader.accept('}') === undefined) {
+      const optional = this.#reader.accept('?') !== undefined;
       const { text: name } = this.#identifier();
-      const { at } = this.#expect(':');
+      const { at } = this.#reader.expect(':');
       fields.push({ at, name, value: this.#expression(), optional });
-      if (this.#accept(',') !== undefined) continue;
-      this.#expect('}');
+      if (this.#reader.accept(',') !== undefined) continue;
+      this.#reader.expect('}', "{'}', ','}");
       break;
     }
     return fields;
@@ -330,11 +333,4 @@ class Parser {
 
 function call(name: string, at: number, args: readonly Expression[]): Expression {
   return { kind: 'call', at, name, target: undefined, args };
-}
-
-function unexpected(token: Token): SyntaxIssue {
-  return new SyntaxIssue(
-    token.at,
-    `Syntax error: mismatched input '${token.text}' expecting ${startsExpression}`,
-  );
 }

@@ -7,7 +7,7 @@ import { type Constants, evaluate } from './evaluate.ts';
 import { validateLiterals } from './literal-arguments.ts';
 import { Meter } from './meter.ts';
 import { parse } from './parser.ts';
-import { describeIssues, SyntaxIssue } from './source.ts';
+import { describeIssues, SyntaxErrors } from './source.ts';
 import { type CelType, formatType } from './types.ts';
 import type { Value } from './values.ts';
 
@@ -111,7 +111,7 @@ function parsed(source: string): Expression {
   try {
     return parse(source);
   } catch (error) {
-    if (!(error instanceof SyntaxIssue)) throw error;
-    throw new CompileError('compilation', describeIssues(source, [{ at: error.at, message: error.message }]));
+    if (!(error instanceof SyntaxErrors)) throw error;
+    throw new CompileError('compilation', describeIssues(source, error.issues));
   }
 }

@@ -32,3 +32,15 @@ export class SyntaxIssue extends Error {
     this.at = at;
   }
 }
+
+/** All that is wrong with the text of an expression. */
+export class SyntaxErrors extends Error {
+  override readonly name = 'SyntaxErrors';
+  /** In the order of the text. */
+  readonly issues: readonly Issue[];
+
+  constructor(issues: readonly Issue[]) {
+    super(issues[0]?.message ?? '');
+    this.issues = [...issues].sort((a, b) => a.at - b.at);
+  }
+}

@@ -175,6 +175,44 @@ describe('an expression does not compile', () => {
     expect(issuesOf(expression)).toBe(expected);
   });
 
+  // cel-go's own tests and kube-apiserver's have these.
+  const start =
+    "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
+  test.each<[string, readonly string[]]>([
+    [
+      "self.name = 'x'",
+      ["11: token recognition error at: '= '", "13: extraneous input ''x'' expecting <EOF>"],
+    ],
+    ['a | b', ["3: token recognition error at: '| '", "5: extraneous input 'b' expecting <EOF>"]],
+    [
+      '*@a | b',
+      [
+        `1: extraneous input '*' expecting ${start}`,
+        "2: token recognition error at: '@'",
+        "5: token recognition error at: '| '",
+        "7: extraneous input 'b' expecting <EOF>",
+      ],
+    ],
+    ['1 + $', ["5: token recognition error at: '$'", `6: mismatched input '<EOF>' expecting ${start}`]],
+    [
+      '"\\xFh"',
+      [
+        "1: token recognition error at: '\"\\xFh'",
+        "6: token recognition error at: '\"'",
+        `7: mismatched input '<EOF>' expecting ${start}`,
+      ],
+    ],
+    ['(1 + 2', ["7: missing ')' at '<EOF>'"]],
+    ['((1 + 2', ["8: mismatched input '<EOF>' expecting ')'"]],
+    ['self.numbers.all(n, n > 1', ["26: missing ')' at '<EOF>'"]],
+    ['(1 2)', ["4: extraneous input '2' expecting ')'"]],
+    ['{"a" 1}', ["6: missing ':' at '1'"]],
+    ['in', [`1: mismatched input 'in' expecting ${start}`]],
+  ])('of its syntax: %s', (expression, expected) => {
+    const told = issuesOf(expression).matchAll(/^ERROR: <input>:1:(.*)$/gm);
+    expect(Array.from(told, ([, text = '']) => text.replace('Syntax error: ', ''))).toEqual(expected);
+  });
+
   test('is told line and column', () => {
     expect(issuesOf('self.count > 1 &&\n  self.x')).toBe(
       "ERROR: <input>:2:7: undefined field 'x'\n |   self.x\n | ......^",

@@ -1,0 +1,103 @@
+import type { Token } from './lexer.ts';
+import { type Issue, SyntaxIssue } from './source.ts';
+
+/** The tokens of an expression, one after the other, with ANTLR's recovery from small errors (`DefaultErrorStrategy`). */
+export class TokenReader {
+  readonly #tokens: readonly Token[];
+  /** What is wrong, but could be read on from. */
+  readonly #issues: Issue[];
+  #next = 0;
+  /** Brackets that are not closed yet. */
+  #open = 0;
+
+  /** @param issues is told what could be read on from. */
+  constructor(tokens: readonly Token[], issues: Issue[]) {
+    this.#tokens = tokens;
+    this.#issues = issues;
+  }
+
+  peek(): Token {
+    const token = this.#tokens[this.#next] ?? this.#tokens.at(-1);
+    if (token === undefined) throw new Error('no tokens');
+    return token;
+  }
+
+  take(): Token {
+    const token = this.peek();
+    this.#next++;
+    return token;
+  }
+
+  /** Takes the next token when it is that symbol. */
+  accept(text: string): Token | undefined {
+    return this.#isSymbol(0, text) ? this.take() : undefined;
+  }
+
+  /**
+   * Takes a symbol. One token too much before it, or the symbol itself when it is all that is missing, are told and
+   * read over.
+   *
+   * @param expecting what may stand here, as errors say.
+   * @throws {SyntaxIssue}
+   */
+  expect(text: string, expecting = `'${text}'`): Token {
+    const token = this.accept(text);
+    if (token !== undefined) return token;
+    const found = this.peek();
+    if (this.#isSymbol(1, text)) {
+      this.#tell(`extraneous input '${found.text}' expecting ${expecting}`);
+      this.#next++;
+      return this.take();
+    }
+    const follows = text === ':' ? this.startsExpression(0) : found.kind === 'end' && this.#open === 1;
+    if (!follows || expecting !== `'${text}'`) throw mismatched(found, expecting);
+    this.#tell(`missing ${expecting} at '${found.text}'`);
+    return found;
+  }
+
+  /** A token that starts no expression, when the next one does, is told and read over. */
+  skipToExpression(expecting: string): void {
+    const found = this.peek();
+    if (this.startsExpression(0) || found.kind === 'end' || !this.startsExpression(1)) return;
+    this.#tell(`extraneous input '${found.text}' expecting ${expecting}`);
+    this.#next++;
+  }
+
+  /** @throws {SyntaxIssue} unless all tokens but one are taken. */
+  end(): void {
+    const found = this.peek();
+    if (found.kind === 'end') return;
+    if (this.#tokens[this.#next + 1]?.kind !== 'end') throw mismatched(found, '<EOF>');
+    this.#tell(`extraneous input '${found.text}' expecting <EOF>`);
+  }
+
+  /** Reads what stands in brackets, the closing one included. */
+  enclosed<T>(read: () => T): T {
+    this.#open++;
+    const result = read();
+    this.#open--;
+    return result;
+  }
+
+  /** True when an expression can start with the token that many places ahead. */
+  startsExpression(ahead: number): boolean {
+    const token = this.#tokens[this.#next + ahead];
+    if (token === undefined || token.kind === 'end') return false;
+    if (token.kind === 'symbol') return '[{(.-!'.includes(token.text);
+    return token.kind !== 'ident' || token.text !== 'in';
+  }
+
+  #isSymbol(ahead: number, text: string): boolean {
+    const token = this.#tokens[this.#next + ahead];
+    return token?.kind === 'symbol' && token.text === text;
+  }
+
+  #tell(message: string): void {
+    this.#issues.push({ at: this.peek().at, message: `Syntax error: ${message}` });
+  }
+}
+
+/** The error of a token that cannot stand where it does. */
+export function mismatched({ at, text }: Token, expecting: string): SyntaxIssue {
+  return new SyntaxIssue(at, `Syntax error: mismatched input '${text}' expecting ${expecting}`);
+}
