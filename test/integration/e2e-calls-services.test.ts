@@ -136,36 +136,36 @@ test.each([
   const { client } = server;
   const name = title.toLowerCase().replaceAll(' ', '-');
   await call(client, 'POST', services, { body: { metadata: { name }, spec } });
-  const next =
-    type === 'ExternalName'
-      ? { type, externalName: 'b.example', clusterIP: null, clusterIPs: null, ports: null }
-      : { type, externalName: null, ports };
-  const changed = await call(client, 'PATCH', `${services}/${name}`, {
-    body: { spec: next },
-    contentType: 'application/merge-patch+json',
-  });
+  // As UpdateService does: get, change, put. What the type does not have stays in the body, the server takes it out.
+  const changed = await change(
+    name,
+    type === 'ExternalName' ? { type, externalName: 'b.example' } : { type, externalName: '', ports },
+  );
   expect([changed.status, textAt(changed.body, 'spec', 'type')]).toEqual([200, type]);
   expect(textAt(changed.body, 'spec', 'clusterIP') === '').toBe(type === 'ExternalName');
   const [port] = listAt(changed.body, 'spec', 'ports');
   expect(Number(recordAt(port)['nodePort'] ?? 0) > 0).toBe(type === 'NodePort');
 });
 
+/** Gets a Service and puts it with other fields of its spec; null takes one out. */
+async function change(name: string, fields: object): ReturnType<typeof call> {
+  const { body } = await call(server.client, 'GET', `${services}/${name}`);
+  return call(server.client, 'PUT', `${services}/${name}`, {
+    body: { ...body, spec: { ...recordAt(body, 'spec'), ...fields } },
+  });
+}
+
 test('[sig-network] Services should be able to update service type to NodePort listening on same port number but different protocols', async () => {
   const { client } = server;
   await call(client, 'POST', services, {
-    body: { metadata: { name: 'dns' }, spec: { ports: [{ port: 53 }] } },
+    body: { metadata: { name: 'dns' }, spec: { ports: [{ port: 53, name: 'tcp-port' }] } },
   });
-  const changed = await call(client, 'PATCH', `${services}/dns`, {
-    body: {
-      spec: {
-        type: 'NodePort',
-        ports: [
-          { name: 'tcp', port: 53, protocol: 'TCP' },
-          { name: 'udp', port: 53, protocol: 'UDP' },
-        ],
-      },
-    },
-    contentType: 'application/merge-patch+json',
+  const changed = await change('dns', {
+    type: 'NodePort',
+    ports: [
+      { name: 'tcp-port', port: 53, protocol: 'TCP' },
+      { name: 'udp-port', port: 53, protocol: 'UDP' },
+    ],
   });
   expect(changed.status).toBe(200);
   expect(
@@ -178,4 +178,75 @@ test('[sig-network] Services should release NodePorts on delete', async () => {
   await call(client, 'POST', services, { body: nodePort('released', 31700) });
   await call(client, 'DELETE', `${services}/released`);
   expect((await call(client, 'POST', services, { body: nodePort('taker', 31700) })).status).toBe(201);
+});
+
+test('[sig-network] Services should be updated after adding or deleting ports', async () => {
+  const { client } = server;
+  await call(client, 'POST', services, {
+    body: {
+      metadata: { name: 'ports' },
+      spec: { type: 'NodePort', ports: [{ name: 'tcp-port', port: 80 }] },
+    },
+  });
+  const [before] = listAt((await call(client, 'GET', `${services}/ports`)).body, 'spec', 'ports');
+  const added = await change('ports', { ports: [before, { name: 'udp-port', port: 81, protocol: 'UDP' }] });
+  const [kept, second] = listAt(added.body, 'spec', 'ports');
+  expect([added.status, kept]).toEqual([200, before]);
+  expect(Number(recordAt(second)['nodePort'])).toBeGreaterThanOrEqual(30000);
+  const deleted = await change('ports', { ports: [before] });
+  expect(listAt(deleted.body, 'spec', 'ports')).toEqual([before]);
+  const freed = nodePort('takes-freed', Number(recordAt(second)['nodePort']));
+  expect((await call(client, 'POST', services, { body: freed })).status).toBe(201);
+});
+
+test('[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes', async () => {
+  const { client } = server;
+  const made = await call(client, 'POST', services, {
+    body: {
+      metadata: { name: 'policy' },
+      spec: {
+        ...{ type: 'LoadBalancer', loadBalancerClass: 'example.com/none', ports },
+        externalTrafficPolicy: 'Local',
+      },
+    },
+  });
+  const health = Number(recordAt(made.body, 'spec')['healthCheckNodePort']);
+  const given = recordAt(listAt(made.body, 'spec', 'ports')[0])['nodePort'];
+  expect(health).toBeGreaterThanOrEqual(30000);
+  const cluster = await change('policy', { externalTrafficPolicy: 'Cluster', healthCheckNodePort: 0 });
+  expect([cluster.status, recordAt(cluster.body, 'spec')['healthCheckNodePort']]).toEqual([200, undefined]);
+  const local = await change('policy', { externalTrafficPolicy: 'Local', healthCheckNodePort: health });
+  expect([local.status, recordAt(local.body, 'spec')['healthCheckNodePort']]).toEqual([200, health]);
+  expect(recordAt(listAt(local.body, 'spec', 'ports')[0])['nodePort']).toBe(given);
+});
+
+test('[sig-network] Services should be able to switch session affinity for NodePort service', async () => {
+  await call(server.client, 'POST', services, {
+    body: { metadata: { name: 'affinity' }, spec: { type: 'NodePort', sessionAffinity: 'ClientIP', ports } },
+  });
+  const off = await change('affinity', { sessionAffinity: 'None', sessionAffinityConfig: null });
+  expect([off.status, recordAt(off.body, 'spec')['sessionAffinity']]).toEqual([200, 'None']);
+  const on = await change('affinity', { sessionAffinity: 'ClientIP' });
+  expect(on.status).toBe(200);
+  expect(recordAt(on.body, 'spec', 'sessionAffinityConfig')).toEqual({ clientIP: { timeoutSeconds: 10800 } });
+});
+
+test.each([
+  ['service-proxy-name', 'service.kubernetes.io/service-proxy-name', 'foo-bar'],
+  ['headless', 'service.kubernetes.io/headless', ''],
+])('[sig-network] Services should implement service.kubernetes.io/%s', async (title, label, value) => {
+  const { client } = server;
+  const name = `labelled-${title}`;
+  const made = await call(client, 'POST', services, {
+    body: { metadata: { name, labels: { [label]: value } }, spec: { ports } },
+  });
+  expect(textAt(made.body, 'spec', 'clusterIP')).toMatch(/^10\./);
+  for (const wanted of [null, value]) {
+    const { body } = await call(client, 'PATCH', `${services}/${name}`, {
+      body: { metadata: { labels: { [label]: wanted } } },
+      contentType: 'application/strategic-merge-patch+json',
+    });
+    expect(recordAt(body, 'metadata', 'labels')[label] ?? null).toBe(wanted);
+    expect(textAt(body, 'spec', 'clusterIP')).toBe(textAt(made.body, 'spec', 'clusterIP'));
+  }
 });

@@ -197,7 +197,7 @@ describe('protocol', () => {
 });
 
 describe('lists', () => {
-  const count = 40;
+  const count = 400;
   const templates = async (): Promise<string> => {
     const path = `/api/v1/namespaces/${namespace}/podtemplates`;
     await Promise.all(
@@ -247,19 +247,22 @@ describe('lists', () => {
     expect(listAt(rest.body, 'items')).toHaveLength(count - listAt(first.body, 'items').length);
   });
 
-  const asTable = { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' };
+  const asTable = { accept: 'application/json;as=Table;v=v1beta1;g=meta.k8s.io' };
 
   test('[sig-api-machinery] Servers with support for Table transformation should return chunks of table results for list calls', async () => {
     const path = await templates();
     const { body } = await call(server.client, 'GET', path, { query: { limit: 2 }, headers: asTable });
     expect(body['kind']).toBe('Table');
-    expect(listAt(body, 'rows')).toHaveLength(2);
+    const first = (table: object): string[] =>
+      listAt(table, 'rows').map((row) => String(listAt(row, 'cells')[0]));
+    expect(first(body)).toEqual(['template-0000', 'template-0001']);
+    expect(textAt(body, 'metadata', 'resourceVersion')).not.toBe('');
     expect(textAt(body, 'metadata', 'continue')).not.toBe('');
     const next = await call(server.client, 'GET', path, {
       query: { continue: textAt(body, 'metadata', 'continue') },
       headers: asTable,
     });
-    expect(listAt(next.body, 'rows')).toHaveLength(count - 2);
+    expect([listAt(next.body, 'rows').length, first(next.body)[0]]).toEqual([count - 2, 'template-0002']);
   });
 
   test('[sig-api-machinery] Servers with support for Table transformation should return generic metadata details across all namespaces for nodes', async () => {
@@ -270,7 +273,7 @@ describe('lists', () => {
     expect(listAt(row, 'cells')[0]).toBe(textAt(row, 'object', 'metadata', 'name'));
     expect(recordAt(row, 'object')).toMatchObject({
       kind: 'PartialObjectMetadata',
-      apiVersion: 'meta.k8s.io/v1',
+      apiVersion: 'meta.k8s.io/v1beta1',
     });
   });
 
@@ -280,8 +283,8 @@ describe('lists', () => {
       'POST',
       '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
       {
-        body: { spec: { resourceAttributes: { verb: 'get', resource: 'pods' } } },
-        headers: asTable,
+        body: { spec: { nonResourceAttributes: { path: '/', verb: 'get' } } },
+        headers: { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' },
       },
     );
     expect([answer.status, answer.body['reason']]).toEqual([406, 'NotAcceptable']);
