@@ -69,6 +69,6 @@ kubectl wait --for=condition=Established crd/addresspools.servicenet.dev --timeo
 kubectl -n servicenet-system rollout status deployment/servicenet --timeout=120s
 
 # A fresh cluster has nothing that the audit would find.
-node src/main.ts audit --kubeconfig "$KUBECONFIG"
+npm run --silent servicenet -- audit --kubeconfig "$KUBECONFIG"
 
 SERVICENET_E2E_CONTROLLERS=deployed npm run test:e2e

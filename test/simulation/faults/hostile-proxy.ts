@@ -38,8 +38,8 @@ const busy: readonly Refusal[] = [
 
 /** Between clients and an API server, as a hostile network would be, for as long as {@link hostile} is set. */
 export class HostileProxy {
-  /** What the clients changed: writes that the server accepted. */
-  writes = 0;
+  /** What the clients changed: writes that the server accepted, with their paths. */
+  readonly written: string[] = [];
   hostile = true;
   /** What it has done to the clients, by name, and how often: a simulation without faults shows nothing. */
   readonly faults = new Map<string, number>();
@@ -65,6 +65,11 @@ export class HostileProxy {
         .finally(() => this.#pending.delete(work));
       this.#pending.add(work);
     });
+  }
+
+  /** Writes that the server accepted. */
+  get writes(): number {
+    return this.written.length;
   }
 
   static async start(choices: Choices, trace: Trace): Promise<HostileProxy> {
@@ -212,7 +217,8 @@ export class HostileProxy {
       ...(body.length === 0 ? {} : { body }),
     });
     answer.body.on('error', () => undefined);
-    if (isWorkOf(incoming) && answer.statusCode < 300) this.writes++;
+    if (isWorkOf(incoming) && answer.statusCode < 300)
+      this.written.push(`${incoming.method ?? ''} ${pathOf(incoming)}`);
     return answer;
   }
 

@@ -166,7 +166,7 @@ class World {
       findings = await findingsIn(this.client, this.#allocation);
       if (findings.length > 0) continue;
       await this.#clock.sleep(patience.rest);
-      if (this.proxy.writes > writes) findings = [`${this.proxy.writes - writes} writes after all was well`];
+      if (this.proxy.writes > writes) findings = this.#writtenSince(writes, 'after all was well');
     } while (findings.length > 0 && this.#clock.monotonic() < deadline);
     const health = findings.length === 0 ? [] : this.#instances.flatMap((instance) => instance.complaints());
     return [...findings, ...health, ...this.#bugs];
@@ -187,8 +187,8 @@ class World {
       await sleep(patience.look);
     }
     await this.#clock.sleep(patience.rest);
-    const count = this.proxy.writes - writes;
-    return count === 0 ? this.#bugs : [`${count} writes of an instance that plans from scratch`];
+    if (this.proxy.writes === writes) return this.#bugs;
+    return this.#writtenSince(writes, 'by an instance that plans from scratch');
   }
 
   async end(): Promise<void> {
@@ -217,6 +217,10 @@ class World {
       (error: unknown) => this.#bugs.push(`a controller ended: ${String(error)}`),
     );
     return instance;
+  }
+
+  #writtenSince(count: number, when: string): string[] {
+    return this.proxy.written.slice(count).map((write) => `${write}: written ${when}`);
   }
 
   /** A process that lost its lease ends; the Deployment starts another one. */
