@@ -42,9 +42,16 @@ export function invalid(field: string, value: unknown, detail: string): FieldErr
   return { field, reason: 'FieldValueInvalid', body: detail === '' ? shown : `${shown}: ${detail}` };
 }
 
+/** Texts of {@link notSupported}: a list of 100,000 values may have a wrong one at each place. */
+const supportedTexts = new WeakMap<readonly string[], string>();
+
 /** `supported` is printed in the given order: callers sort where Kubernetes sorts. */
 export function notSupported(field: string, value: unknown, supported: readonly string[]): FieldError {
-  const list = supported.map((word) => JSON.stringify(word)).join(', ');
+  let list = supportedTexts.get(supported);
+  if (list === undefined) {
+    list = supported.map((word) => JSON.stringify(word)).join(', ');
+    supportedTexts.set(supported, list);
+  }
   const tail = supported.length === 0 ? '' : `: supported values: ${list}`;
   return { field, reason: 'FieldValueNotSupported', body: `Unsupported value: ${renderValue(value)}${tail}` };
 }
@@ -93,13 +100,25 @@ export interface InvalidSubject {
   name: string;
 }
 
+/** Characters of errors that an answer may have; what a request may have, so that only lists of values come near. */
+const maxText = 3 * 1024 * 1024;
+
+/** The errors that an answer has room for; at least one. */
+function withinRoom(errors: readonly FieldError[]): readonly FieldError[] {
+  let length = 0;
+  const end = errors.findIndex(({ body }) => (length += body.length) > maxText);
+  return end === -1 ? errors : errors.slice(0, Math.max(1, end));
+}
+
 /**
  * The 422 of a list of field errors (apimachinery `errors.NewInvalid`). The bracketed message drops repeated
- * errors, `causes` keeps them.
+ * errors, `causes` keeps them. Of more than 3 MiB of text the first are shown: each wrong value of a long list may
+ * come with all values that are right.
  *
- * @param errors at least one.
+ * @param all at least one.
  */
-export function invalidObject(subject: InvalidSubject, errors: readonly FieldError[]): StatusError {
+export function invalidObject(subject: InvalidSubject, all: readonly FieldError[]): StatusError {
+  const errors = withinRoom(all);
   const causes: StatusCause[] = errors.map(({ reason, body, field }) => ({ reason, message: body, field }));
   const what = subject.group === '' ? subject.kind : `${subject.kind}.${subject.group}`;
   const text = aggregateText(errors);

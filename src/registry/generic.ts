@@ -82,7 +82,7 @@ export function genericStrategy<T extends KubeObject>(rules: KindRules<T>): Stra
     validateCreate: (object, context) => createErrors(rules, object, context),
     validateUpdate(object, old, context) {
       const errors = validateObjectMetaUpdate(object.metadata, old.metadata);
-      errors.push(...(rules.validateUpdate?.(object, old, context) ?? []));
+      for (const error of rules.validateUpdate?.(object, old, context) ?? []) errors.push(error);
       if (rules.repeatsCreate === undefined) return errors;
       const repeated = createErrors(rules, object, context);
       return rules.repeatsCreate === 'before' ? [...repeated, ...errors] : [...errors, ...repeated];

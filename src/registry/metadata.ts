@@ -168,13 +168,14 @@ export function validateImmutableField(value: unknown, old: unknown, path: strin
 
 /** Labels, annotations and owners: what create and update check alike. */
 function pushSharedErrors(errors: FieldError[], meta: ObjectMeta, path: string): void {
-  if (meta.labels !== undefined) errors.push(...validateLabels(meta.labels, `${path}.labels`));
-  if (meta.annotations !== undefined) {
-    errors.push(...validateAnnotations(meta.annotations, `${path}.annotations`));
-  }
-  if (meta.ownerReferences !== undefined) {
-    errors.push(...validateOwnerReferences(meta.ownerReferences, `${path}.ownerReferences`));
-  }
+  const { labels, annotations, ownerReferences } = meta;
+  // One by one: they may be more than a call takes arguments.
+  const found = [
+    labels === undefined ? [] : validateLabels(labels, `${path}.labels`),
+    annotations === undefined ? [] : validateAnnotations(annotations, `${path}.annotations`),
+    ownerReferences === undefined ? [] : validateOwnerReferences(ownerReferences, `${path}.ownerReferences`),
+  ];
+  for (const list of found) for (const error of list) errors.push(error);
 }
 
 /** Annotation keys are qualified names in any case; their size is bounded together. */
