@@ -5,6 +5,7 @@ import { byNamespace, indexByLabel, indexByNamespace } from '../../src/client/in
 import { InformerFactory } from '../../src/client/informer-factory.ts';
 import { pods, services } from '../../src/client/resources.ts';
 import type { Transport } from '../../src/client/transport.ts';
+import { Metrics } from '../../src/telemetry/metrics.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { listed, pod, podList } from '../support/objects.ts';
 import { ScriptedServer } from '../support/scripted-server.ts';
@@ -14,6 +15,7 @@ let transport: Transport;
 let clock: FakeClock;
 let stop: AbortController;
 let factory: InformerFactory;
+let metrics: Metrics;
 
 beforeEach(async () => {
   server = await ScriptedServer.start();
@@ -21,7 +23,8 @@ beforeEach(async () => {
   clock = new FakeClock();
   stop = new AbortController();
   const log = pino({ level: 'silent' });
-  factory = new InformerFactory({ transport, clock, random: () => 0, log });
+  metrics = new Metrics();
+  factory = new InformerFactory({ transport, clock, random: () => 0, log, metrics });
 });
 
 afterEach(async () => {
@@ -116,6 +119,7 @@ describe('InformerFactory', () => {
     await server.next();
     await clock.advance(150_001);
     expect(problems()).toEqual([undefined, 'no sign of life from the API server: pods']);
+    expect(await metrics.scrape()).toMatch(/servicenet_cache_age_seconds\{resource="pods"\} 300\.\d*\n/);
   });
 
   it('fills a cache of 20,000 from pages, asking for fewer objects at a time where they are large', async () => {

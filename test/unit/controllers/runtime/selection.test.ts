@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { Transport } from '../../../../src/client/transport.ts';
+import { controllersBesideACluster } from '../../../../src/controllers/index.ts';
 import { selectControllers } from '../../../../src/controllers/runtime/selection.ts';
 
 const known = [
@@ -32,5 +34,23 @@ describe('selectControllers', () => {
     expect(() => selectControllers([item], known)).toThrow(
       `"${item}" is not in the list of known controllers: a, b, c`,
     );
+  });
+
+  it('chooses beside a cluster what nobody else runs there, and more only by name', () => {
+    const nowhere = new Error('nothing is asked before a controller starts');
+    const transport: Transport = {
+      server: 'http://127.0.0.1',
+      request: () => Promise.reject(nowhere),
+      stream: () => Promise.reject(nowhere),
+      close: () => Promise.resolve(),
+    };
+    const nodePorts = { first: 30_000, last: 32_767 };
+    const catalog = controllersBesideACluster({ transport, allocation: 'server', nodePorts }, { transport });
+    const usual = ['service-allocation-controller', 'load-balancer-controller'];
+    expect(selectControllers(['*'], catalog).toSorted()).toEqual(usual.toSorted());
+    expect(selectControllers(['*', '-load-balancer-controller', 'endpoints-controller'], catalog)).toEqual([
+      'service-allocation-controller',
+      'endpoints-controller',
+    ]);
   });
 });
