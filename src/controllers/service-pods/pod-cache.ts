@@ -14,70 +14,65 @@ export function podInformer(context: Pick<ControllerContext, 'informers'>): Info
 /**
  * Reduces a Pod to identity, labels, owners, deletion, node, host name, addresses, readiness and named ports. Members
  * of the wrong type, which only a broken server sends, are dropped; a lone podIP becomes the list of addresses.
+ *
+ * Objects are not made by spreading, nor lists by `flatMap`, which keep room for more: there may be 100,000 Pods.
  */
 export function slimPod(pod: Pod): Pod {
-  const { spec, status }: { spec: JsonRecord; status: JsonRecord } = {
-    spec: { ...pod.spec },
-    status: { ...pod.status },
-  };
-  const ips = list(status['podIPs']).flatMap((entry) =>
-    isRecord(entry) && typeof entry['ip'] === 'string' ? [{ ip: entry['ip'] }] : [],
-  );
-  const podIP = text(status, 'podIP');
-  if (ips.length === 0 && podIP !== undefined && podIP !== '') ips.push({ ip: podIP });
-  const containers = withNamedPorts(spec['containers']);
-  const sidecars = withNamedPorts(spec['initContainers']).filter(
+  const slim: Pod = { metadata: slimMetadata(pod.metadata), spec: {}, status: {} };
+  if (pod.apiVersion !== undefined) slim.apiVersion = pod.apiVersion;
+  if (pod.kind !== undefined) slim.kind = pod.kind;
+  const from: { spec: JsonRecord; status: JsonRecord } = { spec: { ...pod.spec }, status: { ...pod.status } };
+  copyTexts(from.spec, slim.spec, ['nodeName', 'hostname', 'subdomain']);
+  const containers = withNamedPorts(from.spec['containers']);
+  if (containers.length > 0) slim.spec.containers = containers;
+  const sidecars = withNamedPorts(from.spec['initContainers']).filter(
     (container) => container.restartPolicy === 'Always',
   );
-  const ready = list(status['conditions']).find(isReadyCondition);
-  return {
-    ...(pod.apiVersion === undefined ? {} : { apiVersion: pod.apiVersion }),
-    ...(pod.kind === undefined ? {} : { kind: pod.kind }),
-    metadata: slimMetadata(pod.metadata),
-    spec: {
-      ...optional('nodeName', text(spec, 'nodeName')),
-      ...optional('hostname', text(spec, 'hostname')),
-      ...optional('subdomain', text(spec, 'subdomain')),
-      ...(containers.length === 0 ? {} : { containers }),
-      ...(sidecars.length === 0 ? {} : { initContainers: sidecars }),
-    },
-    status: {
-      ...optional('phase', text(status, 'phase')),
-      ...optional('podIP', podIP),
-      ...(ips.length === 0 ? {} : { podIPs: ips }),
-      ...(ready === undefined ? {} : { conditions: [ready] }),
-    },
-  };
+  if (sidecars.length > 0) slim.spec.initContainers = sidecars;
+  copyTexts(from.status, slim.status, ['phase', 'podIP']);
+  const ips = addresses(from.status);
+  if (ips.length > 0) slim.status.podIPs = ips;
+  const ready = list(from.status['conditions']).find(isReadyCondition);
+  if (ready !== undefined) slim.status.conditions = [slimCondition(ready)];
+  return slim;
 }
 
 function slimMetadata(metadata: ObjectMeta): ObjectMeta {
-  const { name, namespace, uid, resourceVersion, labels, deletionTimestamp, ownerReferences, finalizers } =
-    metadata;
-  return {
-    ...optional('name', name),
-    ...optional('namespace', namespace),
-    ...optional('uid', uid),
-    ...optional('resourceVersion', resourceVersion),
-    ...(isStringMap(labels) ? { labels } : {}),
-    ...optional('deletionTimestamp', deletionTimestamp),
-    ...(Array.isArray(ownerReferences) ? { ownerReferences } : {}),
-    ...(Array.isArray(finalizers) ? { finalizers } : {}),
-  };
+  const slim: ObjectMeta = {};
+  copyTexts({ ...metadata }, slim, ['name', 'namespace', 'uid', 'resourceVersion', 'deletionTimestamp']);
+  const { labels, ownerReferences, finalizers } = metadata;
+  if (isStringMap(labels)) slim.labels = labels;
+  if (Array.isArray(ownerReferences)) slim.ownerReferences = ownerReferences;
+  if (Array.isArray(finalizers)) slim.finalizers = finalizers;
+  return slim;
+}
+
+function addresses({ podIPs, podIP }: JsonRecord): { ip: string }[] {
+  const ips = list(podIPs).filter(isPodIP);
+  if (ips.length > 0) return ips.map(({ ip }) => ({ ip }));
+  return typeof podIP === 'string' && podIP !== '' ? [{ ip: podIP }] : [];
+}
+
+function isPodIP(entry: unknown): entry is { ip: string } {
+  return isRecord(entry) && typeof entry['ip'] === 'string';
+}
+
+function slimCondition({ type, status, lastTransitionTime }: PodCondition): PodCondition {
+  return typeof lastTransitionTime === 'string' ? { type, status, lastTransitionTime } : { type, status };
 }
 
 function withNamedPorts(containers: unknown): Container[] {
-  return list(containers).flatMap((container) => {
-    if (!isRecord(container)) return [];
-    const ports = list(container['ports']).filter(isNamedPort).map(slimPort);
-    if (ports.length === 0) return [];
-    return [
-      {
-        name: text(container, 'name') ?? '',
-        ...optional('restartPolicy', text(container, 'restartPolicy')),
-        ports,
-      },
-    ];
-  });
+  return list(containers)
+    .filter((container) => isRecord(container))
+    .filter((container) => list(container['ports']).some(isNamedPort))
+    .map((container) => {
+      const slim: Container = {
+        name: typeof container['name'] === 'string' ? container['name'] : '',
+        ports: list(container['ports']).filter(isNamedPort).map(slimPort),
+      };
+      copyTexts(container, slim, ['restartPolicy']);
+      return slim;
+    });
 }
 
 function isNamedPort(port: unknown): port is ContainerPort {
@@ -90,7 +85,10 @@ function isNamedPort(port: unknown): port is ContainerPort {
 }
 
 function slimPort({ name, containerPort, protocol }: ContainerPort): ContainerPort {
-  return { ...optional('name', name), containerPort, ...optional('protocol', protocol) };
+  const slim: ContainerPort = { containerPort };
+  if (typeof name === 'string') slim.name = name;
+  if (typeof protocol === 'string') slim.protocol = protocol;
+  return slim;
 }
 
 function isReadyCondition(condition: unknown): condition is PodCondition {
@@ -101,13 +99,13 @@ function list(value: unknown): unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-function text(record: JsonRecord, member: string): string | undefined {
-  const value = record[member];
-  return typeof value === 'string' ? value : undefined;
-}
-
-function optional<K extends string>(key: K, value: string | undefined): Partial<Record<K, string>> {
-  const result: Partial<Record<K, string>> = {};
-  if (value !== undefined) result[key] = value;
-  return result;
+function copyTexts<K extends string>(
+  from: JsonRecord,
+  to: Partial<Record<NoInfer<K>, string>>,
+  members: readonly K[],
+): void {
+  for (const member of members) {
+    const value = from[member];
+    if (typeof value === 'string') to[member] = value;
+  }
 }

@@ -29,8 +29,10 @@ describe('fnv128a', () => {
   });
 
   it('is the hash that its definition gives, for any text', () => {
+    const text = fc.string({ unit: 'binary', maxLength: 40 });
     fc.assert(
-      fc.property(fc.string({ unit: 'binary', maxLength: 100 }), (text) => fnv128a(text) === defined(text)),
+      fc.property(text, (any) => fnv128a(any) === defined(any)),
+      { numRuns: 50 },
     );
   });
 });
