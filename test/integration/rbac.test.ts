@@ -116,6 +116,58 @@ describe('a cluster with RBAC', () => {
     expect((await send('POST', reviews, { spec: secrets })).body['status']).toEqual({ allowed: false });
   });
 
+  const authorization = '/apis/authorization.k8s.io/v1';
+  const pods = { verb: 'get', resource: 'pods', namespace: 'default' };
+  const refusedReviews: [string, object, string][] = [
+    [
+      'subjectaccessreviews',
+      { spec: {} },
+      '[spec.resourceAttributes: Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must ' +
+        'be specified, spec.user: Invalid value: "": at least one of user or group must be specified]',
+    ],
+    [
+      'selfsubjectaccessreviews',
+      { metadata: { name: 'x' }, spec: { resourceAttributes: pods, nonResourceAttributes: { verb: 'get' } } },
+      '[spec.nonResourceAttributes: Invalid value: {"Path":"","Verb":"get"}: cannot be specified in combination with ' +
+        'resourceAttributes, metadata: Invalid value: {"name":"x"}: must be empty]',
+    ],
+    [
+      'namespaces/default/localsubjectaccessreviews',
+      { spec: { user: 'a', resourceAttributes: { ...pods, namespace: 'other' } } },
+      'spec.resourceAttributes.namespace: Invalid value: "other": must match metadata.namespace',
+    ],
+    [
+      'namespaces/default/localsubjectaccessreviews',
+      {
+        metadata: { labels: { a: 'b' } },
+        spec: { user: 'a', nonResourceAttributes: { path: '/x', verb: 'get' } },
+      },
+      '[metadata: Invalid value: {"namespace":"default","labels":{"a":"b"}}: must be empty except for namespace, ' +
+        'spec.nonResourceAttributes: Invalid value: {"Path":"/x","Verb":"get"}: disallowed on this kind of request]',
+    ],
+    [
+      'selfsubjectaccessreviews',
+      { spec: { resourceAttributes: { ...pods, fieldSelector: {} } } },
+      'spec.resourceAttributes.fieldSelector.requirements: Required value: when spec.resourceAttributes.fieldSelector ' +
+        'is specified, requirements or rawSelector is required',
+    ],
+  ];
+
+  test.each(refusedReviews)('refuses %s %j', async (plural, body, why) => {
+    const answer = await send('POST', `${authorization}/${plural}`, body);
+    expect(answer.status).toBe(422);
+    expect(answer.body['message']).toBe(`.authorization.k8s.io "" is invalid: ${why}`);
+  });
+
+  test('answers a review of rules without its question, and only of a namespace', async () => {
+    const url = `${authorization}/selfsubjectrulesreviews`;
+    const answer = await send('POST', url, { spec: { namespace: 'default' } });
+    expect(answer.status).toBe(201);
+    expect(answer.body['spec']).toEqual({});
+    const refused = await send('POST', url, { spec: {} });
+    expect([refused.status, refused.body['message']]).toEqual([400, 'no namespace on request']);
+  });
+
   test('tells of a binding to a role that nobody has made', async () => {
     await bind('lost', 'nowhere');
     expect((await send('GET', '/api/v1/services', undefined, 'lost')).body['message']).toBe(

@@ -75,8 +75,42 @@ describe('the embedded server', () => {
       body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} },
     });
     const made = textAt(answer.body, 'status', 'token');
+    expect(answer.body).toMatchObject({
+      metadata: { name: 'robot', namespace: 'default' },
+      spec: { audiences: ['https://kubernetes.default.svc.cluster.local'], expirationSeconds: 3600 },
+    });
     expect(made.split('.')).toHaveLength(3);
     for (const token of [secret, wrong, made]) expect(logged).not.toContain(token);
+  });
+
+  const refusedTokens: [object, number, string][] = [
+    [
+      { metadata: { name: 'other' } },
+      422,
+      'TokenRequest.authentication.k8s.io "clerk" is invalid: metadata.name: Invalid value: "other": must match the ' +
+        'service account name if specified',
+    ],
+    [
+      { spec: { boundObjectRef: { apiVersion: 'v1', kind: 'Pod', name: 'nope' } } },
+      404,
+      'pods "nope" not found',
+    ],
+    [
+      { spec: { boundObjectRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'nope' } } },
+      400,
+      'cannot bind token to object of type apps/v1, Kind=Deployment',
+    ],
+  ];
+
+  test.each(refusedTokens)('makes no token for %j', async (asked, status, message) => {
+    const accounts = '/api/v1/namespaces/default/serviceaccounts';
+    const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'clerk' } };
+    await call(client, 'POST', accounts, { body: account });
+    const path = `${accounts}/clerk/token`;
+    const answer = await call(client, 'POST', path, {
+      body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {}, ...asked },
+    });
+    expect([answer.status, textAt(answer.body, 'message')]).toEqual([status, message]);
   });
 
   /** As it is, where a client would make JSON of it. */

@@ -3,6 +3,7 @@ import { bodyMediaType } from '../http/media-types.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
 import { matchNamespace } from '../rest/object-name.ts';
 import { outputOf, sendObject } from '../rest/output.ts';
+import { timestamp } from '../rest/server-core.ts';
 import { writeOptions } from '../rest/write-options.ts';
 import { decodeBody } from '../schema/decode-body.ts';
 import { type Review, type ReviewSources, specOf } from './reviews.ts';
@@ -24,8 +25,8 @@ export function reviewHandler(review: Review, sources: ReviewSources): ResourceH
     });
     for (const warning of warnings) reply.warn(warning);
     matchNamespace(object, namespaced ? request.info.namespace : '');
-    const status = review(specOf(object), request.user, request.info.namespace, sources);
-    const answered = { ...object, status };
-    sendObject(reply, 201, output, resource, answered, core.now());
+    const now = timestamp(core.now());
+    const answer = review({ object, spec: specOf(object), caller: request.user, now }, sources);
+    sendObject(reply, 201, output, resource, { ...object, ...answer }, core.now());
   };
 }

@@ -1,7 +1,7 @@
 /** Reviews: resources that are asked by POST and never stored (authentication.k8s.io, authorization.k8s.io). */
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { type FieldError, invalid, invalidObject, required } from '../../registry/field-errors.ts';
+import { badRequest } from '../../objects/status-errors.ts';
 import { genericStrategy } from '../../registry/generic.ts';
 import { nameIsPathSegment } from '../../registry/names.ts';
 import type { ResourceDefinition } from '../../registry/strategy.ts';
@@ -9,6 +9,7 @@ import type { TokenAuthenticator } from '../authentication/authenticator.ts';
 import type { Authorizer } from '../authorization/authorizer.ts';
 import type { PolicyRule } from '../authorization/rbac.ts';
 import type { UserInfo } from '../http/exchange.ts';
+import { checkAccessReview } from './access-review.ts';
 import { attributesOf, subjectOf, userInfo } from './attributes.ts';
 
 /** What answers reviews. */
@@ -19,13 +20,18 @@ export interface ReviewSources {
   rulesOf(user: UserInfo, namespace: string): readonly PolicyRule[] | undefined;
 }
 
-/** Answers one review: its `status`. @throws {StatusError} 422 */
-export type Review = (
-  spec: JsonRecord,
-  caller: UserInfo,
-  namespace: string,
-  sources: ReviewSources,
-) => JsonRecord;
+/** One posted review. */
+export interface Asked {
+  /** As decoded, with the namespace of the path. */
+  readonly object: KubeObject;
+  readonly spec: JsonRecord;
+  readonly caller: UserInfo;
+  /** The time, as Kubernetes writes it. */
+  readonly now: string;
+}
+
+/** Answers one review: what of the posted object changes. @throws {StatusError} 400 or 422 */
+export type Review = (asked: Asked, sources: ReviewSources) => JsonRecord;
 
 interface ReviewKind {
   readonly definition: ResourceDefinition;
@@ -38,17 +44,23 @@ const authorization = 'authorization.k8s.io';
 /** All reviews, by `<group>/<plural>`. */
 export const reviewKinds: ReadonlyMap<string, ReviewKind> = new Map(
   [
-    kind(authentication, 'SelfSubjectReview', false, (_spec, caller) => ({ userInfo: userInfo(caller) })),
+    kind(authentication, 'SelfSubjectReview', false, ({ caller, now }) => ({
+      metadata: { creationTimestamp: now },
+      status: { userInfo: userInfo(caller) },
+    })),
     kind(authentication, 'TokenReview', false, reviewToken),
-    kind(authorization, 'SelfSubjectAccessReview', false, (spec, caller, _namespace, sources) =>
-      decide(sources, caller, spec, 'SelfSubjectAccessReview'),
-    ),
-    kind(authorization, 'SubjectAccessReview', false, (spec, _caller, _namespace, sources) =>
-      decideForSubject(sources, spec, 'SubjectAccessReview'),
-    ),
-    kind(authorization, 'LocalSubjectAccessReview', true, (spec, _caller, _namespace, sources) =>
-      decideForSubject(sources, spec, 'LocalSubjectAccessReview'),
-    ),
+    kind(authorization, 'SelfSubjectAccessReview', false, ({ object, spec, caller }, sources) => {
+      checkAccessReview(object, spec, 'self');
+      return decide(sources, caller, spec);
+    }),
+    kind(authorization, 'SubjectAccessReview', false, ({ object, spec }, sources) => {
+      checkAccessReview(object, spec, 'subject');
+      return decide(sources, subjectOf(spec), spec);
+    }),
+    kind(authorization, 'LocalSubjectAccessReview', true, ({ object, spec }, sources) => {
+      checkAccessReview(object, spec, 'local');
+      return decide(sources, subjectOf(spec), spec);
+    }),
     kind(authorization, 'SelfSubjectRulesReview', false, reviewRules),
   ].map((entry) => [`${entry.definition.group}/${entry.definition.plural}`, entry]),
 );
@@ -71,66 +83,29 @@ function kind(group: string, name: string, namespaced: boolean, review: Review):
   return { definition, review };
 }
 
-function reviewToken(
-  spec: JsonRecord,
-  _caller: UserInfo,
-  _namespace: string,
-  { tokens }: ReviewSources,
-): JsonRecord {
+function reviewToken({ spec }: Asked, { tokens }: ReviewSources): JsonRecord {
   const token = typeof spec['token'] === 'string' ? spec['token'] : '';
-  if (token === '') throw refused(authentication, 'TokenReview', [required('spec.token')]);
+  if (token === '') throw badRequest('token is required for TokenReview in authentication');
   for (const authenticator of tokens) {
     const user = authenticator.authenticateToken(token);
-    if (user !== undefined) return { authenticated: true, user: userInfo(user) };
+    if (user !== undefined) return { status: { authenticated: true, user: userInfo(user) } };
   }
-  return { user: {}, error: 'invalid bearer token' };
+  return { status: { user: {}, error: 'invalid bearer token' } };
 }
 
-function decideForSubject(sources: ReviewSources, spec: JsonRecord, name: string): JsonRecord {
-  const user = subjectOf(spec);
-  if (user.name === '' && user.groups.length === 0) {
-    throw refused(authorization, name, [
-      invalid('spec.user', '', 'at least one of user or group must be specified'),
-    ]);
-  }
-  return decide(sources, user, spec, name);
-}
-
-function decide({ authorizer }: ReviewSources, user: UserInfo, spec: JsonRecord, name: string): JsonRecord {
-  const both = isRecord(spec['resourceAttributes']) && isRecord(spec['nonResourceAttributes']);
+function decide({ authorizer }: ReviewSources, user: UserInfo, spec: JsonRecord): JsonRecord {
   const attributes = attributesOf(spec);
-  const path = 'spec.resourceAttributes';
-  if (both) {
-    throw refused(authorization, name, [
-      invalid(
-        'spec.nonResourceAttributes',
-        spec['nonResourceAttributes'],
-        'cannot be specified in combination with resourceAttributes',
-      ),
-    ]);
-  }
-  if (attributes === undefined) {
-    throw refused(authorization, name, [
-      invalid(
-        path,
-        undefined,
-        'exactly one of nonResourceAttributes or resourceAttributes must be specified',
-      ),
-    ]);
-  }
+  if (attributes === undefined) return { status: { allowed: false } };
   const { allowed, reason } = authorizer.authorize(user, attributes);
-  return { allowed, ...(reason === '' ? {} : { reason }) };
+  return { status: { allowed, ...(reason === '' ? {} : { reason }) } };
 }
 
-function reviewRules(
-  spec: JsonRecord,
-  caller: UserInfo,
-  _namespace: string,
-  sources: ReviewSources,
-): JsonRecord {
+/** The answer does not repeat what was asked (`selfsubjectrulesreview.REST`). */
+function reviewRules({ spec, caller }: Asked, sources: ReviewSources): JsonRecord {
   const namespace = typeof spec['namespace'] === 'string' ? spec['namespace'] : '';
+  if (namespace === '') throw badRequest('no namespace on request');
   const rules = sources.rulesOf(caller, namespace) ?? [everything];
-  return {
+  const status = {
     resourceRules: rules
       .filter((rule) => rule.resources.length > 0)
       .map(({ verbs, apiGroups, resources, resourceNames }) => ({
@@ -144,6 +119,7 @@ function reviewRules(
       .map(({ verbs, nonResourceURLs }) => ({ verbs, nonResourceURLs })),
     incomplete: false,
   };
+  return { metadata: {}, spec: {}, status };
 }
 
 const everything: PolicyRule = {
@@ -153,10 +129,6 @@ const everything: PolicyRule = {
   resourceNames: [],
   nonResourceURLs: ['*'],
 };
-
-function refused(group: string, name: string, errors: readonly FieldError[]): Error {
-  return invalidObject({ group, kind: name, name: '' }, errors);
-}
 
 /** The spec of a decoded review. */
 export function specOf(object: KubeObject): JsonRecord {

@@ -1,11 +1,13 @@
 import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
-import { methodNotAllowed, notFound } from '../../objects/status-errors.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import { badRequest, conflict, methodNotAllowed, notFound } from '../../objects/status-errors.ts';
 import { invalid, invalidObject } from '../../registry/field-errors.ts';
 import type { BoundObject, ServiceAccountTokens } from '../authentication/service-account-tokens.ts';
 import { encode } from '../http/encoding.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
+import { matchNamespace } from '../rest/object-name.ts';
 import { outputOf } from '../rest/output.ts';
-import { timestamp } from '../rest/server-core.ts';
+import { type ServerCore, timestamp } from '../rest/server-core.ts';
 import { objectKey } from '../storage/storage.ts';
 import { admitPosted } from './admit.ts';
 import { readBody } from './read-body.ts';
@@ -23,8 +25,12 @@ export function tokenRequestHandler(tokens: ServiceAccountTokens): ResourceHandl
     const { negotiated } = outputOf(request, resource, 'object');
     const { object: read, options } = await readBody(request, reply, kind);
     const { namespace, name } = request.info;
+    matchNamespace(read, namespace);
+    checkName(read.metadata.name ?? '', name);
     const account = core.storage.get(objectKey('', 'serviceaccounts', namespace, name))?.object;
     if (account === undefined) throw notFound(resource.groupResource, name);
+    const uid = account.metadata.uid ?? '';
+    checkUid(read.metadata.uid ?? '', uid, name);
     const object = await admitPosted(core, resource, request, reply, {
       name,
       object: read,
@@ -32,27 +38,46 @@ export function tokenRequestHandler(tokens: ServiceAccountTokens): ResourceHandl
       options,
     });
     const spec = specOf(object);
-    const { expirationSeconds, audiences, boundObjectRef } = spec;
+    const { expirationSeconds, audiences: asked, boundObjectRef } = spec;
     const seconds = typeof expirationSeconds === 'number' ? expirationSeconds : defaultSeconds;
     checkSeconds(seconds);
-    const boundObject = boundObjectOf(boundObjectRef);
+    const boundObject = boundObjectOf(core, boundObjectRef, namespace, name);
+    const audiences = isStringList(asked) && asked.length > 0 ? asked : [tokens.issuer];
     const { token, expirationTimestamp } = tokens.issue({
       namespace,
       name,
-      uid: account.metadata.uid ?? '',
-      audiences: isStringList(audiences) ? audiences : [],
+      uid,
+      audiences,
       expirationSeconds: seconds,
       ...(boundObject === undefined ? {} : { boundObject }),
     });
     const answer = {
       kind: 'TokenRequest',
       apiVersion: 'authentication.k8s.io/v1',
-      metadata: { name, namespace, creationTimestamp: timestamp(core.now()) },
-      spec: { ...spec, expirationSeconds: seconds },
+      metadata: { name, namespace, uid, creationTimestamp: timestamp(core.now()) },
+      spec: { audiences, expirationSeconds: seconds, boundObjectRef: boundObjectRef ?? null },
       status: { token, expirationTimestamp },
     };
     reply.send(201, negotiated.mediaType, encode(answer, negotiated.mediaType));
   };
+}
+
+/** @throws {StatusError} 422 */
+function checkName(named: string, name: string): void {
+  if (named === '' || named === name) return;
+  throw invalidObject({ group: kind.group, kind: kind.kind, name }, [
+    invalid('metadata.name', named, 'must match the service account name if specified'),
+  ]);
+}
+
+/** @throws {StatusError} 409 */
+function checkUid(asked: string, uid: string, name: string): void {
+  if (asked === '' || asked === uid) return;
+  throw conflict(
+    { group: kind.group, resource: kind.kind },
+    name,
+    `the UID in the token request (${asked}) does not match the UID of the service account (${uid})`,
+  );
 }
 
 function specOf(object: object): JsonRecord {
@@ -72,11 +97,44 @@ function checkSeconds(seconds: number): void {
   ]);
 }
 
-function boundObjectOf(reference: unknown): BoundObject | undefined {
+/** Kinds that a token may be bound to, by their plural. */
+const bindable = { Pod: 'pods', Secret: 'secrets', Node: 'nodes' } as const;
+
+/** The object that a token ends with. @throws {StatusError} 400, 404 or 409 */
+function boundObjectOf(
+  core: ServerCore,
+  reference: unknown,
+  namespace: string,
+  account: string,
+): BoundObject | undefined {
   if (!isRecord(reference)) return undefined;
-  const { kind: boundKind, name, uid } = reference;
-  if (boundKind !== 'Pod' && boundKind !== 'Secret' && boundKind !== 'Node') return undefined;
-  return typeof name === 'string'
-    ? { kind: boundKind, name, uid: typeof uid === 'string' ? uid : '' }
-    : undefined;
+  const [apiVersion, boundKind, name, asked] = ['apiVersion', 'kind', 'name', 'uid'].map((key) =>
+    typeof reference[key] === 'string' ? reference[key] : '',
+  ) as [string, string, string, string];
+  if (apiVersion.includes('/') || !isBindable(boundKind)) {
+    const gv = apiVersion.includes('/') ? apiVersion : `/${apiVersion}`;
+    throw badRequest(`cannot bind token to object of type ${gv}, Kind=${boundKind}`);
+  }
+  const plural = bindable[boundKind];
+  const key = objectKey('', plural, boundKind === 'Node' ? '' : namespace, name);
+  const object: (KubeObject & { spec?: unknown }) | undefined = core.storage.get(key)?.object;
+  if (object === undefined) throw notFound({ group: '', resource: plural }, name);
+  if (boundKind === 'Pod' && !(isRecord(object.spec) && object.spec['serviceAccountName'] === account)) {
+    throw badRequest(
+      `cannot bind token for serviceaccount "${account}" to pod running with different serviceaccount name.`,
+    );
+  }
+  const uid = object.metadata.uid ?? '';
+  if (asked !== '' && asked !== uid) {
+    throw conflict(
+      { group: '', resource: boundKind },
+      name,
+      `the UID in the bound object reference (${asked}) does not match the UID in record. The object might have been deleted and then recreated`,
+    );
+  }
+  return { kind: boundKind, name, uid };
+}
+
+function isBindable(name: string): name is keyof typeof bindable {
+  return Object.hasOwn(bindable, name);
 }
