@@ -15,9 +15,10 @@ const election = (identity: string): LeaderElectionSettings => ({
   namespace: 'kube-system',
   name: 'load-balancer',
   identity,
-  // Who stops gives the lease back at once. Who is stopped by a busy machine must not lose it.
-  leaseDuration: 60_000,
-  renewDeadline: 40_000,
+  // Who stops gives the lease back at once, unless a renewal was on its way: then it runs out. Who is stopped by a busy
+  // machine for a few seconds must not lose it.
+  leaseDuration: 15_000,
+  renewDeadline: 10_000,
   retryPeriod: 100,
 });
 

@@ -13,8 +13,8 @@ import { isRecord } from '../../src/objects/json.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
-/** Who stops gives the lease back at once. Who is stopped by a busy machine must not lose it. */
-const leaseFlags = ['--leader-elect-lease-duration', '60s', '--leader-elect-renew-deadline', '40s'];
+/** Who stops gives the lease back at once. Who is stopped by a busy machine for a few seconds must not lose it. */
+const leaseFlags = ['--leader-elect-lease-duration', '15s', '--leader-elect-renew-deadline', '10s'];
 
 /** `servicenet …` as a process of its own, with its log or output. */
 class Process {
