@@ -78,6 +78,9 @@ export class PoolKeeper {
       added: layOutAgain,
       updated: (pool, old) => {
         if (!jsonEqual(pool.spec, old.spec)) layOutAgain();
+        // What was last compared with may have been older than an own write: nobody else would look again.
+        if (!jsonEqual(pool.status, old.status))
+          this.controller.enqueue(keyOf(pool), { after: gather.count });
       },
       deleted: (pool) => {
         this.#metrics.forget(keyOf(pool));
