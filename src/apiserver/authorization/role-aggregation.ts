@@ -81,7 +81,7 @@ export class RoleAggregation {
         uid: '',
         warn: () => undefined,
         produce: (live) => ({
-          ...structuredClone(live ?? { metadata: { name } }),
+          ...structuredClone(live?.object ?? { metadata: { name } }),
           rules: structuredClone(rules),
         }),
         track: () => undefined,

@@ -26,6 +26,8 @@ export interface PatchRequest {
   readonly bytes: Buffer;
   /** The stored object, with apiVersion and kind; not changed. */
   readonly live: KubeObject;
+  /** Its JSON, members in the order of the encoding, where it is at hand. */
+  readonly liveText?: string | undefined;
   readonly expected: ExpectedKind;
   readonly fieldValidation: FieldValidation;
 }
@@ -45,9 +47,11 @@ export function patchObject(request: PatchRequest): Patched {
 }
 
 /** The stored object as a client reads it: a copy, members in the order of the encoding. */
-function versionedCopy({ live, expected }: PatchRequest): JsonRecord {
-  const typed = { ...live, apiVersion: versionText(expected), kind: expected.kind };
-  const copy: unknown = JSON.parse(encodeObject(expected.schema, typed));
+function versionedCopy({ live, liveText, expected }: PatchRequest): JsonRecord {
+  const { kind, schema } = expected;
+  const copy: unknown = JSON.parse(
+    liveText ?? encodeObject(schema, { ...live, apiVersion: versionText(expected), kind }),
+  );
   return isRecord(copy) ? copy : {};
 }
 

@@ -21,6 +21,7 @@ import { selectionOf } from './selection.ts';
 import { keyOf, type ServedResource } from './served-resource.ts';
 import { type ServerCore, timestamp } from './server-core.ts';
 import { dedupOwnerReferences } from './system-fields.ts';
+import type { StoredObject } from '../storage/storage.ts';
 import { updateObject } from './update.ts';
 import { watchObjects } from './watch.ts';
 import { optionsObject, writeOptions } from './write-options.ts';
@@ -148,8 +149,11 @@ export const handlePatch: ResourceHandler = async (core, resource, request, repl
   const { fieldValidation } = options;
   checkPathName(name);
   let warned = false;
-  const produce = (live: KubeObject | undefined): KubeObject => {
-    const base = servedForm(resource, live ?? emptyObject(resource, namespace, name));
+  const produce = (live: StoredObject | undefined): KubeObject => {
+    const stored = live?.object ?? emptyObject(resource, namespace, name);
+    const base = servedForm(resource, stored);
+    // Of the built-in kinds, the text that is stored is what `base` would be written as.
+    const liveText = base === stored && !resource.custom ? live?.text() : undefined;
     const { object, warnings } =
       type === 'apply'
         ? applyObject({
@@ -164,7 +168,7 @@ export const handlePatch: ResourceHandler = async (core, resource, request, repl
             hasStatus: resource.definition.strategy.status !== undefined,
             setDefaults: (next) => resource.definition.strategy.setDefaults(next),
           })
-        : patchObject({ type, bytes, live: base, expected, fieldValidation });
+        : patchObject({ type, bytes, live: base, liveText, expected, fieldValidation });
     if (!warned) for (const warning of warnings) reply.warn(warning);
     warned = true;
     matchNamespace(object, resource.definition.namespaced ? namespace : '');

@@ -36,7 +36,7 @@ export interface Update {
    * caller of `produce`. Called again when the object changed in between. Its resourceVersion, when set, must be
    * the stored one.
    */
-  produce(live: KubeObject | undefined): KubeObject;
+  produce(live: StoredObject | undefined): KubeObject;
   /** Records who manages the fields of the next version. */
   track(object: KubeObject, live: KubeObject | undefined): void;
 }
@@ -103,7 +103,7 @@ async function updateOnce(core: ServerCore, resource: ServedResource, update: Up
       uidMismatch(resource, namespace, name, update.uid, old.metadata.uid),
     );
   }
-  let object = update.produce(old);
+  let object = update.produce(live);
   const attributes: AdmissionAttributes = {
     operation: 'UPDATE',
     resource,

@@ -59,7 +59,7 @@ export const scaleHandler: ResourceHandler = async (core, resource, request, rep
     uid: '',
     warn: (text) => reply.warn(text),
     produce: (live) => {
-      const before = scaleOfStored(live);
+      const before = scaleOfStored(live?.object);
       const wanted = change.apply(before);
       const { uid = '' } = wanted.metadata;
       if (uid !== '' && uid !== before.metadata.uid) {
@@ -69,7 +69,7 @@ export const scaleHandler: ResourceHandler = async (core, resource, request, rep
       }
       const errors = validateScale(wanted);
       if (errors.length > 0) throw invalidObject({ group: 'autoscaling', kind: 'Scale', name }, errors);
-      return live === undefined ? wanted : form.write(live, wanted);
+      return live === undefined ? wanted : form.write(live.object, wanted);
     },
     track: () => undefined,
   });
