@@ -4,6 +4,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { Clients } from '../../src/client/clients.ts';
+import type { ApiStream, RequestOptions, StreamOptions, Transport } from '../../src/client/transport.ts';
 import { services } from '../../src/client/resources.ts';
 import { loadBalancerController } from '../../src/controllers/load-balancer/controller.ts';
 import { addressPools } from '../../src/controllers/load-balancer/resource.ts';
@@ -14,16 +15,62 @@ import type { AddressPoolSpec } from '../../src/controllers/load-balancer/pool.t
 import type { Service, ServiceSpec } from '../../src/objects/service.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 
+/** Shows no events of one kind when told so, and is too old once so many have passed: its reader lists again. */
+class ForgetfulWatch implements Transport {
+  readonly server: string;
+  readonly #inner: Transport;
+  readonly #path: string;
+  #hidden = 0;
+
+  constructor(inner: Transport, path: string) {
+    this.server = inner.server;
+    this.#inner = inner;
+    this.#path = path;
+  }
+
+  hideEdits(count: number): void {
+    this.#hidden = count;
+  }
+
+  request(method: string, path: string, options?: RequestOptions) {
+    return this.#inner.request(method, path, options);
+  }
+
+  async stream(path: string, options?: StreamOptions): Promise<ApiStream> {
+    const stream = await this.#inner.stream(path, options);
+    return path.endsWith(this.#path) ? { ...stream, chunks: this.#seen(stream.chunks) } : stream;
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  async *#seen(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const chunk of chunks) {
+      if (this.#hidden === 0) {
+        yield chunk;
+        continue;
+      }
+      this.#hidden -= chunk.toString().split('"type":"MODIFIED"').length - 1;
+      if (this.#hidden > 0) continue;
+      this.#hidden = 0;
+      const status = { kind: 'Status', status: 'Failure', code: 410, reason: 'Expired', message: 'too old' };
+      yield Buffer.from(`${JSON.stringify({ type: 'ERROR', object: status })}\n`);
+      return;
+    }
+  }
+}
+
 /** The load balancer against our API server, over real HTTP. */
 describe('load-balancer-controller', () => {
   let server: TestServer;
   let clients: Clients;
   let running: RunningControllers;
 
-  const start = (): RunningControllers => {
+  const start = (transport: Transport = server.client): RunningControllers => {
     const definition = loadBalancerController();
     return runControllers({
-      transport: server.client,
+      transport,
       catalog: [
         {
           name: definition.name,
@@ -207,7 +254,6 @@ describe('load-balancer-controller', () => {
     expect(versions(after.items)).toEqual(versions(before.items));
   });
 
-  // Both edits within the time that edits are gathered for: the pool looks as if nothing had happened.
   test('the status of a pool is put right when it comes to say something else', async () => {
     await makePool('counted', { addresses: ['192.0.2.200'], autoAssign: false });
     const pools = clients.for(addressPools);
@@ -228,21 +274,39 @@ describe('load-balancer-controller', () => {
     }
   });
 
-  test('the status of a pool observes an edit that was undone at once', async () => {
-    const spec = { addresses: ['198.51.100.240/30'], autoAssign: false };
-    await makePool('undone', spec);
-    const observed = async (generation: number): Promise<void> => {
-      for (;;) {
-        const { status } = await clients.for(addressPools).get('', 'undone');
-        if (status?.conditions?.every(({ observedGeneration }) => observedGeneration === generation) === true)
-          return;
-        await sleep(20);
-      }
-    };
-    await observed(1);
-    for (const addresses of [['198.51.100.240/29'], spec.addresses]) {
-      await clients.for(addressPools).mergePatch('', 'undone', { spec: { addresses } });
+  const observed = async (name: string, generation: number): Promise<void> => {
+    for (;;) {
+      const { status } = await clients.for(addressPools).get('', name);
+      if (status?.conditions?.every(({ observedGeneration }) => observedGeneration === generation) === true)
+        return;
+      await sleep(20);
     }
-    await observed(3);
+  };
+  const editAndUndo = async (name: string, addresses: readonly string[]): Promise<void> => {
+    for (const next of [['198.51.100.240/29'], addresses]) {
+      await clients.for(addressPools).mergePatch('', name, { spec: { addresses: next } });
+    }
+  };
+
+  // Both edits within the time that edits are gathered for: the pool looks as if nothing had happened.
+  test('the status of a pool observes an edit that was undone at once', async () => {
+    const addresses = ['198.51.100.240/30'];
+    await makePool('undone', { addresses, autoAssign: false });
+    await observed('undone', 1);
+    await editAndUndo('undone', addresses);
+    await observed('undone', 3);
+  });
+
+  test('the status of a pool observes an edit that was undone while no watch was there', async () => {
+    await running.stop();
+    const watch = new ForgetfulWatch(server.client, '/addresspools');
+    running = start(watch);
+    const addresses = ['198.51.100.240/30'];
+    await makePool('unseen', { addresses, autoAssign: false });
+    await observed('unseen', 1);
+    // Its status is written: no event of this pool is under way any more.
+    watch.hideEdits(2);
+    await editAndUndo('unseen', addresses);
+    await observed('unseen', 3);
   });
 });

@@ -77,7 +77,9 @@ export class PoolKeeper {
     this.#pools.addHandler({
       added: layOutAgain,
       updated: (pool, old) => {
-        if (!jsonEqual(pool.spec, old.spec)) layOutAgain();
+        // The generation, too: a list after a lost watch shows an edit and its undoing as one change of nothing.
+        const sameGeneration = pool.metadata.generation === old.metadata.generation;
+        if (!sameGeneration || !jsonEqual(pool.spec, old.spec)) layOutAgain();
         // What was last compared with may have been older than an own write: nobody else would look again.
         if (!jsonEqual(pool.status, old.status))
           this.controller.enqueue(keyOf(pool), { after: gather.count });
