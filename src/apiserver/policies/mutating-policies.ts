@@ -16,14 +16,10 @@ import type { ServedResource } from '../rest/served-resource.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { builtinSchema } from '../schema/builtin.ts';
 import type { StructSchema } from '../schema/schema.ts';
-import { listPrefix } from '../storage/storage.ts';
-import { isExempt } from '../webhooks/matching.ts';
 import { servedObject } from '../webhooks/review.ts';
-import { type Invocation, invocationsOf, policyInput } from './policy-input.ts';
+import { concerns, type Invocation, invocationsOf, policyInput, policyKind } from './policy-input.ts';
 
-const group = 'admissionregistration.k8s.io';
-const policies = listPrefix(group, 'mutatingadmissionpolicies');
-const bindings = listPrefix(group, 'mutatingadmissionpolicybindings');
+const policies = policyKind<MutatingAdmissionPolicy>('MutatingAdmissionPolicy', 'mutatingadmissionpolicies');
 
 /** A policy could not be evaluated or its patch not applied: `failurePolicy` says what that means. */
 interface Failure {
@@ -43,7 +39,7 @@ export class MutatingPolicies implements AdmissionPlugin {
   }
 
   handles(attributes: AdmissionAttributes): boolean {
-    return this.#core.storage.count(bindings) > 0 && !isExempt(attributes);
+    return concerns(this.#core, policies, attributes);
   }
 
   /**
@@ -54,15 +50,7 @@ export class MutatingPolicies implements AdmissionPlugin {
    */
   async mutate(attributes: AdmissionAttributes): Promise<KubeObject | undefined> {
     await loadRuleEngine();
-    const { storage } = this.#core;
-    const all = storage.list(policies).items.map(({ object }) => object);
-    const bound = storage.list(bindings).items.map(({ object }) => object);
-    const { invocations, misconfigured } = invocationsOf(
-      this.#core,
-      all.filter(isPolicy),
-      bound.filter(isBinding),
-      attributes,
-    );
+    const { invocations, misconfigured } = invocationsOf(this.#core, policies, attributes);
     const failures: Failure[] = misconfigured.map((found) => ({
       ...found,
       why: `failed to configure binding: ${found.why}`,
@@ -167,12 +155,4 @@ function refused({ resource, name }: AdmissionAttributes, failures: readonly Fai
   const causes = texts.map((message) => ({ message }));
   const { details = {} } = forbidden(resource.groupResource, name, '', causes);
   return new StatusError(403, 'Invalid', texts[0] ?? '', { details });
-}
-
-function isPolicy(object: KubeObject): object is MutatingAdmissionPolicy {
-  return object.kind === 'MutatingAdmissionPolicy';
-}
-
-function isBinding(object: KubeObject): object is PolicyBinding {
-  return object.kind === 'MutatingAdmissionPolicyBinding';
 }

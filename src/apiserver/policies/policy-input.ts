@@ -8,6 +8,7 @@ import type { AdmissionAttributes } from '../rest/admission.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { listPrefix, objectKey } from '../storage/storage.ts';
+import { isExempt } from '../webhooks/matching.ts';
 import { requestOf, restOf, servedObject } from '../webhooks/review.ts';
 import { matchResources } from './policy-match.ts';
 
@@ -26,13 +27,43 @@ export interface Misconfigured<P> extends Omit<Invocation<P>, 'params' | 'resour
 
 type Policy = KubeObject & { readonly spec?: CommonPolicySpec };
 
+/** One of the two kinds of policies, with its bindings. */
+export interface PolicyKind<P extends Policy> {
+  /** Prefixes of what is stored. */
+  readonly policies: string;
+  readonly bindings: string;
+  isPolicy(object: KubeObject): object is P;
+}
+
+/** By the kind of the policies (`MutatingAdmissionPolicy`), and its plural as paths have it. */
+export function policyKind<P extends Policy>(kind: string, plural: string): PolicyKind<P> {
+  const group = 'admissionregistration.k8s.io';
+  return {
+    policies: listPrefix(group, plural),
+    bindings: listPrefix(group, `${kind.toLowerCase()}bindings`),
+    isPolicy: (object): object is P => object.kind === kind,
+  };
+}
+
+/** Whether policies of a kind may have to be asked about a write. */
+export function concerns(
+  core: ServerCore,
+  { bindings }: PolicyKind<Policy>,
+  attributes: AdmissionAttributes,
+): boolean {
+  return core.storage.count(bindings) > 0 && !isExempt(attributes);
+}
+
 /** Which policies are bound to a write, by their names, and what is wrong with the others. */
 export function invocationsOf<P extends Policy>(
   core: ServerCore,
-  policies: readonly P[],
-  bindings: readonly PolicyBinding[],
+  kind: PolicyKind<P>,
   attributes: AdmissionAttributes,
 ): { readonly invocations: Invocation<P>[]; readonly misconfigured: Misconfigured<P>[] } {
+  const stored = (prefix: string): KubeObject[] =>
+    core.storage.list(prefix).items.map(({ object }) => object);
+  const policies = stored(kind.policies).filter((object) => kind.isPolicy(object));
+  const bindings: PolicyBinding[] = stored(kind.bindings);
   const invocations: Invocation<P>[] = [];
   const misconfigured: Misconfigured<P>[] = [];
   for (const policy of policies) {

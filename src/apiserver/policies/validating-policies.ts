@@ -2,18 +2,17 @@ import type { KubeObject } from '../../objects/meta.ts';
 import { forbidden } from '../../objects/status-errors.ts';
 import { StatusError } from '../../objects/status.ts';
 import type { Refusal } from '../../registry/admissionpolicy/judge.ts';
-import type { PolicyBinding, ValidatingAdmissionPolicy } from '../../registry/admissionpolicy/policy.ts';
+import type { ValidatingAdmissionPolicy } from '../../registry/admissionpolicy/policy.ts';
 import { loadRuleEngine, ruleEngine } from '../../registry/cel/on-demand.ts';
 import type { Authorizer } from '../authorization/authorizer.ts';
 import type { AdmissionAttributes, AdmissionPlugin, AdmissionReply } from '../rest/admission.ts';
 import type { ServerCore } from '../rest/server-core.ts';
-import { listPrefix } from '../storage/storage.ts';
-import { isExempt } from '../webhooks/matching.ts';
-import { invocationsOf, policyInput } from './policy-input.ts';
+import { concerns, invocationsOf, policyInput, policyKind } from './policy-input.ts';
 
-const group = 'admissionregistration.k8s.io';
-const policies = listPrefix(group, 'validatingadmissionpolicies');
-const bindings = listPrefix(group, 'validatingadmissionpolicybindings');
+const policies = policyKind<ValidatingAdmissionPolicy>(
+  'ValidatingAdmissionPolicy',
+  'validatingadmissionpolicies',
+);
 
 /** Codes of the reasons that a validation may name. */
 const codes: ReadonlyMap<string, number> = new Map([
@@ -37,21 +36,13 @@ export class ValidatingPolicies implements AdmissionPlugin {
   }
 
   handles(attributes: AdmissionAttributes): boolean {
-    return this.#core.storage.count(bindings) > 0 && !isExempt(attributes);
+    return concerns(this.#core, policies, attributes);
   }
 
   /** @throws {StatusError} for the first refusal of a binding with the action Deny. */
   async validate(attributes: AdmissionAttributes, reply: AdmissionReply): Promise<void> {
     await loadRuleEngine();
-    const { storage } = this.#core;
-    const all = storage.list(policies).items.map(({ object }) => object);
-    const bound = storage.list(bindings).items.map(({ object }) => object);
-    const { invocations, misconfigured } = invocationsOf(
-      this.#core,
-      all.filter(isPolicy),
-      bound.filter(isBinding),
-      attributes,
-    );
+    const { invocations, misconfigured } = invocationsOf(this.#core, policies, attributes);
     const denied: StatusError[] = [];
     const deny = (policy: KubeObject, binding: KubeObject, refusal: Refusal) =>
       denied.push(refuse(attributes, policy, binding, refusal));
@@ -89,12 +80,4 @@ function refuse(
   const { message: whole, details = {} } = forbidden(resource.groupResource, name, text, [{ message: text }]);
   const named = reason === '' ? 'Invalid' : reason;
   return new StatusError(codes.get(named) ?? 422, named, whole, { details });
-}
-
-function isPolicy(object: KubeObject): object is ValidatingAdmissionPolicy {
-  return object.kind === 'ValidatingAdmissionPolicy';
-}
-
-function isBinding(object: KubeObject): object is PolicyBinding {
-  return object.kind === 'ValidatingAdmissionPolicyBinding';
 }
