@@ -16,6 +16,7 @@ import { YamlSyntaxError } from './yaml-syntax-error.ts';
 import type { FieldValidation, StructSchema } from './schema.ts';
 import { type GroupVersionKind, interpretKind, VersionKindError, versionText } from './version-kind.ts';
 import { ProtobufError } from './wire-reader.ts';
+import { notMarshalable } from './write-protobuf.ts';
 
 /** What an endpoint expects to read. */
 export interface ExpectedKind {
@@ -96,9 +97,6 @@ export function strictText(errors: readonly string[]): string {
 }
 
 const protobuf = 'application/vnd.kubernetes.protobuf';
-/** Custom resources have no messages. */
-const notMarshalable =
-  'object *unstructured.Unstructured does not implement the protobuf marshalling interface and cannot be encoded to a protobuf message';
 const cannotGetKind = "couldn't get version/kind; json parse error: ";
 
 interface ParsedBody {

@@ -149,9 +149,9 @@ const specialMessages = new Map<string, (writer: WireWriter, value: unknown) => 
   ['meta.v1.Verbs', writeItems],
   ['authorization.v1.ExtraValue', writeItems],
   ['authentication.v1.ExtraValue', writeItems],
-  ['apiextensions.v1.JSONSchemaPropsOrArray', writeAlternative('schema', 'jSONSchemas')],
-  ['apiextensions.v1.JSONSchemaPropsOrBool', writeAlternative('schema', 'allows')],
-  ['apiextensions.v1.JSONSchemaPropsOrStringArray', writeAlternative('schema', 'property')],
+  ['apiextensions.v1.JSONSchemaPropsOrArray', writeSchemaOr('Array', 'jSONSchemas')],
+  ['apiextensions.v1.JSONSchemaPropsOrBool', writeSchemaOr('Bool', 'allows')],
+  ['apiextensions.v1.JSONSchemaPropsOrStringArray', writeSchemaOr('StringArray', 'property')],
 ]);
 
 /** Seconds and nanoseconds since 1970; Go's zero time is an empty message. */
@@ -179,19 +179,11 @@ function writeItems(writer: WireWriter, value: unknown): void {
   for (const item of value.toReversed()) writer.text(1, item);
 }
 
-/** A schema, or what stands in its place. */
-function writeAlternative(schema: string, other: string): (writer: WireWriter, value: unknown) => void {
-  const suffixes: Readonly<Record<string, string>> = {
-    jSONSchemas: 'OrArray',
-    allows: 'OrBool',
-    property: 'OrStringArray',
-  };
-  const message = `apiextensions.v1.JSONSchemaProps${suffixes[other] ?? ''}`;
-  return (writer, value) => {
-    const isSchema = isRecord(value);
-    const allowed = isSchema && other === 'allows' ? { allows: true } : {};
-    writeMessage(writer, message, { ...allowed, [isSchema ? schema : other]: value });
-  };
+/** A schema, or what may stand in its place; a schema of additional properties allows them. */
+function writeSchemaOr(suffix: string, other: string): (writer: WireWriter, value: unknown) => void {
+  const message = `apiextensions.v1.JSONSchemaPropsOr${suffix}`;
+  return (writer, value) =>
+    writeMessage(writer, message, isRecord(value) ? { allows: true, schema: value } : { [other]: value });
 }
 
 function unexpected(type: string, value: unknown): TypeError {
