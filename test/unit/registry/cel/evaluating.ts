@@ -1,6 +1,6 @@
 import { Program } from '../../../../src/registry/cel/program.ts';
 import * as types from '../../../../src/registry/cel/types.ts';
-import { formatDuration, formatTimestamp } from '../../../../src/registry/cel/go-time.ts';
+import { toJson } from '../../../../src/registry/cel/json-values.ts';
 import { isList, isMap, itemsOf, type Value } from '../../../../src/registry/cel/values.ts';
 import { toValue } from '../../../../src/registry/customresource/rules/schema-values.ts';
 import { declType } from '../../../../src/registry/customresource/rules/decl-type.ts';
@@ -51,26 +51,15 @@ export function issuesOf(expression: string): string {
   }
 }
 
+/** Also what JSON has no form of. */
 function plain(value: Value): unknown {
-  if (typeof value === 'bigint') return Number(value);
-  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value;
+  if (value instanceof Uint8Array) return value;
+  if (typeof value !== 'object' || value === null) return toJson(value);
   if (isList(value)) return itemsOf(value).map(plain);
   if (isMap(value)) {
-    return Object.fromEntries(
-      value.keys().map((key) => [String(plain(key)), plain(value.find(key) ?? null)]),
-    );
+    const entries = value.keys().map((key) => [String(plain(key)), plain(value.find(key) ?? null)]);
+    return Object.fromEntries(entries);
   }
-  switch (value.kind) {
-    case 'uint':
-      return Number(value.value);
-    case 'timestamp':
-      return formatTimestamp(value.nanos);
-    case 'duration':
-      return formatDuration(value.nanos);
-    case 'optional':
-      return value.value === undefined ? 'none' : { of: plain(value.value) };
-    case 'type':
-    case 'opaque':
-      return value.kind;
-  }
+  if (value.kind === 'optional') return value.value === undefined ? 'none' : { of: plain(value.value) };
+  return value.kind === 'type' || value.kind === 'opaque' ? value.kind : toJson(value);
 }
