@@ -14,7 +14,7 @@ if (process.argv[2] === 'up' && !flags.every((flag) => process.execArgv.includes
 enableCompileCache();
 await import('./main.ts');
 
-/** Becomes Node with the flags: the same process, some 25 ms later. What was given by hand comes behind and wins. */
+/** Becomes Node with the flags: the same process, some 45 ms later. What was given by hand comes behind and wins. */
 function startAgain() {
   // Older versions of Node and Windows lack it, and a channel to a parent would be lost: then it goes without them.
   if (process.platform === 'win32' || process.execve === undefined || process.send !== undefined) return;
