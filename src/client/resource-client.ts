@@ -232,7 +232,7 @@ export class ResourceClient<T extends KubeObject> {
   ): Promise<T> {
     const response = await this.#transport.request(method, path, {
       query,
-      ...(body === undefined ? {} : { body }),
+      body,
       ...(contentType === undefined ? {} : { contentType }),
       ...callOptions(options),
     });

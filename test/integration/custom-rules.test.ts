@@ -82,7 +82,7 @@ afterAll(async () => server.stop());
 
 async function send(method: string, path: string, body?: unknown): Promise<Answer> {
   const contentType = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
-  return call(server.client, method, path, { ...(body === undefined ? {} : { body }), contentType });
+  return call(server.client, method, path, { body, contentType });
 }
 
 function definition(plural: string, kind: string, openAPIV3Schema: object): object {

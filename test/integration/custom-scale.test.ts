@@ -20,7 +20,7 @@ async function send(
   body?: unknown,
   contentType = 'application/json',
 ): Promise<Answer> {
-  return call(server.client, method, path, { ...(body === undefined ? {} : { body }), contentType });
+  return call(server.client, method, path, { body, contentType });
 }
 
 function definition(scale: object = {}): object {

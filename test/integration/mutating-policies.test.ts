@@ -19,7 +19,7 @@ afterEach(async () => {
 });
 
 async function send(method: string, path: string, body?: unknown): Promise<Answer> {
-  return call(server.client, method, path, { ...(body === undefined ? {} : { body }) });
+  return call(server.client, method, path, { body });
 }
 
 function constraints(apiGroup: string, resource: string): object {

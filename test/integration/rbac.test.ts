@@ -26,7 +26,7 @@ afterAll(async () => {
 
 async function send(method: string, url: string, body?: unknown, as?: string): Promise<Answer> {
   return call(server.client, method, url, {
-    ...(body === undefined ? {} : { body }),
+    body,
     ...(as === undefined ? {} : { headers: { 'impersonate-user': as } }),
   });
 }

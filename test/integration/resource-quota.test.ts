@@ -21,7 +21,7 @@ async function send(
   body?: unknown,
   query: Record<string, string> = {},
 ): Promise<Answer> {
-  return call(server.client, method, path, { ...(body === undefined ? {} : { body }), query });
+  return call(server.client, method, path, { body, query });
 }
 
 function url(plural: string, name = ''): string {

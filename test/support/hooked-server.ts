@@ -43,7 +43,7 @@ export class HookedServer {
     body?: unknown,
     query: Record<string, string> = {},
   ): Promise<Answer> {
-    return call(this.api.client, method, path, { ...(body === undefined ? {} : { body }), query });
+    return call(this.api.client, method, path, { body, query });
   }
 
   /** A webhook at a path of the server of webhooks, asked about ConfigMaps. */
