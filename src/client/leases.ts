@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { jsonEqual } from '../objects/json.ts';
 import type { Lease } from '../objects/lease.ts';
+import { StatusError } from '../objects/status.ts';
 import { formatMicroTime } from '../objects/time.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { isAborted } from './abort.ts';
@@ -59,6 +60,8 @@ export class LeaderElector {
   #observedAt = 0;
   /** Monotonic time at which the last successful renewal was sent. */
   #renewedAt = Number.NEGATIVE_INFINITY;
+  /** A write was sent that has no answer: the Lease may be ours, or ours in another version. */
+  #isUnsure = false;
   #reportedHolder: string | undefined;
 
   /** @throws {RangeError} for durations that cannot work together. */
@@ -93,7 +96,10 @@ export class LeaderElector {
   async run(signal: AbortSignal, lead: (signal: AbortSignal) => Promise<void>): Promise<ElectionEnd> {
     const { clock, random, log, metrics, identity, name } = this.#options;
     while (!(await this.#tryAcquireOrRenew(signal))) {
-      if (isAborted(signal)) return 'stopped';
+      if (isAborted(signal)) {
+        await this.#release();
+        return 'stopped';
+      }
       await clock.sleep(this.#retryPeriod * (1 + jitter * random()), signal);
       if (isAborted(signal)) return 'stopped';
     }
@@ -163,8 +169,8 @@ export class LeaderElector {
       const present = await this.#read(signal);
       if (present === undefined) {
         const spec = this.#spec(undefined);
-        const created = await client.create({ metadata: { namespace, name }, spec }, this.#call(signal));
-        this.#renewed(created, started);
+        const create = client.create({ metadata: { namespace, name }, spec }, this.#call(signal));
+        this.#renewed(await this.#sent(create), started);
         return true;
       }
       this.#observe(present);
@@ -179,7 +185,7 @@ export class LeaderElector {
     }
   }
 
-  async #read(signal: AbortSignal): Promise<Lease | undefined> {
+  async #read(signal?: AbortSignal): Promise<Lease | undefined> {
     const { client, namespace, name } = this.#options;
     try {
       return await client.get(namespace, name, this.#call(signal));
@@ -190,7 +196,21 @@ export class LeaderElector {
   }
 
   #write(lease: Lease, signal?: AbortSignal): Promise<Lease> {
-    return this.#options.client.replace({ ...lease, spec: this.#spec(lease.spec) }, this.#call(signal));
+    const { client } = this.#options;
+    return this.#sent(client.replace({ ...lease, spec: this.#spec(lease.spec) }, this.#call(signal)));
+  }
+
+  /** Remembers whether a write was answered. */
+  async #sent(write: Promise<Lease>): Promise<Lease> {
+    this.#isUnsure = true;
+    try {
+      const lease = await write;
+      this.#isUnsure = false;
+      return lease;
+    } catch (error) {
+      if (error instanceof StatusError && error.code < 500) this.#isUnsure = false;
+      throw error;
+    }
   }
 
   /** Half of the deadline: a hanging connection leaves time for a second try (as kube-controller-manager's client). */
@@ -237,28 +257,42 @@ export class LeaderElector {
     log.info({ lease: name, holder: this.holder }, 'the leader changed');
   }
 
-  /** Gives the lease back; when that fails, others wait until it is over. */
+  /**
+   * Gives the lease back; when that fails, others wait until it is over. A renewal that was under way when the work
+   * was told to stop may have been done all the same, and made another version of the Lease: what is there now counts.
+   */
   async #release(): Promise<void> {
     const { client, clock, identity, log, name } = this.#options;
-    const lease = this.#lease;
     this.#renewedAt = Number.NEGATIVE_INFINITY;
-    if (lease === undefined || lease.spec.holderIdentity !== identity) return;
-    const now = formatMicroTime(clock.now());
-    const spec = {
-      ...lease.spec,
-      holderIdentity: '',
-      leaseDurationSeconds: 1,
-      renewTime: now,
-      acquireTime: now,
-    };
+    if (this.holder !== identity && !this.#isUnsure) return;
     try {
-      await client.replace({ ...lease, spec }, this.#call());
-      log.info({ lease: name }, 'released the lease');
+      for (let left = releaseTries; left > 0; left--) {
+        const lease = this.#isUnsure ? await this.#read() : this.#lease;
+        if (lease?.spec.holderIdentity !== identity) return;
+        const now = formatMicroTime(clock.now());
+        const spec = {
+          ...lease.spec,
+          holderIdentity: '',
+          leaseDurationSeconds: 1,
+          renewTime: now,
+          acquireTime: now,
+        };
+        try {
+          await client.replace({ ...lease, spec }, this.#call());
+          log.info({ lease: name }, 'released the lease');
+          return;
+        } catch (error) {
+          if (!isConflict(error) || left === 1) throw error;
+          this.#isUnsure = true;
+        }
+      }
     } catch (error) {
       log.warn({ lease: name, err: error }, 'could not release the lease');
     }
   }
 }
 
+/** A conflict comes from a write of ours that was late: there is one at most, and one more for whatever else. */
+const releaseTries = 3;
 /** Milliseconds: a lease that says more is waited for no longer than an hour. */
 const longestForeignLease = 3_600_000;

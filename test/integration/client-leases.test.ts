@@ -10,8 +10,8 @@ import { FakeClock } from '../support/fake-clock.ts';
 import { type Exchange, ScriptedServer } from '../support/scripted-server.ts';
 import { until } from '../support/until.ts';
 
-/** What the server does: answer, do the next write and lose its answer, or never answer. */
-type Mood = 'answer' | 'lose' | 'hang';
+/** What the server does: answer, do the next write and lose its answer or never answer it, or do and answer nothing. */
+type Mood = 'answer' | 'lose' | 'keep' | 'hang';
 
 /** The server's one Lease, with kube-apiserver's rule for resourceVersions. */
 class LeaseStore {
@@ -26,6 +26,8 @@ class LeaseStore {
     if (this.mood === 'lose' && exchange.method !== 'GET') {
       this.mood = 'answer';
       exchange.reset();
+    } else if (this.mood === 'keep' && exchange.method !== 'GET') {
+      this.mood = 'answer';
     } else if (failed !== undefined) exchange.status(...failed);
     else exchange.json(200, this.object());
   }
@@ -246,6 +248,53 @@ describe('LeaderElector', () => {
     await pass(1000);
     expect(a.working).toBe(true);
     expect(store.spec).toMatchObject({ holderIdentity: 'a', leaseTransitions: 0 });
+  });
+
+  it('gives the lease back when it is stopped after the answer to a renewal was lost', async () => {
+    const a = candidate('a');
+    await until(() => a.working);
+    store.mood = 'lose';
+    await pass(2500);
+    a.stop.abort();
+    expect(await a.ended).toBe('stopped');
+    expect(store.spec).toMatchObject({ holderIdentity: '', leaseDurationSeconds: 1 });
+  });
+
+  it('gives the lease back when it is stopped while a renewal that is done waits for its answer', async () => {
+    const a = candidate('a');
+    await until(() => a.working);
+    await quiet();
+    const { writes } = store;
+    store.mood = 'keep';
+    await clock.advance(2000);
+    await until(() => store.writes > writes);
+    a.stop.abort();
+    expect(await a.ended).toBe('stopped');
+    expect(store.spec).toMatchObject({ holderIdentity: '', leaseDurationSeconds: 1 });
+  });
+
+  it('gives back a lease that it took in the moment in which it was stopped', async () => {
+    store.mood = 'keep';
+    const a = candidate('a');
+    await until(() => store.writes === 1);
+    expect(store.spec).toMatchObject({ holderIdentity: 'a' });
+    a.stop.abort();
+    expect(await a.ended).toBe('stopped');
+    expect(store.spec).toMatchObject({ holderIdentity: '' });
+  });
+
+  it('leaves the lease of another alone when it is stopped', async () => {
+    const a = candidate('a');
+    await until(() => a.working);
+    await quiet();
+    const { writes } = store;
+    store.mood = 'keep';
+    await clock.advance(2000);
+    await until(() => store.writes > writes);
+    store.edit({ holderIdentity: 'thief', leaseDurationSeconds: 15 });
+    a.stop.abort();
+    await a.ended;
+    expect(store.spec).toMatchObject({ holderIdentity: 'thief' });
   });
 
   it('stops work when it cannot renew in time', async () => {

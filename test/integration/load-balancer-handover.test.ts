@@ -15,8 +15,7 @@ const election = (identity: string): LeaderElectionSettings => ({
   namespace: 'kube-system',
   name: 'load-balancer',
   identity,
-  // Who stops gives the lease back at once, unless a renewal was on its way: then it runs out. Who is stopped by a busy
-  // machine for a few seconds must not lose it.
+  // Who stops gives the lease back at once. Who is stopped by a busy machine for a few seconds must not lose it.
   leaseDuration: 15_000,
   renewDeadline: 10_000,
   retryPeriod: 100,

@@ -1,9 +1,10 @@
 /**
  * Runs the simulation of faults (faults/simulation.ts) for many seeds: `npm run simulate -- --seeds 2000`. Prints each
  * seed that fails, with what was wrong; `--first N` begins there, so that `--first N --seeds 1` runs one again, and
- * `--trace FILE` writes down every request, event and log line of it.
+ * `--traces FOLDER` keeps every request, event and log line of a seed that fails.
  */
-import { createWriteStream } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { simulateAll } from './faults/seeds.ts';
 import { reportOf } from './faults/simulation.ts';
@@ -13,10 +14,11 @@ const { values } = parseArgs({
     seeds: { type: 'string', default: '200' },
     first: { type: 'string', default: '1' },
     parallel: { type: 'string', default: '3' },
-    trace: { type: 'string' },
+    traces: { type: 'string' },
   },
 });
-const file = values.trace === undefined ? undefined : createWriteStream(values.trace);
+const { traces } = values;
+if (traces !== undefined) mkdirSync(traces, { recursive: true });
 const range = {
   first: Number(values.first),
   count: Number(values.seeds),
@@ -24,12 +26,13 @@ const range = {
 };
 const total = await simulateAll(
   range,
-  (outcome) => {
-    if (outcome.findings.length > 0) process.stdout.write(`${reportOf(outcome)}\n`);
+  ({ outcome, lines }) => {
+    if (outcome.findings.length === 0) return;
+    process.stdout.write(`${reportOf(outcome)}\n`);
+    if (traces !== undefined) writeFileSync(join(traces, `${outcome.seed}.log`), `${lines.join('\n')}\n`);
   },
-  file && ((line) => file.write(`${performance.now().toFixed(0)} ${line.trimEnd()}\n`)),
+  traces !== undefined,
 );
-file?.end();
 const { user, system } = process.cpuUsage();
 const faults = [...total.faults].sort().map(([name, times]) => `${times} ${name}`);
 process.stdout.write(

@@ -38,7 +38,7 @@ const busy: readonly Refusal[] = [
 
 /** Between clients and an API server, as a hostile network would be, for as long as {@link hostile} is set. */
 export class HostileProxy {
-  /** What the clients changed: writes that the server accepted, with their paths. */
+  /** What the clients changed: writes that the server accepted, with their paths and the beginning of their bodies. */
   readonly written: string[] = [];
   hostile = true;
   /** What it has done to the clients, by name, and how often: a simulation without faults shows nothing. */
@@ -218,7 +218,7 @@ export class HostileProxy {
     });
     answer.body.on('error', () => undefined);
     if (isWorkOf(incoming) && answer.statusCode < 300)
-      this.written.push(`${incoming.method ?? ''} ${pathOf(incoming)}`);
+      this.written.push(`${incoming.method ?? ''} ${pathOf(incoming)} ${body.toString('utf8', 0, 500)}`);
     return answer;
   }
 

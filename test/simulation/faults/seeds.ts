@@ -1,5 +1,4 @@
 import { type Outcome, simulate } from './simulation.ts';
-import type { Trace } from './trace.ts';
 
 /** What many seeds came to. */
 export interface Total {
@@ -18,19 +17,32 @@ export interface SeedRange {
   readonly parallel: number;
 }
 
-/** Simulates every seed of a range. @param heard is told of each outcome as it comes. */
+/** How a seed went, and all that happened, a line each, where somebody wants to know. */
+export interface Heard {
+  readonly outcome: Outcome;
+  readonly lines: readonly string[];
+}
+
+/**
+ * Simulates every seed of a range.
+ *
+ * @param heard is told of each outcome as it comes.
+ * @param traced whether it is told of all that happened, too.
+ */
 export async function simulateAll(
   { first, count, parallel }: SeedRange,
-  heard: (outcome: Outcome) => void = () => undefined,
-  trace?: Trace,
+  heard: (heard: Heard) => void = () => undefined,
+  traced = false,
 ): Promise<Total> {
   const outcomes: Outcome[] = [];
   let next = first;
   const work = async (): Promise<void> => {
     while (next < first + count) {
-      const outcome = await simulate(next++, trace);
+      const lines: string[] = [];
+      const trace = (line: string): number => lines.push(`${performance.now().toFixed(0)} ${line.trimEnd()}`);
+      const outcome = await simulate(next++, traced ? trace : undefined);
       outcomes.push(outcome);
-      heard(outcome);
+      heard({ outcome, lines });
     }
   };
   await Promise.all(Array.from({ length: parallel }, work));

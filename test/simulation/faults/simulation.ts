@@ -43,7 +43,7 @@ export function reportOf({ seed, findings }: Outcome): string {
   const lines = [
     ...findings.slice(0, 8),
     ...more,
-    `npm run simulate -- --first ${seed} --seeds 1 --trace trace.log`,
+    `npm run simulate -- --first ${seed} --seeds 1 --traces traces`,
   ];
   return [`seed ${seed} failed:`, ...lines.map((line) => `  ${line}`)].join('\n');
 }
