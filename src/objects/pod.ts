@@ -18,6 +18,7 @@ export interface PodSpec {
   terminationGracePeriodSeconds?: number;
   containers?: Container[];
   initContainers?: Container[];
+  ephemeralContainers?: Container[];
   affinity?: Affinity;
   volumes?: { name?: string; persistentVolumeClaim?: { claimName?: string } }[];
   tolerations?: Toleration[];
@@ -86,6 +87,7 @@ export interface PodStatus {
   message?: string;
   containerStatuses?: ContainerStatus[];
   initContainerStatuses?: ContainerStatus[];
+  ephemeralContainerStatuses?: ContainerStatus[];
 }
 
 export interface ContainerStatus {

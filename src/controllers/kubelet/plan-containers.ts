@@ -165,3 +165,25 @@ export function initContainerStatuses(pod: Pod, startedAt: number): ContainerSta
     };
   });
 }
+
+/**
+ * `status.ephemeralContainerStatuses` (`kubectl debug`): they run from when they are first seen. Kubelet does not probe
+ * them: they are never ready.
+ */
+export function ephemeralContainerStatuses(pod: Pod, now: number): ContainerStatus[] {
+  return (pod.spec.ephemeralContainers ?? []).map(({ name, image = '' }) => {
+    const present = pod.status.ephemeralContainerStatuses?.find((status) => status.name === name);
+    return (
+      present ?? {
+        name,
+        state: { running: { startedAt: formatTime(now) } },
+        lastState: {},
+        ready: false,
+        restartCount: 0,
+        image,
+        imageID: `simulated://${image}`,
+        containerID: `simulated://${pod.metadata.uid ?? ''}/${name}/0`,
+      }
+    );
+  });
+}

@@ -7,6 +7,7 @@ import { behaviourOf, type Behaviour } from './plan-behaviour.ts';
 import {
   advanceRun,
   containerStatuses,
+  ephemeralContainerStatuses,
   initContainerStatuses,
   readRun,
   type Run,
@@ -41,6 +42,7 @@ export function planPodStatus({ pod, node, addresses, exactStart, now }: Kubelet
   const hosts = hostAddresses(node);
   const phase = run.phase !== 'ended' ? 'Running' : run.failure.exitCode === 0 ? 'Succeeded' : 'Failed';
   const init = initContainerStatuses(pod, parseTime(startTime) ?? now);
+  const ephemeral = ephemeralContainerStatuses(pod, now);
   const status: PodStatus = {
     ...(pod.metadata.generation === undefined ? {} : { observedGeneration: pod.metadata.generation }),
     phase,
@@ -50,6 +52,7 @@ export function planPodStatus({ pod, node, addresses, exactStart, now }: Kubelet
     startTime,
     ...(init.length === 0 ? {} : { initContainerStatuses: init }),
     containerStatuses: containerStatuses(pod, run, readiness.ready),
+    ...(ephemeral.length === 0 ? {} : { ephemeralContainerStatuses: ephemeral }),
   };
   return {
     status,

@@ -158,6 +158,18 @@ describe('planPodStatus', () => {
     expect(plan(open).conditions?.[0]).toEqual({ type: 'example.com/lb', status: 'True' });
   });
 
+  it('runs ephemeral containers from when it sees them, and never as ready', () => {
+    const debugged = bound({}, { ephemeralContainers: [{ name: 'debugger', image: 'busybox' }] });
+    const first = planPodStatus({ pod: debugged, node: host, addresses, exactStart: undefined, now });
+    const [status] = first.status.ephemeralContainerStatuses ?? [];
+    expect(status).toMatchObject({ name: 'debugger', image: 'busybox', ready: false, restartCount: 0 });
+    expect(status?.state).toEqual({ running: { startedAt: '2026-01-01T00:00:00Z' } });
+    expect(ready(first.status)).toBe('True');
+    const stored = { ...debugged, status: first.status };
+    const later = planPodStatus({ pod: stored, node: host, addresses, exactStart: now, now: now + 5000 });
+    expect(later.status.ephemeralContainerStatuses).toEqual(first.status.ephemeralContainerStatuses);
+  });
+
   it('goes on where it was after a restart of the process', () => {
     const begun = live(bound({ 'servicenet.dev/ready-after': '10s' }), 0)[0]?.status ?? {};
     const again = planPodStatus({
