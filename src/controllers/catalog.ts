@@ -1,4 +1,5 @@
 import type { Transport } from '../client/transport.ts';
+import { claimProtectionController } from './claim-protection/controller.ts';
 import { endpointSliceMirroringController } from './endpoint-slice-mirroring/controller.ts';
 import { endpointSlicesController } from './endpoint-slices/controller.ts';
 import { endpointsController } from './endpoints/controller.ts';
@@ -73,6 +74,7 @@ export function clusterControllers(options: CatalogOptions): readonly CatalogEnt
     ),
     entry(serviceAccountsController, 'serviceaccount-controller'),
     ...(rootCa === undefined ? [] : [entry(rootCaPublisher({ rootCa }), 'root-ca-cert-publisher')]),
+    entry(claimProtectionController, 'pvc-protection-controller'),
     entry(serviceCidrController, 'service-cidr-controller'),
     entry(garbageCollector({ transport }), 'garbage-collector-controller'),
     {

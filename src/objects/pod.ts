@@ -20,7 +20,7 @@ export interface PodSpec {
   initContainers?: Container[];
   ephemeralContainers?: Container[];
   affinity?: Affinity;
-  volumes?: { name?: string; persistentVolumeClaim?: { claimName?: string } }[];
+  volumes?: { name?: string; persistentVolumeClaim?: { claimName?: string }; ephemeral?: object }[];
   tolerations?: Toleration[];
   readinessGates?: { conditionType?: string }[];
   schedulingGates?: { name?: string }[];

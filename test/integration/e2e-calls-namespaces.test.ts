@@ -1,179 +1,173 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
-import { eventually, makeNamespace } from '../support/api-operations.ts';
+import { eventually } from '../support/api-operations.ts';
+import { createTestingNamespace } from '../support/e2e-framework.ts';
 import { call } from '../support/test-server.ts';
+import { TypedClient } from '../support/typed-client.ts';
 
-/** The calls of e2e tests of Namespaces and ResourceQuotas, with our controllers at work; titles are theirs. */
+/** The calls of e2e tests of Namespaces (`apimachinery/namespace.go`), with our controllers at work; titles are theirs. */
 let server: TestServer;
+let client: TypedClient;
 beforeAll(async () => {
-  server = await startApiServer({ controllers: ['*'] });
+  server = await startApiServer({ nodes: 1 });
+  client = new TypedClient(server);
 });
-afterAll(async () => server.stop());
+afterAll(async () => {
+  await client.close();
+  await server.stop();
+});
 
 const namespaces = '/api/v1/namespaces';
 
+/** Deletes a namespace, waits until it is gone, and makes it anew. */
+async function replaceNamespace(name: string): Promise<void> {
+  expect((await client.call('DELETE', `${namespaces}/${name}`)).status).toBe(200);
+  await eventually(
+    async () => client.call('GET', `${namespaces}/${name}`),
+    ({ status, body }) => status === 404 && body['reason'] === 'NotFound',
+  );
+  const body = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
+  expect((await client.call('POST', namespaces, { body })).status).toBe(201);
+}
+
+test('[sig-api-machinery] Namespaces [Serial] should ensure that all pods are removed when a namespace is deleted', async () => {
+  const name = await createTestingNamespace(client, 'nsdeletetest');
+  const pods = `${namespaces}/${name}/pods`;
+  const pod = {
+    ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'test-pod' } },
+    spec: { containers: [{ name: 'nginx', image: 'registry.k8s.io/pause:3.10.1' }] },
+  };
+  const made = await client.call('POST', pods, { body: pod });
+  expect([made.status, recordAt(made.body, 'spec')['terminationGracePeriodSeconds']]).toEqual([201, 30]);
+  await eventually(
+    async () => client.call('GET', `${pods}/test-pod`),
+    ({ body }) => textAt(body, 'status', 'phase') === 'Running',
+  );
+  await replaceNamespace(name);
+  expect((await client.call('GET', `${pods}/test-pod`)).status).toBe(404);
+});
+
 test('[sig-api-machinery] Namespaces [Serial] should ensure that all services are removed when a namespace is deleted', async () => {
-  const { client } = server;
-  const name = await makeNamespace(server, 'nsdeletetest');
-  await eventually(
-    async () => call(client, 'GET', `${namespaces}/${name}/serviceaccounts/default`),
-    ({ status }) => status === 200,
-  );
-  await call(client, 'POST', `${namespaces}/${name}/services`, {
-    body: { metadata: { name: 'test-service' }, spec: { ports: [{ port: 80 }] } },
-  });
-  expect((await call(client, 'DELETE', `${namespaces}/${name}`)).status).toBe(200);
-  const late = await call(client, 'POST', `${namespaces}/${name}/configmaps`, {
-    body: { metadata: { name: 'late' } },
-  });
-  expect([late.status, late.body['reason']]).toEqual([403, 'Forbidden']);
-  await eventually(
-    async () => call(client, 'GET', `${namespaces}/${name}`),
-    ({ status }) => status === 404,
-  );
-  await makeNamespace(server, name);
-  expect((await call(client, 'GET', `${namespaces}/${name}/services/test-service`)).status).toBe(404);
+  const name = await createTestingNamespace(client, 'nsdeletetest');
+  const services = `${namespaces}/${name}/services`;
+  const service = {
+    ...{ apiVersion: 'v1', kind: 'Service', metadata: { name: 'test-service' } },
+    spec: { selector: { foo: 'bar', baz: 'blah' }, ports: [{ port: 80, targetPort: 80 }] },
+  };
+  expect((await client.call('POST', services, { body: service })).status).toBe(201);
+  await replaceNamespace(name);
+  expect((await client.call('GET', `${services}/test-service`)).status).toBe(404);
 });
 
 test('[sig-api-machinery] Namespaces [Serial] should patch a Namespace', async () => {
-  const name = await makeNamespace(server, 'nspatchtest');
-  const { body } = await call(server.client, 'PATCH', `${namespaces}/${name}`, {
-    body: { metadata: { labels: { testLabel: 'testValue' } } },
-    contentType: 'application/strategic-merge-patch+json',
-  });
-  expect(textAt(body, 'metadata', 'labels', 'testLabel')).toBe('testValue');
-  expect(textAt(body, 'metadata', 'labels', 'kubernetes.io/metadata.name')).toBe(name);
+  const name = await createTestingNamespace(client, 'nspatchtest');
+  const body = { metadata: { labels: { testLabel: 'testValue' } } };
+  const patched = await client.call('PATCH', `${namespaces}/${name}`, { body, patch: 'strategic-merge' });
+  expect(patched.status).toBe(200);
+  const { labels } = recordAt((await client.call('GET', `${namespaces}/${name}`)).body, 'metadata');
+  expect(labels).toMatchObject({ testLabel: 'testValue', 'kubernetes.io/metadata.name': name });
 });
 
 test('[sig-api-machinery] Namespaces [Serial] should apply changes to a namespace status', async () => {
-  const { client } = server;
-  const path = `${namespaces}/${await makeNamespace(server, 'nsstatustest')}/status`;
-  expect((await call(client, 'GET', path)).body['status']).toEqual({ phase: 'Active' });
-  const condition = (type: string): object => ({
-    ...{
-      type,
-      status: 'True',
-      reason: 'E2E',
-      message: 'by an e2e test',
-      lastTransitionTime: '2026-01-01T00:00:00Z',
-    },
+  const name = await createTestingNamespace(client, 'namespaces');
+  const path = `${namespaces}/${name}/status`;
+  expect(textAt((await call(server.client, 'GET', path)).body, 'status', 'phase')).toBe('Active');
+
+  const condition = (type: string, message: string) => ({
+    ...{ type, status: 'True', lastTransitionTime: null, reason: 'E2E', message },
   });
-  const patched = await call(client, 'PATCH', path, {
+  const patched = await client.call('PATCH', path, {
     body: {
-      metadata: { annotations: { e2e: 'patched' } },
-      status: { conditions: [condition('StatusPatch')] },
+      metadata: { annotations: { 'e2e-patched-ns-status': name } },
+      status: { conditions: [condition('StatusPatch', 'Patched by an e2e test')] },
     },
-    contentType: 'application/merge-patch+json',
+    patch: 'merge',
   });
-  expect(listAt(patched.body, 'status', 'conditions')).toMatchObject([{ type: 'StatusPatch' }]);
-  const conditions = [...listAt(patched.body, 'status', 'conditions'), condition('StatusUpdate')];
-  const updated = await call(client, 'PUT', path, {
-    body: { ...patched.body, status: { ...recordAt(patched.body['status']), conditions } },
+  expect(textAt(patched.body, 'metadata', 'annotations', 'e2e-patched-ns-status')).toBe(name);
+  expect(listAt(patched.body, 'status', 'conditions').at(-1)).toMatchObject({
+    ...{ reason: 'E2E', message: 'Patched by an e2e test' },
   });
-  expect(listAt(updated.body, 'status', 'conditions')).toHaveLength(2);
+
+  // read with the dynamic client, written with the typed one
+  const { body } = await call(server.client, 'GET', path);
+  const conditions = [
+    ...listAt(body, 'status', 'conditions'),
+    condition('StatusUpdate', 'Updated by an e2e test'),
+  ];
+  const status = { ...recordAt(body, 'status'), conditions };
+  const updated = await client.call('PUT', path, { body: { ...body, status } });
+  expect(updated.status).toBe(200);
+  expect(listAt(updated.body, 'status', 'conditions')).toMatchObject([
+    { type: 'StatusPatch' },
+    { type: 'StatusUpdate', status: 'True', reason: 'E2E', message: 'Updated by an e2e test' },
+  ]);
 });
 
 test('[sig-api-machinery] Namespaces [Serial] should apply an update to a Namespace', async () => {
-  const { client } = server;
-  const path = `${namespaces}/${await makeNamespace(server, 'nsupdatetest')}`;
-  const { body } = await call(client, 'GET', path);
-  const metadata = { ...recordAt(body['metadata']), labels: { updated: 'ns' } };
-  const updated = await call(client, 'PUT', path, { body: { ...body, metadata } });
-  expect([updated.status, textAt(updated.body, 'metadata', 'labels', 'updated')]).toEqual([200, 'ns']);
+  const name = await createTestingNamespace(client, 'namespaces');
+  const { body } = await client.call('GET', `${namespaces}/${name}`);
+  const metadata = recordAt(body, 'metadata');
+  const labels = { ...recordAt(metadata, 'labels'), [name]: 'updated' };
+  const updated = await client.call('PUT', `${namespaces}/${name}`, {
+    body: { ...body, metadata: { ...metadata, labels } },
+  });
+  expect([updated.status, textAt(updated.body, 'metadata', 'labels', name)]).toEqual([200, 'updated']);
 });
 
 test('[sig-api-machinery] Namespaces [Serial] should apply a finalizer to a Namespace', async () => {
-  const { client } = server;
-  const path = `${namespaces}/${await makeNamespace(server, 'nsfinalizertest')}`;
-  const { body } = await call(client, 'GET', path);
-  const finalizers = ['kubernetes', 'e2e.example.com/fakeFinalizer'];
-  const finalized = await call(client, 'PUT', `${path}/finalize`, {
-    body: { ...body, spec: { finalizers } },
+  const fake = 'e2e.example.com/fakeFinalizer';
+  const path = `${namespaces}/${await createTestingNamespace(client, 'e2e-ns')}`;
+  const { body } = await client.call('GET', path);
+  expect(listAt(body, 'spec', 'finalizers')).toEqual(['kubernetes']);
+  const finalizers = ['kubernetes', fake];
+  const added = await client.call('PUT', `${path}/finalize`, { body: { ...body, spec: { finalizers } } });
+  expect([added.status, listAt(added.body, 'spec', 'finalizers')]).toEqual([200, finalizers]);
+  const read = await client.call('GET', path);
+  expect(listAt(read.body, 'spec', 'finalizers')).toEqual(finalizers);
+  const removed = await client.call('PUT', `${path}/finalize`, {
+    body: { ...read.body, spec: { finalizers: ['kubernetes'] } },
   });
-  expect(listAt(finalized.body, 'spec', 'finalizers')).toEqual(finalizers);
-  await call(client, 'DELETE', path);
+  expect([removed.status, listAt(removed.body, 'spec', 'finalizers')]).toEqual([200, ['kubernetes']]);
+});
+
+test('a namespace that is deleted waits for a finalizer, and takes nothing new', async () => {
+  const path = `${namespaces}/${await createTestingNamespace(client, 'held')}`;
+  const { body } = await client.call('GET', path);
+  const finalizers = ['kubernetes', 'e2e.example.com/fakeFinalizer'];
+  await client.call('PUT', `${path}/finalize`, { body: { ...body, spec: { finalizers } } });
+  await client.call('DELETE', path);
+  const late = await client.call('POST', `${path}/configmaps`, {
+    body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'late' } },
+  });
+  expect([late.status, late.body['reason']]).toEqual([403, 'Forbidden']);
   const held = await eventually(
-    async () => call(client, 'GET', path),
+    async () => client.call('GET', path),
     (answer) => listAt(answer.body, 'spec', 'finalizers').length === 1,
   );
   expect(held.body).toMatchObject({
     spec: { finalizers: ['e2e.example.com/fakeFinalizer'] },
     status: { phase: 'Terminating' },
   });
-  await call(client, 'PUT', `${path}/finalize`, { body: { ...held.body, spec: { finalizers: [] } } });
+  await client.call('PUT', `${path}/finalize`, { body: { ...held.body, spec: { finalizers: [] } } });
   await eventually(
-    async () => call(client, 'GET', path),
+    async () => client.call('GET', path),
     ({ status }) => status === 404,
   );
 });
 
 test('[sig-api-machinery] Namespaces [Serial] should delete fast enough (90 percent of 100 namespaces in 150 seconds)', async () => {
-  const { client } = server;
-  const query = { labelSelector: 'e2e=fast' };
+  const names = await Promise.all(
+    Array.from({ length: 100 }, async (_, n) => createTestingNamespace(client, `nslifetest-${n}`)),
+  );
   await Promise.all(
-    Array.from({ length: 100 }, async (_, n) =>
-      call(client, 'POST', namespaces, {
-        body: { metadata: { name: `fast-${n}`, labels: { e2e: 'fast' } } },
-      }),
+    names.map(async (name) =>
+      expect((await client.call('DELETE', `${namespaces}/${name}`)).status).toBe(200),
     ),
   );
-  const { body } = await call(client, 'GET', namespaces, { query });
-  expect(listAt(body, 'items')).toHaveLength(100);
-  for (const item of listAt(body, 'items')) {
-    await call(client, 'DELETE', `${namespaces}/${textAt(item, 'metadata', 'name')}`);
-  }
   await eventually(
-    async () => call(client, 'GET', namespaces, { query }),
-    (answer) => listAt(answer.body, 'items').length === 0,
+    async () => client.call('GET', namespaces),
+    ({ body }) =>
+      !listAt(body, 'items').some((item) => textAt(item, 'metadata', 'name').includes('nslifetest')),
   );
-});
-
-test('[sig-api-machinery] ResourceQuota should create a ResourceQuota and capture the life of a service.', async () => {
-  const { client } = server;
-  const path = `${namespaces}/${await makeNamespace(server, 'quota')}`;
-  const hard = {
-    services: '2',
-    'services.nodeports': '1',
-    'services.loadbalancers': '1',
-    resourcequotas: '1',
-  };
-  await call(client, 'POST', `${path}/resourcequotas`, {
-    body: { metadata: { name: 'test-quota' }, spec: { hard } },
-  });
-  const used = async (wanted: Readonly<Record<string, string>>): Promise<unknown> =>
-    eventually(
-      async () => call(client, 'GET', `${path}/resourcequotas/test-quota`),
-      ({ body }) =>
-        Object.entries(wanted).every(([name, value]) => textAt(body, 'status', 'used', name) === value),
-    );
-  await used({
-    services: '0',
-    'services.nodeports': '0',
-    'services.loadbalancers': '0',
-    resourcequotas: '1',
-  });
-  const make = async (name: string, type: string): ReturnType<typeof call> =>
-    call(client, 'POST', `${path}/services`, {
-      body: {
-        metadata: { name },
-        spec: {
-          type,
-          ports: [{ port: 80 }],
-          allocateLoadBalancerNodePorts: type === 'LoadBalancer' ? false : undefined,
-        },
-      },
-    });
-  expect((await make('plain', 'ClusterIP')).status).toBe(201);
-  expect((await make('outside', 'NodePort')).status).toBe(201);
-  await used({ services: '2', 'services.nodeports': '1' });
-  const over = await make('third', 'LoadBalancer');
-  expect([over.status, over.body['reason']]).toEqual([403, 'Forbidden']);
-  expect(over.body['message']).toContain('exceeded quota: test-quota, requested: ');
-  await call(client, 'DELETE', `${path}/services/plain`);
-  await used({ services: '1' });
-  const secondPort = await make('outside-too', 'NodePort');
-  expect(secondPort.status).toBe(403);
-  await call(client, 'DELETE', `${path}/services/outside`);
-  await used({ services: '0', 'services.nodeports': '0' });
 });

@@ -1,292 +1,180 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { JsonRecord } from '../../src/objects/json.ts';
+import { recordAt, textAt } from '../../src/objects/read.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
-import { makeNamespace } from '../support/api-operations.ts';
-import { call, watchEvents } from '../support/test-server.ts';
+import { createTestingNamespace } from '../support/e2e-framework.ts';
+import { TypedClient, type TypedEvent, type TypedWatch } from '../support/typed-client.ts';
 
-/** The calls of e2e tests of watches, chunked lists and tables; titles are theirs. */
+/** The calls of e2e tests of watches (`apimachinery/watch.go`); titles are theirs. */
 let server: TestServer;
-let namespace = '';
+let client: TypedClient;
 let configMaps = '';
-let made = 0;
 beforeAll(async () => {
-  server = await startApiServer();
+  server = await startApiServer({
+    controllers: ['serviceaccount-controller', 'root-ca-certificate-publisher-controller'],
+  });
+  client = new TypedClient(server);
 });
 beforeEach(async () => {
-  namespace = await makeNamespace(server, `e2e-watch-${++made}`);
-  configMaps = `/api/v1/namespaces/${namespace}/configmaps`;
+  configMaps = `/api/v1/namespaces/${await createTestingNamespace(client, 'watch')}/configmaps`;
 });
-afterAll(async () => server.stop());
-
-const a = { 'watch-this': 'a' };
-const create = async (name: string, labels: object = a): Promise<string> => {
-  const { body } = await call(server.client, 'POST', configMaps, { body: { metadata: { name, labels } } });
-  return textAt(body, 'metadata', 'resourceVersion');
-};
-const change = async (name: string, body: object): Promise<string> => {
-  const answer = await call(server.client, 'PATCH', `${configMaps}/${name}`, {
-    body,
-    contentType: 'application/merge-patch+json',
-  });
-  return textAt(answer.body, 'metadata', 'resourceVersion');
-};
-const remove = async (name: string): Promise<unknown> =>
-  call(server.client, 'DELETE', `${configMaps}/${name}`);
-const now = async (): Promise<string> =>
-  textAt((await call(server.client, 'GET', configMaps)).body, 'metadata', 'resourceVersion');
-const brief = (event: object): string => {
-  const { type, object } = recordAt(event);
-  return `${String(type)} ${textAt(object, 'metadata', 'name')} ${textAt(object, 'data', 'mutation')}`.trim();
-};
-
-describe('Watchers', () => {
-  test('[sig-api-machinery] Watchers should observe add, update, and delete watch notifications on configmaps', async () => {
-    const resourceVersion = await now();
-    const watch = async (labelSelector: string, count: number): Promise<string[]> =>
-      (await watchEvents(server.client, configMaps, { resourceVersion, labelSelector }, count)).map(brief);
-    const onlyA = watch('watch-this=a', 4);
-    const onlyB = watch('watch-this=b', 2);
-    const both = watch('watch-this in (a,b)', 6);
-    await create('first');
-    await change('first', { data: { mutation: '1' } });
-    await change('first', { data: { mutation: '2' } });
-    await remove('first');
-    await create('second', { 'watch-this': 'b' });
-    await remove('second');
-    const ofA = ['ADDED first', 'MODIFIED first 1', 'MODIFIED first 2', 'DELETED first 2'];
-    expect(await onlyA).toEqual(ofA);
-    expect(await onlyB).toEqual(['ADDED second', 'DELETED second']);
-    expect(await both).toEqual([...ofA, 'ADDED second', 'DELETED second']);
-  });
-
-  test('[sig-api-machinery] Watchers should be able to start watching from a specific resource version', async () => {
-    await create('m');
-    const resourceVersion = await change('m', { data: { mutation: '1' } });
-    await change('m', { data: { mutation: '2' } });
-    await remove('m');
-    const events = await watchEvents(
-      server.client,
-      configMaps,
-      { resourceVersion, labelSelector: 'watch-this=a' },
-      2,
-    );
-    expect(events.map(brief)).toEqual(['MODIFIED m 2', 'DELETED m 2']);
-  });
-
-  test('[sig-api-machinery] Watchers should be able to restart watching from the last resource version observed by the previous watch', async () => {
-    const start = await now();
-    await create('m');
-    await change('m', { data: { mutation: '1' } });
-    const first = await watchEvents(server.client, configMaps, { resourceVersion: start }, 2);
-    const resourceVersion = textAt(recordAt(first[1])['object'], 'metadata', 'resourceVersion');
-    await change('m', { data: { mutation: '2' } });
-    await remove('m');
-    const rest = await watchEvents(server.client, configMaps, { resourceVersion }, 2);
-    expect(rest.map(brief)).toEqual(['MODIFIED m 2', 'DELETED m 2']);
-  });
-
-  test('[sig-api-machinery] Watchers should observe an object deletion if it stops meeting the requirements of the selector', async () => {
-    const resourceVersion = await now();
-    const events = watchEvents(
-      server.client,
-      configMaps,
-      { resourceVersion, labelSelector: 'watch-this=a' },
-      6,
-    );
-    await create('m');
-    await change('m', { data: { mutation: '1' } });
-    await change('m', { metadata: { labels: { 'watch-this': 'other' } } });
-    await change('m', { data: { mutation: '2' } });
-    await change('m', { metadata: { labels: a } });
-    await change('m', { data: { mutation: '3' } });
-    await remove('m');
-    expect((await events).map(brief)).toEqual([
-      'ADDED m',
-      'MODIFIED m 1',
-      'DELETED m 1',
-      'ADDED m 2',
-      'MODIFIED m 3',
-      'DELETED m 3',
-    ]);
-  });
-
-  test('[sig-api-machinery] Watchers should receive events on concurrent watches in same order', async () => {
-    const start = await now();
-    const versions: string[] = [start];
-    const count = 60;
-    for (let n = 0; n < count; n++) {
-      if (n % 3 === 0) versions.push(await create(`m-${n}`));
-      else if (n % 3 === 1) versions.push(await change(`m-${n - 1}`, { data: { mutation: `${n}` } }));
-      else await remove(`m-${n - 2}`);
-    }
-    const versionOf = (event: object): string =>
-      textAt(recordAt(event)['object'], 'metadata', 'resourceVersion');
-    const whole = (await watchEvents(server.client, configMaps, { resourceVersion: start }, count)).map(
-      versionOf,
-    );
-    for (const resourceVersion of versions.slice(1, -1)) {
-      const rest = whole.slice(whole.indexOf(resourceVersion) + 1);
-      const seen = await watchEvents(server.client, configMaps, { resourceVersion }, rest.length);
-      expect(seen.map(versionOf)).toEqual(rest);
-    }
-  });
+afterAll(async () => {
+  await client.close();
+  await server.stop();
 });
 
-describe('protocol', () => {
-  test('[sig-api-machinery] client-go should negotiate watch and report errors with accept "application/json"', async () => {
-    const resourceVersion = await now();
-    const protobuf = 'application/vnd.kubernetes.protobuf';
-    for (const [accept, contentType] of [
-      ['application/json', 'application/json'],
-      [protobuf, `${protobuf};stream=watch`],
-      [`${protobuf},application/json`, `${protobuf};stream=watch`],
-      [`application/json,${protobuf}`, 'application/json'],
-    ] as const) {
-      const name = `m-${accept.length}`;
-      await create(name);
-      const stream = await server.client.stream(configMaps, {
-        query: { watch: true, resourceVersion, fieldSelector: `metadata.name=${name}`, timeoutSeconds: 1 },
-        headers: { accept },
-      });
-      expect(stream.headers['content-type']).toBe(contentType);
-      for await (const chunk of stream.chunks) {
-        expect(chunk.toString()).toContain(name);
-        break;
-      }
-    }
-    const [expired] = await watchEvents(server.client, configMaps, { resourceVersion: '1' }, 1);
-    expect(expired).toMatchObject({
-      type: 'ERROR',
-      object: { kind: 'Status', code: 410, reason: 'Expired' },
-    });
-  });
+const key = 'watch-this-configmap';
 
-  test.each([
-    'application/json',
-    'application/json;as=Table;g=meta.k8s.io;v=v1',
-    'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1',
-  ])(
-    '[sig-api-machinery] API Streaming (aka. WatchList) [FeatureGate:WatchList] [Beta] should be requested by informers when WatchListClient is enabled: %s',
-    async (accept) => {
-      const secrets = `/api/v1/namespaces/${namespace}/secrets`;
-      for (const name of ['x', 'y']) {
-        await call(server.client, 'POST', secrets, { body: { metadata: { name } } });
-      }
-      const controller = new AbortController();
-      const stream = await server.client.stream(secrets, {
-        query: {
-          ...{ watch: true, sendInitialEvents: true, allowWatchBookmarks: true },
-          resourceVersionMatch: 'NotOlderThan',
-        },
-        headers: { accept },
-        signal: controller.signal,
-      });
-      let text = '';
-      for await (const chunk of stream.chunks) {
-        text += chunk.toString();
-        if (text.includes('BOOKMARK')) break;
-      }
-      const events = text
-        .trim()
-        .split('\n')
-        .map((line): unknown => JSON.parse(line));
-      expect(events.map((event) => textAt(event, 'type'))).toEqual(['ADDED', 'ADDED', 'BOOKMARK']);
-      expect(text).toContain('"k8s.io/initial-events-end":"true"');
+async function watchConfigMaps(
+  resourceVersion: string | undefined,
+  ...labels: string[]
+): Promise<TypedWatch> {
+  return client.watch(configMaps, { resourceVersion, labelSelector: `${key} in (${labels.join(',')})` });
+}
+
+async function createConfigMap(name: string, labels?: JsonRecord): Promise<JsonRecord> {
+  const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, ...(labels && { labels }) } };
+  const made = await client.call('POST', configMaps, { body });
+  expect(made.status).toBe(201);
+  return made.body;
+}
+
+/** Reads, changes and writes, as `updateConfigMap` of the e2e tests. */
+async function updateConfigMap(
+  name: string,
+  change: { mutation?: string; label?: string },
+): Promise<JsonRecord> {
+  const { body } = await client.call('GET', `${configMaps}/${name}`);
+  const metadata = recordAt(body, 'metadata');
+  const { mutation, label } = change;
+  const updated = await client.call('PUT', `${configMaps}/${name}`, {
+    body: {
+      ...body,
+      ...(mutation !== undefined && { data: { ...recordAt(body, 'data'), mutation } }),
+      ...(label !== undefined && { metadata: { ...metadata, labels: { [key]: label } } }),
     },
+  });
+  expect(updated.status).toBe(200);
+  return updated.body;
+}
+
+async function deleteConfigMap(name: string): Promise<void> {
+  expect((await client.call('DELETE', `${configMaps}/${name}`)).status).toBe(200);
+}
+
+/** The next events of a watch are these and no other; of deletions only the type is compared. */
+async function expectEvents(
+  watch: TypedWatch,
+  ...events: (JsonRecord | 'DELETED' | TypedEvent)[]
+): Promise<void> {
+  for (const event of events) {
+    const next = await watch.next();
+    if (event === 'DELETED') expect(next.type).toBe('DELETED');
+    else expect(next).toEqual(event);
+  }
+}
+
+const added = (object: JsonRecord): TypedEvent => ({ type: 'ADDED', object });
+const modified = (object: JsonRecord): TypedEvent => ({ type: 'MODIFIED', object });
+
+test('[sig-api-machinery] Watchers should observe add, update, and delete watch notifications on configmaps', async () => {
+  const [labelA, labelB] = ['multiple-watchers-A', 'multiple-watchers-B'];
+  const ofA = await watchConfigMaps(undefined, labelA);
+  const ofB = await watchConfigMaps(undefined, labelB);
+  const ofBoth = await watchConfigMaps(undefined, labelA, labelB);
+  const [a, b] = ['e2e-watch-test-configmap-a', 'e2e-watch-test-configmap-b'];
+
+  const events = [
+    added(await createConfigMap(a, { [key]: labelA })),
+    modified(await updateConfigMap(a, { mutation: '1' })),
+    modified(await updateConfigMap(a, { mutation: '2' })),
+  ];
+  await deleteConfigMap(a);
+  await expectEvents(ofA, ...events, 'DELETED');
+  await expectEvents(ofBoth, ...events, 'DELETED');
+
+  const ofOther = added(await createConfigMap(b, { [key]: labelB }));
+  await deleteConfigMap(b);
+  // that nothing came before shows that nothing of the other label came at all
+  await expectEvents(ofB, ofOther, 'DELETED');
+  await expectEvents(ofBoth, ofOther, 'DELETED');
+  const last = added(await createConfigMap('last', { [key]: labelA }));
+  await expectEvents(ofA, last);
+});
+
+test('[sig-api-machinery] Watchers should be able to start watching from a specific resource version', async () => {
+  const [name, label] = ['e2e-watch-test-resource-version', 'from-resource-version'];
+  await createConfigMap(name, { [key]: label });
+  const first = await updateConfigMap(name, { mutation: '1' });
+  const second = await updateConfigMap(name, { mutation: '2' });
+  await deleteConfigMap(name);
+  const watch = await watchConfigMaps(textAt(first, 'metadata', 'resourceVersion'), label);
+  await expectEvents(watch, modified(second), 'DELETED');
+});
+
+test('[sig-api-machinery] Watchers should be able to restart watching from the last resource version observed by the previous watch', async () => {
+  const [name, label] = ['e2e-watch-test-watch-closed', 'watch-closed-and-restarted'];
+  const broken = await watchConfigMaps(undefined, label);
+  await expectEvents(
+    broken,
+    added(await createConfigMap(name, { [key]: label })),
+    modified(await updateConfigMap(name, { mutation: '1' })),
   );
+  broken.stop();
+  const first = (await client.call('GET', `${configMaps}/${name}`)).body;
+  const second = await updateConfigMap(name, { mutation: '2' });
+  const restarted = await watchConfigMaps(textAt(first, 'metadata', 'resourceVersion'), label);
+  await deleteConfigMap(name);
+  await expectEvents(restarted, modified(second), 'DELETED');
 });
 
-describe('lists', () => {
-  const count = 400;
-  const templates = async (): Promise<string> => {
-    const path = `/api/v1/namespaces/${namespace}/podtemplates`;
-    await Promise.all(
-      Array.from({ length: count }, async (_, n) =>
-        call(server.client, 'POST', path, {
-          body: {
-            metadata: { name: `template-${String(n).padStart(4, '0')}` },
-            template: { spec: { containers: [{ name: 'c', image: 'i' }] } },
-          },
-        }),
-      ),
-    );
-    return path;
-  };
-
-  test('[sig-api-machinery] Servers with support for API chunking should return chunks of results for list calls', async () => {
-    const path = await templates();
-    const names: string[] = [];
-    let token = '';
-    let version = '';
-    do {
-      const { body } = await call(server.client, 'GET', path, {
-        query: { limit: 17, continue: token === '' ? undefined : token },
-      });
-      version ||= textAt(body, 'metadata', 'resourceVersion');
-      expect(textAt(body, 'metadata', 'resourceVersion')).toBe(version);
-      names.push(...listAt(body, 'items').map((item) => textAt(item, 'metadata', 'name')));
-      token = textAt(body, 'metadata', 'continue');
-      const remaining = recordAt(body['metadata'])['remainingItemCount'];
-      expect(remaining).toBe(token === '' ? undefined : count - names.length);
-    } while (token !== '');
-    expect(names).toEqual(Array.from({ length: count }, (_, n) => `template-${String(n).padStart(4, '0')}`));
-  });
-
-  test('[sig-api-machinery] Servers with support for API chunking should support continue listing from the last key if the original version has been compacted away, though the list is inconsistent [Slow]', async () => {
-    const path = await templates();
-    const first = await call(server.client, 'GET', path, { query: { limit: 10 } });
-    // what a token says whose revision was compacted away
-    const token = Buffer.from(
-      JSON.stringify({ v: 'meta.k8s.io/v1', rv: 1, start: 'template-0009\u0000' }),
-    ).toString('base64url');
-    const expired = await call(server.client, 'GET', path, { query: { limit: 10, continue: token } });
-    expect([expired.status, expired.body['reason']]).toEqual([410, 'Expired']);
-    const inconsistent = textAt(expired.body, 'metadata', 'continue');
-    expect(inconsistent).not.toBe('');
-    const rest = await call(server.client, 'GET', path, { query: { limit: count, continue: inconsistent } });
-    expect(listAt(rest.body, 'items')).toHaveLength(count - listAt(first.body, 'items').length);
-  });
-
-  const asTable = { accept: 'application/json;as=Table;v=v1beta1;g=meta.k8s.io' };
-
-  test('[sig-api-machinery] Servers with support for Table transformation should return chunks of table results for list calls', async () => {
-    const path = await templates();
-    const { body } = await call(server.client, 'GET', path, { query: { limit: 2 }, headers: asTable });
-    expect(body['kind']).toBe('Table');
-    const first = (table: object): string[] =>
-      listAt(table, 'rows').map((row) => String(listAt(row, 'cells')[0]));
-    expect(first(body)).toEqual(['template-0000', 'template-0001']);
-    expect(textAt(body, 'metadata', 'resourceVersion')).not.toBe('');
-    expect(textAt(body, 'metadata', 'continue')).not.toBe('');
-    const next = await call(server.client, 'GET', path, {
-      query: { continue: textAt(body, 'metadata', 'continue') },
-      headers: asTable,
-    });
-    expect([listAt(next.body, 'rows').length, first(next.body)[0]]).toEqual([count - 2, 'template-0002']);
-  });
-
-  test('[sig-api-machinery] Servers with support for Table transformation should return generic metadata details across all namespaces for nodes', async () => {
-    await call(server.client, 'POST', '/api/v1/nodes', { body: { metadata: { name: namespace } } });
-    const { body } = await call(server.client, 'GET', '/api/v1/nodes', { headers: asTable });
-    const [row] = listAt(body, 'rows');
-    expect(listAt(body, 'columnDefinitions')[0]).toMatchObject({ name: 'Name' });
-    expect(listAt(row, 'cells')[0]).toBe(textAt(row, 'object', 'metadata', 'name'));
-    expect(recordAt(row, 'object')).toMatchObject({
-      kind: 'PartialObjectMetadata',
-      apiVersion: 'meta.k8s.io/v1beta1',
-    });
-  });
-
-  test('[sig-api-machinery] Servers with support for Table transformation should return a 406 for a backend which does not implement metadata', async () => {
-    const answer = await call(
-      server.client,
-      'POST',
-      '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
-      {
-        body: { spec: { nonResourceAttributes: { path: '/', verb: 'get' } } },
-        headers: { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' },
-      },
-    );
-    expect([answer.status, answer.body['reason']]).toEqual([406, 'NotAcceptable']);
-  });
+test('[sig-api-machinery] Watchers should observe an object deletion if it stops meeting the requirements of the selector', async () => {
+  const [name, label] = ['e2e-watch-test-label-changed', 'label-changed-and-restored'];
+  const watch = await watchConfigMaps(undefined, label);
+  const made = await createConfigMap(name, { [key]: label });
+  const first = await updateConfigMap(name, { mutation: '1' });
+  await updateConfigMap(name, { label: 'wrong-value' });
+  await expectEvents(watch, added(made), modified(first), 'DELETED');
+  await updateConfigMap(name, { mutation: '2' });
+  const restored = await updateConfigMap(name, { label });
+  const third = await updateConfigMap(name, { mutation: '3' });
+  await deleteConfigMap(name);
+  await expectEvents(watch, added(restored), modified(third), 'DELETED');
 });
+
+test('[sig-api-machinery] Watchers should receive events on concurrent watches in same order', async () => {
+  let version = textAt((await client.call('GET', configMaps)).body, 'metadata', 'resourceVersion');
+  const controller = new AbortController();
+  const produced = produceEvents(controller.signal);
+  const versionOf = ({ object }: TypedEvent): string => textAt(object, 'metadata', 'resourceVersion');
+  const watches: TypedWatch[] = [];
+  for (let n = 0; n < 100; n++) {
+    watches.push(await client.watch(configMaps, { resourceVersion: version, allowWatchBookmarks: true }));
+    const next: TypedEvent[] = [];
+    for (const watch of watches) next.push(await watch.until(({ type }) => type !== 'BOOKMARK'));
+    version = next[0] === undefined ? '' : versionOf(next[0]);
+    expect(new Set(next.map(versionOf))).toEqual(new Set([version]));
+  }
+  controller.abort();
+  for (const watch of watches) watch.stop();
+  await produced;
+});
+
+/** Creates, updates (without a resourceVersion) and deletes until told to stop. */
+async function produceEvents(signal: AbortSignal): Promise<void> {
+  const existing: string[] = [];
+  for (let n = 0; !signal.aborted; n++) {
+    const name = existing[n % 2];
+    if (n % 3 === 0 || name === undefined) {
+      await createConfigMap(`cm-${n}`);
+      existing.push(`cm-${n}`);
+    } else if (n % 3 === 1) {
+      const metadata = { name, labels: { mutated: `${n}` } };
+      const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata };
+      expect((await client.call('PUT', `${configMaps}/${name}`, { body })).status).toBe(200);
+    } else {
+      await deleteConfigMap(name);
+      existing.splice(existing.indexOf(name), 1);
+    }
+  }
+}

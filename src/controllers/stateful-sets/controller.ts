@@ -1,7 +1,7 @@
 import { isAlreadyExists } from '../../client/errors.ts';
 import type { Informer } from '../../client/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
-import { isKubeObject, pods as podsResource, type ResourceType } from '../../client/resources.ts';
+import { pods as podsResource } from '../../client/resources.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { Pod } from '../../objects/pod.ts';
@@ -12,21 +12,12 @@ import { History, type Revisions } from '../workloads/history.ts';
 import { Ownership } from '../workloads/ownership.ts';
 import { nextAvailable } from '../workloads/plan-pods.ts';
 import { PodControl } from '../workloads/pod-control.ts';
-import { statefulSets as statefulSetsResource } from '../workloads/resources.ts';
+import { persistentVolumeClaims, statefulSets as statefulSetsResource } from '../workloads/resources.ts';
 import { lookAgain, StatusWriter } from '../workloads/status-writer.ts';
 import { planStatefulSet, planStatefulSetStatus, type StatefulSetInput } from './plan.ts';
 import { draftClaims, draftPod, revisionNameOf } from './plan-pod.ts';
 
 const hashLabel = 'controller.kubernetes.io/hash';
-
-const claims: ResourceType = {
-  group: '',
-  version: 'v1',
-  plural: 'persistentvolumeclaims',
-  kind: 'PersistentVolumeClaim',
-  namespaced: true,
-  isObject: (object): object is KubeObject => isKubeObject(object),
-};
 
 /** Runs the Pods of StatefulSets one after another (kube-controller-manager's `statefulset-controller`). */
 export const statefulSetsController: ControllerDefinition = {
@@ -50,7 +41,7 @@ class StatefulSetsWiring {
     this.#context = context;
     this.#sets = context.informers.informer(statefulSetsResource);
     const pods = context.informers.informer(podsResource);
-    this.#claimClient = context.clients.for(claims);
+    this.#claimClient = context.clients.for(persistentVolumeClaims);
     this.#podControl = new PodControl(context, pods);
     this.#status = new StatusWriter(context, this.#sets);
     const enqueue = (key: ObjectKey): void => this.controller.enqueue(key);

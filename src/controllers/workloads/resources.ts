@@ -1,4 +1,4 @@
-import type { ResourceType } from '../../client/resources.ts';
+import { isKubeObject, type ResourceType } from '../../client/resources.ts';
 import { isRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type {
@@ -76,4 +76,13 @@ export const podDisruptionBudgets: ResourceType<PodDisruptionBudget> = {
   kind: 'PodDisruptionBudget',
   namespaced: true,
   isObject: (object): object is PodDisruptionBudget => hasSpecAndStatus(object),
+};
+
+export const persistentVolumeClaims: ResourceType = {
+  group: '',
+  version: 'v1',
+  plural: 'persistentvolumeclaims',
+  kind: 'PersistentVolumeClaim',
+  namespaced: true,
+  isObject: (object): object is KubeObject => isKubeObject(object),
 };

@@ -1,0 +1,34 @@
+/** Who uses a PersistentVolumeClaim (`pkg/controller/volume/pvcprotection`). */
+import type { KubeObject } from '../../objects/meta.ts';
+import type { Pod } from '../../objects/pod.ts';
+import { controllerOf } from '../workloads/plan-pods.ts';
+
+/** Keeps a claim while Pods use it; the server gives it to every claim (admission StorageObjectInUseProtection). */
+export const protection = 'kubernetes.io/pvc-protection';
+
+/** True for a claim that is being deleted and waits for nothing but the Pods that use it. */
+export function isWaiting({ metadata }: KubeObject): boolean {
+  return metadata.deletionTimestamp !== undefined && (metadata.finalizers ?? []).includes(protection);
+}
+
+/**
+ * True when a Pod on a node names the claim, whether it still runs or not. A Pod without a node does not count: no
+ * kubelet starts it with a claim that is being deleted.
+ */
+export function uses(pod: Pod, claim: KubeObject): boolean {
+  const { nodeName = '', volumes = [] } = pod.spec;
+  if (nodeName === '') return false;
+  return volumes.some(
+    ({ name, persistentVolumeClaim, ephemeral }) =>
+      persistentVolumeClaim?.claimName === claim.metadata.name ||
+      (ephemeral !== undefined &&
+        !isShutDown(pod) &&
+        claim.metadata.name === `${pod.metadata.name ?? ''}-${name ?? ''}` &&
+        controllerOf(claim)?.uid === pod.metadata.uid),
+  );
+}
+
+/** The kubelet has done with it, or somebody deleted it by force. */
+function isShutDown({ metadata }: Pod): boolean {
+  return metadata.deletionTimestamp !== undefined && metadata.deletionGracePeriodSeconds === 0;
+}
