@@ -67,6 +67,15 @@ export function compareQuantities(a: string, b: string): number {
   return left < right ? -1 : Number(left > right);
 }
 
+/** A quantity in whole units or thousandths, rounded away from zero (`Value`, `MilliValue`). @throws {Error} when it is none. */
+export function quantityIn(text: string, scale: 'units' | 'thousandths'): bigint {
+  const { nanos } = parseQuantity(text);
+  const divisor = scale === 'units' ? nano : nano / 1000n;
+  const size = nanos < 0n ? -nanos : nanos;
+  const rounded = (size + divisor - 1n) / divisor;
+  return nanos < 0n ? -rounded : rounded;
+}
+
 function readSuffix(suffix: string): { base: 2 | 10; power: number; format: QuantityFormat } {
   const decimal = decimalSuffixes.indexOf(suffix);
   if (decimal !== -1) return { base: 10, power: nanoPower + decimal * 3, format: 'DecimalSI' };

@@ -36,8 +36,8 @@ export interface KindRules<T extends KubeObject> {
   validateCreate?(object: T, context: StrategyContext): FieldError[];
   /** The rules of an update behind the metadata's. */
   validateUpdate?(object: T, old: T, context: StrategyContext): FieldError[];
-  /** An update is checked as a create is, metadata included, before or after the rules of an update. */
-  readonly repeatsCreate?: 'before' | 'after';
+  /** An update is checked as a create is, metadata included, before, after or instead of the rules of an update. */
+  readonly repeatsCreate?: 'before' | 'after' | 'instead';
   /** Takes over more than the spec from the stored object in a write of `/status`. */
   prepareStatus?(object: T, old: T): void;
   validateStatus?(object: T, old: T): FieldError[];
@@ -81,6 +81,7 @@ export function genericStrategy<T extends KubeObject>(rules: KindRules<T>): Stra
     },
     validateCreate: (object, context) => createErrors(rules, object, context),
     validateUpdate(object, old, context) {
+      if (rules.repeatsCreate === 'instead') return createErrors(rules, object, context);
       const errors = validateObjectMetaUpdate(object.metadata, old.metadata);
       for (const error of rules.validateUpdate?.(object, old, context) ?? []) errors.push(error);
       if (rules.repeatsCreate === undefined) return errors;

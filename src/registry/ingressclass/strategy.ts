@@ -81,7 +81,7 @@ function validateParameters({
       errors.push(invalid(`${path}.apiGroup`, apiGroup, message));
   }
   const segment = (member: string, value: string) => {
-    if (value === '') errors.push(required(`${path}.${member}`));
+    if (value === '') errors.push(required(`${path}.${member}`, `${member} is required`));
     for (const message of nameIsPathSegment(value, false))
       errors.push(invalid(`${path}.${member}`, value, message));
   };

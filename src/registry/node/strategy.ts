@@ -4,6 +4,8 @@ import { genericStrategy } from '../generic.ts';
 import { nameIsDNSSubdomain } from '../names.ts';
 import { validateCidrPair, validateLegacyCidr, warningsForCidr } from '../network.ts';
 import { validateResourceQuantity } from '../quantities.ts';
+import { validateNodeAnnotations } from './annotations.ts';
+import { type NodeConfigSource, validateConfigSource } from './config-source.ts';
 import { type Taint, validateTaints } from './taints.ts';
 
 /** Core/v1 Node with what its rules read. */
@@ -12,7 +14,7 @@ export interface Node extends NodeObject {
     taints?: Taint[];
     providerID?: string;
     externalID?: string;
-    configSource?: object;
+    configSource?: NodeConfigSource;
   };
 }
 
@@ -39,7 +41,8 @@ export const nodeStrategy = genericStrategy<Node>({
       taints.push({ ...notReady });
     }
   },
-  validateCreate: ({ spec, status }) => [
+  validateCreate: ({ metadata, spec, status }) => [
+    ...validateNodeAnnotations(metadata.annotations),
     ...validateTaints(spec.taints ?? [], taintsPath),
     ...validateResources(status),
     ...validatePodCIDRs(spec.podCIDRs ?? []),
@@ -92,8 +95,8 @@ function validatePodCIDRs(cidrs: readonly string[]): FieldError[] {
 }
 
 /** Of the main resource and of `/status` alike (`ValidateNodeUpdate`). */
-function validateUpdate({ spec, status }: Node, old: Node): FieldError[] {
-  const errors = validateResources(status);
+function validateUpdate({ metadata, spec, status }: Node, old: Node): FieldError[] {
+  const errors = [...validateNodeAnnotations(metadata.annotations), ...validateResources(status)];
   const addresses = (status.addresses ?? []).map(({ type, address }) => ({ Type: type, Address: address }));
   const texts = addresses.map((address) => JSON.stringify(address));
   addresses.forEach((address, i) => {
@@ -111,6 +114,7 @@ function validateUpdate({ spec, status }: Node, old: Node): FieldError[] {
     const detail = 'node updates may not change providerID except from "" to valid';
     errors.push(forbiddenField('spec.providerID', detail));
   }
+  if (spec.configSource !== undefined) errors.push(...validateConfigSource(spec.configSource));
   errors.push(...validateTaints(spec.taints ?? [], taintsPath));
   if ((spec.externalID ?? '') !== (old.spec.externalID ?? '')) {
     errors.push(forbiddenField('spec.externalID', 'may not be updated'));

@@ -1,4 +1,4 @@
-import { compareQuantities } from '../../objects/quantity.ts';
+import { compareQuantities, quantityIn } from '../../objects/quantity.ts';
 import {
   duplicate,
   type FieldError,
@@ -7,9 +7,10 @@ import {
   notFoundField,
   required,
 } from '../field-errors.ts';
-import { isQualifiedName, isValidPortName } from '../names.ts';
+import { isValidPortName } from '../names.ts';
 import { isValidPortNumber } from '../network.ts';
-import { isExtended, validateResourceQuantity } from '../quantities.ts';
+import { validateResourceQuantity } from '../quantities.ts';
+import { isHugePage, mayBeOvercommitted, validateContainerResourceName } from '../resource-names.ts';
 import { validateEnv, validateEnvFrom } from './env.ts';
 import { pushChoiceErrors, pushLabelErrors } from './field-checks.ts';
 import { validateHandlers } from './handlers.ts';
@@ -23,7 +24,6 @@ const pullPolicies = ['Always', 'IfNotPresent', 'Never'];
 const messagePolicies = ['File', 'FallbackToLogsOnError'];
 const resizable = ['cpu', 'memory'];
 const resizePolicies = ['NotRequired', 'RestartContainer'];
-const computeResources = new Set(['cpu', 'memory', 'ephemeral-storage']);
 
 /** The containers proper (`validateContainers`). */
 export function validateContainers(spec: PodSpec, path: string): FieldError[] {
@@ -185,48 +185,70 @@ function validateMounts(
   return errors;
 }
 
-/** Quantities are sound and no request exceeds its limit (`validateResourceRequirements`). */
+/**
+ * Quantities are sound, no request exceeds its limit, and huge pages are whole and not the only resource
+ * (`validateResourceRequirements`).
+ */
 export function validateResources({ limits = {}, requests = {} }: Resources, path: string): FieldError[] {
   const errors: FieldError[] = [];
   for (const [resource, value] of Object.entries(limits)) {
-    errors.push(...validateResource(resource, value, `${path}.limits[${resource}]`));
+    const at = `${path}.limits[${resource}]`;
+    errors.push(...validateResource(resource, value, at), ...validateHugePages(resource, value, at));
   }
   for (const [resource, value] of Object.entries(requests)) {
-    errors.push(...validateResource(resource, value, `${path}.requests[${resource}]`));
+    const at = `${path}.requests[${resource}]`;
     const limit = Object.hasOwn(limits, resource) ? limits[resource] : undefined;
-    const overcommitted = !isExtended(resource) && !isHugePage(resource);
-    if (limit === undefined) {
-      if (!overcommitted) {
-        errors.push(required(`${path}.limits`, 'Limit must be set for non overcommitable resources'));
-      }
-      continue;
-    }
-    const order = compareQuantities(value, limit);
-    if (order !== 0 && !overcommitted) {
-      errors.push(invalid(`${path}.requests`, value, `must be equal to ${resource} limit of ${limit}`));
-    } else if (order > 0) {
-      const detail = `must be less than or equal to ${resource} limit of ${limit}`;
-      errors.push(invalid(`${path}.requests`, value, detail));
-    }
+    errors.push(
+      ...validateResource(resource, value, at),
+      ...validateRequest(resource, value, limit, path),
+      ...validateHugePages(resource, value, at),
+    );
+  }
+  const names = Object.keys({ ...limits, ...requests });
+  if (names.some(isHugePage) && !names.includes('cpu') && !names.includes('memory')) {
+    errors.push(forbiddenField(path, 'HugePages require cpu or memory'));
   }
   return errors;
 }
 
-function validateResource(resource: string, value: string, path: string): FieldError[] {
-  const errors = isQualifiedName(resource).map((message) => invalid(path, resource, message));
-  if (errors.length === 0 && !resource.includes('/') && !isContainerResource(resource)) {
-    errors.push(
-      invalid(path, resource, 'must be a standard resource type or fully qualified'),
-      invalid(path, resource, 'must be a standard resource for containers'),
-    );
+/** A request against its limit: some resources have no other request than their limit. */
+function validateRequest(
+  resource: string,
+  value: string,
+  limit: string | undefined,
+  path: string,
+): FieldError[] {
+  const overcommitted = mayBeOvercommitted(resource);
+  if (limit === undefined) {
+    if (overcommitted) return [];
+    return [required(`${path}.limits`, 'Limit must be set for non overcommitable resources')];
   }
-  return [...errors, ...validateResourceQuantity(resource, value, path)];
+  const order = compareQuantities(value, limit);
+  if (order === 0 || (overcommitted && order < 0)) return [];
+  const relation = overcommitted ? 'less than or equal' : 'equal';
+  return [invalid(`${path}.requests`, value, `must be ${relation} to ${resource} limit of ${limit}`)];
 }
 
-function isContainerResource(resource: string): boolean {
-  return computeResources.has(resource) || isHugePage(resource);
+function validateResource(resource: string, value: string, path: string): FieldError[] {
+  return [
+    ...validateContainerResourceName(resource, path),
+    ...validateResourceQuantity(resource, value, path),
+  ];
 }
 
-function isHugePage(resource: string): boolean {
-  return resource.startsWith('hugepages-');
+/** There are only whole pages (`validateResourceQuantityHugePageValue`). */
+function validateHugePages(resource: string, value: string, path: string): FieldError[] {
+  if (!isHugePage(resource) || isMultiple(value, resource.slice('hugepages-'.length))) return [];
+  return [invalid(path, value, `${value} is not positive integer multiple of ${resource}`)];
+}
+
+function isMultiple(value: string, page: string): boolean {
+  let size: bigint;
+  try {
+    if (quantityIn(page, 'thousandths') % 1000n !== 0n) return false;
+    size = quantityIn(page, 'units');
+  } catch {
+    return false;
+  }
+  return size > 0n && quantityIn(value, 'units') % size === 0n;
 }

@@ -1,8 +1,8 @@
 import type { KubeObject } from '../../objects/meta.ts';
-import { isRecord } from '../../objects/json.ts';
 import { maxDataBytes, pushKeyErrors, validateImmutable } from '../configmap/strategy.ts';
 import { type FieldError, invalid, required, tooLong } from '../field-errors.ts';
 import { genericStrategy } from '../generic.ts';
+import { readJsonObject } from '../json-text.ts';
 import { validateImmutableField } from '../metadata.ts';
 import { nameIsDNSSubdomain } from '../names.ts';
 
@@ -87,21 +87,6 @@ function validateType(secret: Secret): FieldError[] {
 function validateJson(data: Record<string, string>, key: string): FieldError[] {
   const value = Object.hasOwn(data, key) ? data[key] : undefined;
   if (value === undefined) return [required(`data[${key}]`)];
-  const fault = jsonFault(Buffer.from(value, 'base64').toString());
+  const { fault } = readJsonObject(Buffer.from(value, 'base64').toString());
   return fault === '' ? [] : [invalid(`data[${key}]`, '<secret contents redacted>', fault)];
-}
-
-/** What Go's decoder says of a text that is no JSON object; "" when it is one. */
-function jsonFault(text: string): string {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (value === null || isRecord(value)) return '';
-    const type = Array.isArray(value) ? 'array' : typeof value === 'boolean' ? 'bool' : typeof value;
-    return `json: cannot unmarshal ${type} into Go value of type map[string]interface {}`;
-  } catch {
-    const first = text.trimStart().charAt(0);
-    return first === '' || '{["'.includes(first)
-      ? 'unexpected end of JSON input'
-      : `invalid character '${first}' looking for beginning of value`;
-  }
 }

@@ -77,8 +77,8 @@ describe('an Ingress', () => {
     [
       { defaultBackend: { resource: {} } },
       [
-        'spec.defaultBackend.resource.kind: Required value',
-        'spec.defaultBackend.resource.name: Required value',
+        'spec.defaultBackend.resource.kind: Required value: kind is required',
+        'spec.defaultBackend.resource.name: Required value: name is required',
       ],
     ],
   ])('%j is refused', (given, errors) => {

@@ -59,6 +59,54 @@ describe('a Node', () => {
     expect(create(nodes, { spec }).errors).toEqual(errors);
   });
 
+  it.each([
+    ['{"preferAvoidPods":[{"podSignature":{"podController":{"kind":"a","controller":true}}}]}', []],
+    ['{"preferAvoidPods":[{"reason":"a"}]}', ['[0].PodSignature: Required value']],
+    [
+      '{"preferAvoidPods":[{"podSignature":{"podController":{"kind":"a","controller":false}}}]}',
+      ['[0].PodSignature.PodController.Controller: Invalid value: false: must point to a controller'],
+    ],
+  ])('names in an annotation which Pods better go elsewhere: %s', (text, errors) => {
+    const key = 'scheduler.alpha.kubernetes.io/preferAvoidPods';
+    const metadata = { name: 'a', annotations: { [key]: text } };
+    const texts = errors.map((error) => `metadata.annotations.${key}${error}`);
+    expect(create(nodes, { metadata }).errors).toEqual(texts);
+    expect(
+      update(nodes, create(nodes, {}).stored, { metadata }).errors.filter((text) => text.includes(key)),
+    ).toEqual([...texts, ...texts]);
+  });
+
+  it('whose annotation is no JSON is refused', () => {
+    const annotations = { 'scheduler.alpha.kubernetes.io/preferAvoidPods': 'x' };
+    expect(create(nodes, { metadata: { name: 'a', annotations } }).errors).toEqual([
+      'metadata.annotations.AvoidPods: Invalid value: "scheduler.alpha.kubernetes.io/preferAvoidPods": invalid character \'x\' looking for beginning of value',
+    ]);
+  });
+
+  it.each([
+    [
+      {},
+      [
+        'spec.configSource: Invalid value: {"ConfigMap":null}: exactly one reference subfield must be non-nil',
+      ],
+    ],
+    [
+      { configMap: { uid: 'u', resourceVersion: '1', name: 'A', kubeletConfigKey: '..' } },
+      [
+        'spec.configSource.configMap.uid: Forbidden: uid must not be set in spec',
+        'spec.configSource.configMap.resourceVersion: Forbidden: resourceVersion must not be set in spec',
+        'spec.configSource.configMap.namespace: Required value',
+        "spec.configSource.configMap.name: Invalid value: \"A\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+        'spec.configSource.configMap.kubeletConfigKey: Invalid value: "..": must not be \'..\'',
+      ],
+    ],
+    [{ configMap: { namespace: 'n', name: 'a', kubeletConfigKey: 'k' } }, []],
+  ])('may be updated to have the source %j, with the errors %j', (configSource, errors) => {
+    const old = create(nodes, {}).stored;
+    expect(update(nodes, old, { spec: { configSource } }).errors).toEqual(errors);
+    expect(create(nodes, { spec: { configSource } }).errors).toEqual([]);
+  });
+
   it('is warned of fields without a use and of odd CIDRs', () => {
     const spec = { externalID: 'x', podCIDR: 'FD00::/64', configSource: { configMap: {} } };
     const warnings = [

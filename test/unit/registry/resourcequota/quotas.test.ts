@@ -19,8 +19,76 @@ describe('a ResourceQuota', () => {
       ['spec.scopes: Invalid value: ["BestEffort","NotBestEffort"]: conflicting scopes'],
     ],
     [{ hard: { 'services.nodeports': '2', 'count/widgets.example.com': '1' } }, []],
+    [{ hard: { 'hugepages-2Mi': '2Mi', 'requests.hugepages-1Gi': '1Gi' } }, []],
+    [
+      { hard: { storage: '1', '': '1' } },
+      [
+        'spec.hard[storage]: Invalid value: "storage": must be a standard resource for quota',
+        'spec.hard[]: Invalid value: "": name part must be non-empty',
+        "spec.hard[]: Invalid value: \"\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+        'spec.hard[]: Invalid value: "": must be a standard resource for quota',
+      ],
+    ],
+    [
+      { hard: { cpu: '1', services: '1', pods: '1', 'count/x.example.com': '1' }, scopes: ['BestEffort'] },
+      [
+        'spec.scopes: Invalid value: ["BestEffort"]: unsupported scope applied to resource',
+        'spec.scopes: Invalid value: ["BestEffort"]: unsupported scope applied to resource',
+      ],
+    ],
+    [{ hard: { cpu: '1' }, scopes: ['Fast'] }, ['spec.scopes: Invalid value: ["Fast"]: unsupported scope']],
+    [{ hard: { cpu: '1' }, scopes: ['CrossNamespacePodAffinity'] }, []],
+    [{ hard: { 'requests.storage': '1' }, scopes: ['VolumeAttributesClass'] }, []],
   ])('with %j has the errors %j', (spec, errors) => {
     expect(create(quotas, { spec }).errors).toEqual(errors);
+  });
+
+  it.each([
+    [[{ scopeName: 'PriorityClass', operator: 'In', values: ['high'] }], []],
+    [
+      [{ scopeName: 'PriorityClass', operator: 'NotIn' }],
+      [
+        "values: Required value: must be at least one value when `operator` is 'In' or 'NotIn' for scope selector",
+      ],
+    ],
+    [
+      [{ scopeName: 'PriorityClass', operator: 'DoesNotExist', values: ['a'] }],
+      [
+        "values: Invalid value: [\"a\"]: must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector",
+      ],
+    ],
+    [
+      [{ scopeName: 'BestEffort', operator: 'Is' }],
+      [
+        'operator: Invalid value: "Is": must be \'Exists\' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity',
+        'operator: Invalid value: "Is": not a valid selector operator',
+      ],
+    ],
+    [[{ scopeName: 'Fast', operator: 'Exists' }], ['scopeName: Invalid value: "Fast": unsupported scope']],
+  ])('selects scopes by %j with the errors %j', (matchExpressions, errors) => {
+    const spec = { hard: { pods: '1' }, scopeSelector: { matchExpressions } };
+    expect(create(quotas, { spec }).errors).toEqual(
+      errors.map((error) => `spec.scopeSelector.matchExpressions.${error}`),
+    );
+  });
+
+  it('selects only scopes of what it bounds, and none against another', () => {
+    const exists = (scopeName: string) => ({ scopeName, operator: 'Exists' });
+    const matchExpressions = [exists('Terminating'), exists('NotTerminating')];
+    const path = 'spec.scopeSelector.matchExpressions';
+    const shown =
+      '{"MatchExpressions":[{"ScopeName":"Terminating","Operator":"Exists","Values":null},{"ScopeName":"NotTerminating","Operator":"Exists","Values":null}]}';
+    const unsupported = `${path}: Invalid value: ${shown}: unsupported scope applied to resource`;
+    const spec = { hard: { services: '1' }, scopeSelector: { matchExpressions } };
+    expect(create(quotas, { spec }).errors).toEqual([
+      unsupported,
+      unsupported,
+      `${path}: Invalid value: null: conflicting scopes`,
+    ]);
+  });
+
+  it('counts in whole numbers, of which thousandths are the finest that is looked at', () => {
+    expect(create(quotas, { spec: { hard: { pods: '1999999u' } } }).errors).toEqual([]);
   });
 
   it('keeps its scopes, and is used through /status', () => {

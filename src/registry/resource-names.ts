@@ -1,0 +1,88 @@
+/** Names of resources, as amounts are keyed by them (`apis/core/helper/helpers.go`, `apis/core/validation`). */
+import { type FieldError, invalid } from './field-errors.ts';
+import { isQualifiedName } from './names.ts';
+
+const compute = ['cpu', 'memory', 'ephemeral-storage'];
+/** Objects that quotas count; they have no parts. */
+const counted = [
+  'pods',
+  'services',
+  'replicationcontrollers',
+  'resourcequotas',
+  'secrets',
+  'configmaps',
+  'persistentvolumeclaims',
+  'services.nodeports',
+  'services.loadbalancers',
+];
+const countedResources = new Set(counted);
+const containerResources = new Set(compute);
+const quotaResources = new Set([
+  ...compute,
+  ...compute.flatMap((resource) => [`requests.${resource}`, `limits.${resource}`]),
+  'requests.storage',
+  ...counted,
+]);
+
+/** Pages of memory of a size of their own. */
+export function isHugePage(resource: string): boolean {
+  return resource.startsWith('hugepages-');
+}
+
+/** Kubernetes' own: without a domain, or in one of kubernetes.io (`IsNativeResource`). */
+function isNative(resource: string): boolean {
+  return !resource.includes('/') || resource.includes('kubernetes.io/');
+}
+
+/** Counted by whoever offers them, and named by their domain (`IsExtendedResourceName`). */
+function isExtended(resource: string): boolean {
+  if (isNative(resource) || resource.startsWith('requests.')) return false;
+  return isQualifiedName(`requests.${resource}`).length === 0;
+}
+
+/** There is no part of one (`IsIntegerResourceName`). */
+export function isWhole(resource: string): boolean {
+  return countedResources.has(resource) || isExtended(resource);
+}
+
+/** A request may be lower than the limit (`IsOvercommitAllowed`). */
+export function mayBeOvercommitted(resource: string): boolean {
+  return isNative(resource) && !isHugePage(resource);
+}
+
+/** A resource that quotas know without a domain (`IsStandardQuotaResourceName`). */
+export function isQuotaResource(resource: string): boolean {
+  return quotaResources.has(resource) || isHugePage(resource.replace(/^requests\./, ''));
+}
+
+/** A name that any amount may have (`validateResourceName`). */
+export function validateResourceName(resource: string, path: string): FieldError[] {
+  const errors = isQualifiedName(resource).map((message) => invalid(path, resource, message));
+  const known = resource.includes('/') || resource === 'storage' || isQuotaResource(resource);
+  if (errors.length === 0 && !known) {
+    errors.push(invalid(path, resource, 'must be a standard resource type or fully qualified'));
+  }
+  return errors;
+}
+
+/** A name that containers may have an amount of (`ValidateContainerResourceName`). */
+export function validateContainerResourceName(resource: string, path: string): FieldError[] {
+  const errors = validateResourceName(resource, path);
+  if (!resource.includes('/')) {
+    if (!containerResources.has(resource) && !isHugePage(resource)) {
+      errors.push(invalid(path, resource, 'must be a standard resource for containers'));
+    }
+  } else if (!isNative(resource) && !isExtended(resource)) {
+    errors.push(invalid(path, resource, "doesn't follow extended resource name standard"));
+  }
+  return errors;
+}
+
+/** A name that quotas may bound (`ValidateResourceQuotaResourceName`). */
+export function validateQuotaResourceName(resource: string, path: string): FieldError[] {
+  const errors = validateResourceName(resource, path);
+  if (!resource.includes('/') && !isQuotaResource(resource)) {
+    errors.push(invalid(path, resource, 'must be a standard resource for quota'));
+  }
+  return errors;
+}
