@@ -3,6 +3,7 @@ import { type Expression, partsOf } from './ast.ts';
 import type { Checked } from './checker.ts';
 import { evaluate } from './evaluate.ts';
 import { Meter } from './meter.ts';
+import { compilePattern } from './patterns/program.ts';
 import type { Value } from './values.ts';
 
 /** Functions whose calls with one constant are constants. */
@@ -20,11 +21,20 @@ export function foldConstants(expression: Expression, checked: Checked): Map<Exp
   const meter = new Meter(foldingLimit);
   const visit = (part: Expression): void => {
     for (const inner of partsOf(part)) visit(inner);
+    compileLiteral(part);
     if (!isFoldable(part, constants)) return;
     constants.set(part, evaluate(part, checked, constants, noBindings, meter));
   };
   visit(expression);
   return constants;
+}
+
+/** A pattern that is written down is compiled with its expression (`apiserver/pkg/cel/library/regex.go`). */
+function compileLiteral(part: Expression): void {
+  if (part.kind !== 'call' || part.target === undefined) return;
+  const [pattern] = part.args;
+  if ((part.name !== 'find' && part.name !== 'findAll') || pattern?.kind !== 'literal') return;
+  if (typeof pattern.value === 'string') compilePattern(pattern.value);
 }
 
 function isFoldable(part: Expression, constants: ReadonlyMap<Expression, Value>): boolean {

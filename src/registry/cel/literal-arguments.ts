@@ -1,6 +1,6 @@
 import { type Expression, partsOf } from './ast.ts';
 import { parseDuration, parseTimestamp } from './go-time.ts';
-import { compilePattern } from './library/patterns.ts';
+import { compilePattern } from './patterns/program.ts';
 import type { Issue } from './source.ts';
 
 /** What a literal must be, by the function that takes it (cel-go `cel/validator.go`). */

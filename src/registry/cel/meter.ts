@@ -1,5 +1,5 @@
 import { sizeOf } from './cost/size.ts';
-import type { Value } from './values.ts';
+import { itemsOf, type ListValue, type Value } from './values.ts';
 
 /** An evaluation that was stopped because it did too much. */
 export class CostLimitError extends Error {
@@ -17,6 +17,7 @@ export class Meter {
   readonly #limit: number;
   #spent = 0;
   #steps = 0;
+  readonly #patterns = new Set<string>();
 
   /** @param limit in units of cost. */
   constructor(limit: number) {
@@ -25,6 +26,11 @@ export class Meter {
 
   get spent(): number {
     return this.#spent;
+  }
+
+  /** Steps that were taken besides. */
+  get steps(): number {
+    return this.#steps;
   }
 
   /** Charges units of cost. @throws {CostLimitError} when the limit is passed. */
@@ -50,8 +56,16 @@ export class Meter {
       this.work(1 + (typeof value === 'string' ? value.length / 10 : sizeOf(value)));
   }
 
-  /** Counts a pattern that is matched with a text. */
-  match(text: string, pattern: string): void {
-    this.work(Math.ceil((1 + text.length) / 10) * Math.ceil(pattern.length / 4));
+  /** Counts a walk through a list and what is in it, of any length. */
+  walkItems(list: ListValue): void {
+    this.walk(list);
+    for (const item of itemsOf(list)) this.walk(item);
+  }
+
+  /** Counts the steps that compiling a pattern takes, the first time that an evaluation uses it. @throws {CostLimitError} */
+  compile(pattern: string, steps: number): void {
+    if (this.#patterns.has(pattern)) return;
+    this.#patterns.add(pattern);
+    this.work(steps);
   }
 }

@@ -9,7 +9,7 @@ const maxCompiled = 500;
 
 /** True when some part of the text matches. @throws {Error} for a pattern that is none. */
 export function matchesPattern(pattern: string, text: string): boolean {
-  return compile(pattern).matcher(text).find();
+  return compile(pattern).test(text);
 }
 
 /** True for a pattern that can be compiled. */

@@ -44,7 +44,7 @@ function order(a: Value, b: Value): number {
 }
 
 function isSorted(list: ListValue, meter: Meter): boolean {
-  meter.walk(list, ...itemsOf(list));
+  meter.walkItems(list);
   const items = itemsOf(list);
   return items.every((item, i) => i === 0 || order(items[i - 1] ?? null, item) <= 0);
 }
@@ -53,7 +53,7 @@ function extreme(name: string, sign: 1 | -1): Overload[] {
   return ordered.map((type) =>
     member(
       overload1(listOf(type), type, (list, meter) => {
-        meter.walk(list, ...itemsOf(list));
+        meter.walkItems(list);
         const [first, ...rest] = itemsOf(list);
         if (first === undefined) throw new EvaluationError(`${name} called on empty list`);
         return rest.reduce((best, item) => (order(item, best) * sign > 0 ? item : best), first);

@@ -1,56 +1,47 @@
-import { RE2JS } from 're2js';
 import type { Meter } from '../meter.ts';
 import { int, type Library, member, overload2, overload3, text } from '../overload.ts';
+import { compilePattern, type PatternProgram } from '../patterns/program.ts';
+import { findMatches, hasMatch } from '../patterns/search.ts';
+import { compileSteps } from '../patterns/size.ts';
 import { boolType, listType, stringType } from '../types.ts';
 import { EvaluationError, PlainList } from '../values.ts';
 
-const compiled = new Map<string, RE2JS>();
-const maxCompiled = 200;
+function compiled(pattern: string, meter: Meter): PatternProgram {
+  meter.compile(pattern, compileSteps(pattern));
+  return compilePattern(pattern);
+}
 
-/** A pattern in Go's syntax, matched in time linear to the text. @throws {EvaluationError} for what is none. */
-export function compilePattern(pattern: string): RE2JS {
-  const known = compiled.get(pattern);
-  if (known !== undefined) return known;
-  let made: RE2JS;
+/** @throws {EvaluationError} in the words of Kubernetes' own functions. */
+function found(value: string, pattern: string, limit: number, meter: Meter): string[] {
+  let program: PatternProgram;
   try {
-    made = RE2JS.compile(pattern);
+    program = compiled(pattern, meter);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new EvaluationError(reason);
+    if (error instanceof EvaluationError) throw new EvaluationError(`Illegal regex: ${error.message}`);
+    throw error;
   }
-  if (compiled.size >= maxCompiled) compiled.clear();
-  compiled.set(pattern, made);
-  return made;
+  return findMatches(program, value, limit, meter);
 }
 
 function findAll(value: string, pattern: string, limit: bigint, meter: Meter): PlainList {
-  meter.match(value, pattern);
-  const matcher = compilePattern(pattern).matcher(value);
-  const found: string[] = [];
-  while ((limit < 0n || found.length < limit) && matcher.find()) found.push(matcher.group() ?? '');
-  return new PlainList(found);
+  return new PlainList(found(value, pattern, Number(limit), meter));
 }
 
-const matches = overload2(text, text, boolType, (value, pattern, meter) => {
-  meter.match(value, pattern);
-  return compilePattern(pattern).matcher(value).find();
-});
+const matches = overload2(text, text, boolType, (value, pattern, meter) =>
+  hasMatch(compiled(pattern, meter), value, meter),
+);
+
+const find = overload2(
+  text,
+  text,
+  stringType,
+  (value, pattern, meter) => found(value, pattern, 1, meter)[0] ?? '',
+);
 
 /** `matches`, and Kubernetes' `find` and `findAll` (`apiserver/pkg/cel/library/regex.go`). */
 export const patternFunctions: Library = [
   ['matches', [matches, member(matches)]],
-  [
-    'find',
-    [
-      member(
-        overload2(text, text, stringType, (value, pattern, meter) => {
-          meter.match(value, pattern);
-          const matcher = compilePattern(pattern).matcher(value);
-          return matcher.find() ? (matcher.group() ?? '') : '';
-        }),
-      ),
-    ],
-  ],
+  ['find', [member(find)]],
   [
     'findAll',
     [

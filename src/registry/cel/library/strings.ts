@@ -16,6 +16,7 @@ import type { Meter } from '../meter.ts';
 import * as types from '../types.ts';
 import { EvaluationError, itemsOf, noSuchOverload, PlainList, type ListValue } from '../values.ts';
 import { formatText } from './format-text.ts';
+import { indexOfPart, lastIndexOfPart, splitAtPart } from './substrings.ts';
 
 /** What Unicode and Go call space: neither zero-width spaces nor byte order marks. */
 const space = /\p{White_Space}/u;
@@ -50,7 +51,7 @@ function find(value: string, part: string, from: bigint, meter: Meter): bigint {
   const list = characters(value);
   if (from < 0n || from > list.length) throw outOfRange(from);
   const start = list.slice(0, Number(from)).join('').length;
-  const found = value.indexOf(part, start);
+  const found = indexOfPart(value, part, start);
   return found === -1 ? -1n : BigInt(characters(value.slice(0, found)).length);
 }
 
@@ -59,7 +60,7 @@ function findLast(value: string, part: string, from: bigint | undefined, meter: 
   const list = characters(value);
   if (from !== undefined && (from < 0n || from >= list.length)) throw outOfRange(from);
   const start = from === undefined ? value.length : list.slice(0, Number(from)).join('').length;
-  const found = value.lastIndexOf(part, start);
+  const found = lastIndexOfPart(value, part, start);
   return found === -1 ? -1n : BigInt(characters(value.slice(0, found)).length);
 }
 
@@ -75,7 +76,7 @@ function substring(value: string, start: bigint, end: bigint | undefined, meter:
 
 function replace(value: string, from: string, to: string, limit: bigint, meter: Meter): string {
   meter.walk(value, value);
-  const pieces = from === '' ? ['', ...characters(value), ''] : value.split(from);
+  const pieces = from === '' ? ['', ...characters(value), ''] : splitAtPart(value, from);
   const most = limit < 0n ? pieces.length - 1 : Math.min(Number(limit), pieces.length - 1);
   // Paid for before it is made: a long replacement of a short text is a very long text.
   meter.work(Math.ceil(most * to.length * 0.1));
@@ -85,7 +86,7 @@ function replace(value: string, from: string, to: string, limit: bigint, meter: 
 function split(value: string, separator: string, limit: bigint, meter: Meter): ListValue {
   meter.walk(value, value);
   if (limit === 0n) return new PlainList([]);
-  const pieces = separator === '' ? characters(value) : value.split(separator);
+  const pieces = separator === '' ? characters(value) : splitAtPart(value, separator);
   const most = limit < 0n ? pieces.length : Number(limit);
   if (pieces.length <= most) return new PlainList(pieces);
   return new PlainList([...pieces.slice(0, most - 1), pieces.slice(most - 1).join(separator)]);
@@ -127,7 +128,7 @@ const strings = types.listType(stringType);
 
 /** Texts: CEL's own functions, and cel-go's `ext.Strings` in version 2, the one that Kubernetes has. */
 export const stringFunctions: Library = [
-  ['contains', test((value, other) => value.includes(other))],
+  ['contains', test((value, other) => indexOfPart(value, other) !== -1)],
   ['startsWith', test((value, other) => value.startsWith(other))],
   ['endsWith', test((value, other) => value.endsWith(other))],
   ['charAt', [member(overload2(text, int, stringType, charAt))]],

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { valueOf } from './evaluating.ts';
 
 function table(rows: readonly (readonly [string, unknown])[]): void {
-  test.each(rows)('%s', (expression, expected) => {
+  test.each(rows)('%.200s', (expression, expected) => {
     expect(valueOf(expression)).toEqual(expected);
   });
 }
@@ -208,6 +208,15 @@ describe('versions', () => {
     [`semver('1.0.0-rc.2').compareTo(semver('1.0.0-rc.10'))`, -1],
     [`semver('1.0.0-1').isLessThan(semver('1.0.0-a'))`, true],
     [`semver('1.2.3').major() + semver('1.2.3').minor() + semver('1.2.3').patch()`, 6],
+  ]);
+});
+
+describe('lists of any length', () => {
+  const long = `'${'a'.repeat(1000)}'.replace('a', '${'a'.repeat(200)}').split('')`;
+  table([
+    [`${long}.max()`, 'a'],
+    [`${long}.isSorted()`, true],
+    [`${long}.lastIndexOf('a')`, 199_999],
   ]);
 });
 

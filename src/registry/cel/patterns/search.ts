@@ -1,0 +1,244 @@
+/**
+ * Matches of a pattern in time linear to the text, however many there are. The library, like Go, looks for each match
+ * from its own start on: where every search goes to the end of the text before it takes a single character (`.*x|a`),
+ * all of them together take the square of the text.
+ *
+ * Here a text is gone over twice (Frisch and Cardelli, «Greedy regular expression matching»): from its end, to learn
+ * which instructions can still lead to a match at each place; then from its start, taking at each choice the first way
+ * that does lead to one. That is the match that Go finds, since it prefers the same ways.
+ */
+import type { Meter } from '../meter.ts';
+import { goesOnWith, type Instruction, operation, type PatternProgram } from './program.ts';
+
+/** The bits of `emptyWidth` instructions: what may hold at a place (Go's `regexp/syntax` EmptyOp). */
+const place = { lineStart: 1, lineEnd: 2, textStart: 4, textEnd: 8, wordEdge: 16, noWordEdge: 32 } as const;
+const wordBits = 32;
+/** Steps of the meter for an instruction that is looked at: it counts what takes about ten nanoseconds. */
+const perVisit = 2;
+
+/** True when some part of the text matches. @throws {CostLimitError} */
+export function hasMatch(program: PatternProgram, text: string, meter: Meter): boolean {
+  const way = new WayBack(program, text, meter);
+  let found = false;
+  do found ||= way.has(program.start);
+  while (!found && way.back());
+  return found;
+}
+
+/**
+ * The leftmost matches that do not overlap, as Go's `FindAllString` gives them: an empty one beside the one before it
+ * does not count.
+ *
+ * @param limit most matches; negative: all.
+ * @throws {CostLimitError}
+ */
+export function findMatches(program: PatternProgram, text: string, limit: number, meter: Meter): string[] {
+  const most = limit < 0 ? text.length + 1 : limit;
+  if (most === 0) return [];
+  const reach = new Reach(program, text, meter);
+  const found: string[] = [];
+  let before = -1;
+  let at = 0;
+  while (found.length < most && at <= text.length) {
+    if (!reach.has(at, program.start)) {
+      at += widthAt(text, at);
+      continue;
+    }
+    const end = matchEnd(reach, at);
+    if (end > at || at !== before) found.push(text.slice(at, end));
+    before = end;
+    at = end > at ? end : at + widthAt(text, at);
+  }
+  return found;
+}
+
+/** Which instructions lead to a match, for every place of a text. */
+class Reach {
+  readonly program: PatternProgram;
+  readonly text: string;
+  readonly meter: Meter;
+  /** The walk in which an instruction was looked at last. */
+  readonly seen: Int32Array;
+  #walk = 0;
+  readonly #words: number;
+  readonly #bits: Uint32Array;
+
+  constructor(program: PatternProgram, text: string, meter: Meter) {
+    this.program = program;
+    this.text = text;
+    this.meter = meter;
+    this.seen = new Int32Array(program.instructions.length).fill(-1);
+    this.#words = Math.ceil(program.instructions.length / wordBits);
+    meter.work((text.length + 1) * this.#words);
+    this.#bits = new Uint32Array((text.length + 1) * this.#words);
+    const way = new WayBack(program, text, meter);
+    do this.#keep(way);
+    while (way.back());
+  }
+
+  has(at: number, instruction: number): boolean {
+    const word = this.#bits[at * this.#words + (instruction >>> 5)] ?? 0;
+    return (word & (1 << (instruction & 31))) !== 0;
+  }
+
+  /** The number of a walk through what reads no character, by which it knows where it was. */
+  nextWalk(): number {
+    this.#walk += 1;
+    return this.#walk;
+  }
+
+  #keep(way: WayBack): void {
+    const row = way.at * this.#words;
+    for (const instruction of way.alive()) {
+      const index = row + (instruction >>> 5);
+      this.#bits[index] = (this.#bits[index] ?? 0) | (1 << (instruction & 31));
+    }
+  }
+}
+
+/** Goes from the end of a text to its start with the instructions that lead to a match from where it is. */
+class WayBack {
+  /** The place, in units of UTF-16, never between two of one character. */
+  at: number;
+  readonly #program: PatternProgram;
+  readonly #text: string;
+  readonly #meter: Meter;
+  /** The place at which an instruction was found alive last. */
+  readonly #foundAt: Int32Array;
+  #alive: Int32Array;
+  #next: Int32Array;
+  #count = 0;
+
+  constructor(program: PatternProgram, text: string, meter: Meter) {
+    const size = program.instructions.length;
+    this.#program = program;
+    this.#text = text;
+    this.#meter = meter;
+    this.#foundAt = new Int32Array(size).fill(-1);
+    this.#alive = new Int32Array(size);
+    this.#next = new Int32Array(size);
+    this.at = text.length;
+    this.#spread();
+  }
+
+  has(instruction: number): boolean {
+    return this.#foundAt[instruction] === this.at;
+  }
+
+  alive(): Int32Array {
+    return this.#alive.subarray(0, this.#count);
+  }
+
+  /** Goes to the place before. False: there is none. @throws {CostLimitError} */
+  back(): boolean {
+    if (this.at === 0) return false;
+    const behind = this.alive();
+    const codePoint = codePointBefore(this.#text, this.at);
+    this.at -= codePoint > 0xffff ? 2 : 1;
+    [this.#alive, this.#next] = [this.#next, this.#alive];
+    this.#count = 0;
+    let steps = 1;
+    for (const instruction of behind) {
+      for (const reader of this.#program.readersTo[instruction] ?? []) {
+        steps += 1;
+        const candidate = this.#program.instructions[reader];
+        if (candidate !== undefined && goesOnWith(candidate, codePoint)) this.#add(reader);
+      }
+    }
+    this.#meter.work(steps * perVisit);
+    this.#spread();
+    return true;
+  }
+
+  /** Adds what ends here, and what comes here without a character. */
+  #spread(): void {
+    const holds = conditions(this.#text, this.at);
+    for (const match of this.#program.matches) this.#add(match);
+    let steps = 0;
+    for (let index = 0; index < this.#count; index++) {
+      for (const origin of this.#program.emptyTo[this.#alive[index] ?? 0] ?? []) {
+        steps += 1;
+        const candidate = this.#program.instructions[origin];
+        if (candidate === undefined) continue;
+        if (candidate.op === operation.emptyWidth && (candidate.arg & ~holds) !== 0) continue;
+        this.#add(origin);
+      }
+    }
+    this.#meter.work(steps * perVisit);
+  }
+
+  #add(instruction: number): void {
+    if (this.#foundAt[instruction] === this.at) return;
+    this.#foundAt[instruction] = this.at;
+    this.#alive[this.#count] = instruction;
+    this.#count += 1;
+  }
+}
+
+/** Where the match ends that begins at a place at which there is one. @throws {CostLimitError} */
+function matchEnd(reach: Reach, start: number): number {
+  const { program, text } = reach;
+  let at = start;
+  let from = program.start;
+  for (;;) {
+    const reader = preferred(reach, from, at);
+    if (reader === undefined) return at;
+    at += widthAt(text, at);
+    from = reader.out;
+  }
+}
+
+/** What reads the next character on the preferred way to a match. Undefined: the match ends here. */
+function preferred(reach: Reach, from: number, at: number): Instruction | undefined {
+  const { instructions } = reach.program;
+  const walk = reach.nextWalk();
+  const waiting = [from];
+  let found: Instruction | undefined;
+  let steps = 0;
+  for (let index = waiting.pop(); index !== undefined; index = waiting.pop()) {
+    steps += 1;
+    const instruction = instructions[index];
+    if (instruction === undefined || reach.seen[index] === walk || !reach.has(at, index)) continue;
+    reach.seen[index] = walk;
+    const { op, out, arg } = instruction;
+    if (op === operation.match) break;
+    if (op >= operation.character) {
+      found = instruction;
+      break;
+    }
+    if (op === operation.alternative || op === operation.alternativeMatch) waiting.push(arg);
+    waiting.push(out);
+  }
+  reach.meter.work(steps * perVisit);
+  return found;
+}
+
+function widthAt(text: string, at: number): number {
+  return (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1;
+}
+
+function codePointBefore(text: string, at: number): number {
+  const pair = at > 1 ? (text.codePointAt(at - 2) ?? 0) : 0;
+  return pair > 0xffff ? pair : text.charCodeAt(at - 1);
+}
+
+function isWord(code: number): boolean {
+  return (
+    (code >= 0x30 && code <= 0x39) ||
+    (code >= 0x41 && code <= 0x5a) ||
+    (code >= 0x61 && code <= 0x7a) ||
+    code === 0x5f
+  );
+}
+
+/** What holds of a place. */
+function conditions(text: string, at: number): number {
+  const before = at === 0 ? -1 : text.charCodeAt(at - 1);
+  const after = at === text.length ? -1 : text.charCodeAt(at);
+  let holds = isWord(before) === isWord(after) ? place.noWordEdge : place.wordEdge;
+  if (before === -1) holds |= place.textStart | place.lineStart;
+  if (before === 0x0a) holds |= place.lineStart;
+  if (after === -1) holds |= place.textEnd | place.lineEnd;
+  if (after === 0x0a) holds |= place.lineEnd;
+  return holds;
+}
