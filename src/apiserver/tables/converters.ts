@@ -12,6 +12,7 @@ import {
 } from './cluster.ts';
 import { ingressClasses, ingresses, ipAddresses, networkPolicies, serviceCidrs } from './networking.ts';
 import { pods } from './pods.ts';
+import { mutatingAdmissionPolicies, policyBindings, validatingAdmissionPolicies } from './policies.ts';
 import { endpoints, endpointSlices, services } from './services.ts';
 import { componentStatuses, persistentVolumeClaims, persistentVolumes } from './storage.ts';
 import type { TableConverter } from './table.ts';
@@ -47,7 +48,11 @@ const converters: ReadonlyMap<string, TableConverter> = new Map([
   ['/Secret', secrets],
   ['/Service', services],
   ['/ServiceAccount', serviceAccounts],
+  ['admissionregistration.k8s.io/MutatingAdmissionPolicy', mutatingAdmissionPolicies],
+  ['admissionregistration.k8s.io/MutatingAdmissionPolicyBinding', policyBindings],
   ['admissionregistration.k8s.io/MutatingWebhookConfiguration', webhookConfigurations],
+  ['admissionregistration.k8s.io/ValidatingAdmissionPolicy', validatingAdmissionPolicies],
+  ['admissionregistration.k8s.io/ValidatingAdmissionPolicyBinding', policyBindings],
   ['admissionregistration.k8s.io/ValidatingWebhookConfiguration', webhookConfigurations],
   ['apps/ControllerRevision', controllerRevisions],
   ['apps/DaemonSet', daemonSets],

@@ -74,11 +74,10 @@ function summarize(pod: KubeObject): PodSummary {
     restarts: 0,
     lastRestart: '',
   };
-  if (conditions.some((condition) => textAt(condition, 'reason') === 'SchedulingGated')) {
-    summary.reason = 'SchedulingGated';
-  }
-  const initializing = summarizeInitContainers(pod, summary);
+  if (conditions.some(isGated)) summary.reason = 'SchedulingGated';
+  const { initializing, sidecars } = summarizeInitContainers(pod, summary);
   if (!initializing || conditionStatus(conditions, 'Initialized') === 'True') {
+    Object.assign(summary, sidecars);
     summarizeContainers(pod, summary, conditionStatus(conditions, 'Ready') === 'True');
   }
   if (pod.metadata.deletionTimestamp !== undefined) {
@@ -88,8 +87,21 @@ function summarize(pod: KubeObject): PodSummary {
   return summary;
 }
 
-/** Containers that run before the others; those with restartPolicy Always (sidecars) go on running. */
-function summarizeInitContainers(pod: KubeObject, summary: PodSummary): boolean {
+function isGated(condition: unknown): boolean {
+  return textAt(condition, 'type') === 'PodScheduled' && textAt(condition, 'reason') === 'SchedulingGated';
+}
+
+type Restarts = Pick<PodSummary, 'restarts' | 'lastRestart'>;
+
+/**
+ * Containers that run before the others; those with restartPolicy Always (sidecars) go on running.
+ *
+ * @returns whether they are not done yet, and the restarts of sidecars, which alone count once they are.
+ */
+function summarizeInitContainers(
+  pod: KubeObject,
+  summary: PodSummary,
+): { initializing: boolean; sidecars: Restarts } {
   const specs = listAt(pod, 'spec', 'initContainers');
   const sidecars = new Set(
     specs.filter((spec) => textAt(spec, 'restartPolicy') === 'Always').map((spec) => textAt(spec, 'name')),
@@ -114,12 +126,12 @@ function summarizeInitContainers(pod: KubeObject, summary: PodSummary): boolean 
     initializing = true;
     break;
   }
-  if (!initializing) Object.assign(summary, sidecarRestarts);
-  return initializing;
+  return { initializing, sidecars: sidecarRestarts };
 }
 
 function summarizeContainers(pod: KubeObject, summary: PodSummary, ready: boolean): void {
   let running = false;
+  let failure = '';
   for (const status of [...listAt(pod, 'status', 'containerStatuses')].reverse()) {
     countRestarts(status, summary);
     const waiting = textAt(status, 'state', 'waiting', 'reason');
@@ -128,12 +140,17 @@ function summarizeContainers(pod: KubeObject, summary: PodSummary, ready: boolea
       summary.reason = waiting;
     } else if (terminated !== undefined) {
       summary.reason = terminationReason(terminated);
+      if (numberAt(terminated, 'exitCode') !== 0) failure = summary.reason;
     } else if (at(status, 'ready') === true && at(status, 'state', 'running') !== undefined) {
       running = true;
       summary.ready++;
     }
   }
-  if (summary.reason === 'Completed' && running) summary.reason = ready ? 'Running' : 'NotReady';
+  // The first container is done; what the others do says more.
+  if (summary.reason !== 'Completed') return;
+  if (running && ready) summary.reason = 'Running';
+  else if (failure !== '') summary.reason = failure;
+  else if (running) summary.reason = 'NotReady';
 }
 
 function terminationReason(terminated: unknown): string {
@@ -143,7 +160,7 @@ function terminationReason(terminated: unknown): string {
   return signal === 0 ? `ExitCode:${numberAt(terminated, 'exitCode')}` : `Signal:${signal}`;
 }
 
-function countRestarts(status: unknown, counted: { restarts: number; lastRestart: string }): void {
+function countRestarts(status: unknown, counted: Restarts): void {
   counted.restarts += numberAt(status, 'restartCount');
   const finished = textAt(status, 'lastState', 'terminated', 'finishedAt');
   // times are UTC with whole seconds, so that their order is the order of their texts

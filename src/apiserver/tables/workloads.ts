@@ -146,7 +146,8 @@ function jobStatus(job: KubeObject): string {
   if (is('Failed')) return 'Failed';
   if (job.metadata.deletionTimestamp !== undefined) return 'Terminating';
   if (is('Suspended')) return 'Suspended';
-  return is('FailureTarget') ? 'FailureTarget' : 'Running';
+  if (is('FailureTarget')) return 'FailureTarget';
+  return is('SuccessCriteriaMet') ? 'SuccessCriteriaMet' : 'Running';
 }
 
 function jobCompletions(job: KubeObject): string {

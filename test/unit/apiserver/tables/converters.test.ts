@@ -44,7 +44,7 @@ describe('columns', () => {
     ['', 'ComponentStatus', 'Name,Status,Message,Error'],
     ['', 'ConfigMap', 'Name,Data,Age'],
     ['', 'Secret', 'Name,Type,Data,Age'],
-    ['', 'ServiceAccount', 'Name,Secrets,Age'],
+    ['', 'ServiceAccount', 'Name,Age'],
     ['coordination.k8s.io', 'Lease', 'Name,Holder,Age'],
     ['apps', 'Deployment', 'Name,Ready,Up-to-date,Available,Age,[Containers],[Images],[Selector]'],
     ['apps', 'ReplicaSet', 'Name,Desired,Current,Ready,Age,[Containers],[Images],[Selector]'],
@@ -64,6 +64,9 @@ describe('columns', () => {
     ['rbac.authorization.k8s.io', 'RoleBinding', 'Name,Role,Age,[Users],[Groups],[ServiceAccounts]'],
     ['rbac.authorization.k8s.io', 'Role', 'Name,Created At'],
     ['admissionregistration.k8s.io', 'ValidatingWebhookConfiguration', 'Name,Webhooks,Age'],
+    ['admissionregistration.k8s.io', 'ValidatingAdmissionPolicy', 'Name,Validations,ParamKind,Age'],
+    ['admissionregistration.k8s.io', 'MutatingAdmissionPolicy', 'Name,Mutations,ParamKind,Age'],
+    ['admissionregistration.k8s.io', 'MutatingAdmissionPolicyBinding', 'Name,PolicyName,ParamRef,Age'],
     ['apiextensions.k8s.io', 'CustomResourceDefinition', 'Name,Created At'],
     ['', 'constructor', 'Name,Created At'],
   ])('of %s/%s are %s', (group, kind, expected) => {
@@ -258,6 +261,55 @@ describe('pods', () => {
       ['1/2', 'Running', '0'],
     ],
     [
+      'completed where another container failed',
+      { containers: [{ name: 'c' }, { name: 'e' }, { name: 'f' }] },
+      {
+        phase: 'Running',
+        containerStatuses: [
+          { name: 'c', state: { terminated: { reason: 'Completed', exitCode: 0 } } },
+          { name: 'e', state: { terminated: { reason: 'OOMKilled', exitCode: 137 } } },
+          { ...running, name: 'f' },
+        ],
+      },
+      {},
+      ['1/3', 'OOMKilled', '0'],
+    ],
+    [
+      'completed but for one that is not ready',
+      { containers: [{ name: 'c' }, { name: 'e' }] },
+      {
+        phase: 'Running',
+        containerStatuses: [
+          { name: 'c', state: { terminated: { reason: 'Completed', exitCode: 0 } } },
+          { ...running, name: 'e' },
+        ],
+      },
+      {},
+      ['1/2', 'NotReady', '0'],
+    ],
+    [
+      'initialized, whose init container starts again',
+      { initContainers: [{ name: 'i' }, { name: 's', restartPolicy: 'Always' }] },
+      {
+        phase: 'Running',
+        conditions: [{ type: 'Initialized', status: 'True' }],
+        initContainerStatuses: [
+          { name: 'i', restartCount: 4, state: { running: {} } },
+          { name: 's', restartCount: 2, state: { running: {} } },
+        ],
+        containerStatuses: [{ ...running, restartCount: 1 }],
+      },
+      {},
+      ['1/2', 'Init:0/2', '1'],
+    ],
+    [
+      'with a condition of others for the same reason',
+      {},
+      { phase: 'Pending', conditions: [{ type: 'Ready', reason: 'SchedulingGated' }] },
+      {},
+      ['0/1', 'Pending', '0'],
+    ],
+    [
       'terminating',
       {},
       { phase: 'Running', containerStatuses: [running] },
@@ -327,6 +379,32 @@ describe('others', () => {
     expect(cells('', 'Node', { status: { conditions: [{ type: 'Ready', status: 'False' }] } })[1]).toBe(
       'NotReady',
     );
+  });
+
+  test('policies and their bindings', () => {
+    const group = 'admissionregistration.k8s.io';
+    const paramKind = { apiVersion: 'example.com/v1', kind: 'Limit' };
+    expect(cells(group, 'ValidatingAdmissionPolicy', { spec: { validations: [{}, {}], paramKind } })).toEqual(
+      ['a', 2, 'example.com/v1/Limit', '60m'],
+    );
+    expect(cells(group, 'MutatingAdmissionPolicy', { spec: { mutations: [{}] } }).slice(1, 3)).toEqual([
+      1,
+      '<unset>',
+    ]);
+    const reference = (paramRef?: object): unknown =>
+      cells(group, 'ValidatingAdmissionPolicyBinding', { spec: { policyName: 'p', paramRef } })[2];
+    expect(reference()).toBe('<unset>');
+    expect(reference({ name: 'n' })).toBe('*/n');
+    expect(reference({ name: 'n', namespace: 'ns' })).toBe('ns/n');
+    const matchExpressions = [{ key: 'k', operator: 'In', values: ['x', 'y'] }];
+    expect(reference({ selector: { matchLabels: { b: '2', a: '1' }, matchExpressions } })).toBe(
+      '&LabelSelector{MatchLabels:map[string]string{a: 1,b: 2,},MatchExpressions:[]LabelSelectorRequirement{LabelSelectorRequirement{Key:k,Operator:In,Values:[x y],},},}',
+    );
+  });
+
+  test('jobs whose rule of success is met go on until their Pods have ended', () => {
+    const conditions = [{ type: 'SuccessCriteriaMet', status: 'True' }];
+    expect(cells('batch', 'Job', { status: { conditions } })[1]).toBe('SuccessCriteriaMet');
   });
 
   test('events in both forms', () => {
