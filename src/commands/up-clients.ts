@@ -9,6 +9,7 @@ import {
   serviceAllocation,
 } from '../controllers/index.ts';
 import { selectControllers } from '../controllers/runtime/selection.ts';
+import { checkTypesOnDemand } from '../registry/admissionpolicy/check-types-on-demand.ts';
 import { Metrics } from '../telemetry/metrics.ts';
 import { applyFiles } from './apply.ts';
 import { offerAddresses, untilServed } from './default-pool.ts';
@@ -66,7 +67,12 @@ function catalog(config: UpConfig, transport: Transport, rootCa: string): readon
   const { nodes: count, clusterCidrs, allocation, serviceCidrs, nodePorts } = config;
   const simulation = count === 0 ? {} : { simulation: { count, clusterCidrs } };
   const options = { transport, allocation, serviceCidrs, nodePorts };
-  const cluster = clusterControllers({ transport, rootCa, ...simulation });
+  const cluster = clusterControllers({
+    transport,
+    rootCa,
+    checkPolicyTypes: checkTypesOnDemand,
+    ...simulation,
+  });
   return [
     // The load balancer too: offerAddresses brings what it needs.
     ...cluster.map((entry) => (entry.name === loadBalancer ? { ...entry, onByDefault: true } : entry)),

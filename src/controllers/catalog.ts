@@ -6,6 +6,7 @@ import { endpointsController } from './endpoints/controller.ts';
 import { garbageCollector } from './garbage-collection/controller.ts';
 import { loadBalancerController, type LoadBalancerOptions } from './load-balancer/controller.ts';
 import { namespacesController } from './namespaces/controller.ts';
+import { policyStatusController, type PolicyStatusOptions } from './policy-status/controller.ts';
 import { rootCaPublisher } from './root-ca-publisher/controller.ts';
 import type { ControllerDefinition } from './runtime/context.ts';
 import type { KnownController } from './runtime/selection.ts';
@@ -31,6 +32,8 @@ export interface CatalogOptions {
   readonly mirroringMaxEndpointsPerSubset?: number;
   /** Milliseconds between the deletion of a namespace and the first look at its content; default 5000. */
   readonly namespaceGracePeriod?: number;
+  /** Checks the types of expressions; without it the status of policies is left alone. */
+  readonly checkPolicyTypes?: PolicyStatusOptions['checkTypes'];
   /** Simulated nodes and the controllers of workloads; absent: none. Never beside a real cluster's. */
   readonly simulation?: NodesOptions;
   /** Which Services of type LoadBalancer are served, and how they are read. */
@@ -43,7 +46,7 @@ export interface CatalogOptions {
  */
 export function clusterControllers(options: CatalogOptions): readonly CatalogEntry[] {
   const { transport, rootCa, maxEndpointsPerSlice, mirroringMaxEndpointsPerSubset, simulation } = options;
-  const { namespaceGracePeriod } = options;
+  const { namespaceGracePeriod, checkPolicyTypes: checkTypes } = options;
   const entry = (definition: ControllerDefinition, eventSource: string): CatalogEntry => ({
     name: definition.name,
     start: (context) => definition.start(context),
@@ -74,6 +77,9 @@ export function clusterControllers(options: CatalogOptions): readonly CatalogEnt
     ),
     entry(serviceAccountsController, 'serviceaccount-controller'),
     ...(rootCa === undefined ? [] : [entry(rootCaPublisher({ rootCa }), 'root-ca-cert-publisher')]),
+    ...(checkTypes === undefined
+      ? []
+      : [entry(policyStatusController({ transport, checkTypes }), 'validatingadmissionpolicy-status')]),
     entry(claimProtectionController, 'pvc-protection-controller'),
     entry(serviceCidrController, 'service-cidr-controller'),
     entry(garbageCollector({ transport }), 'garbage-collector-controller'),

@@ -6,6 +6,7 @@ import type { Transport } from '../client/transport.ts';
 import { clusterControllers, runControllers, serviceAllocation } from '../controllers/index.ts';
 import { clusterCidrs } from '../config/cluster-cidrs.ts';
 import { nodePortRange, serviceCidrs } from '../config/service-ranges.ts';
+import { checkTypesOnDemand } from '../registry/admissionpolicy/check-types-on-demand.ts';
 import { createLog, type LogLevel } from '../telemetry/log.ts';
 
 /** Options of {@link startApiServer}; all have defaults. */
@@ -93,6 +94,7 @@ export async function startApiServer(options: TestServerOptions = {}): Promise<T
             ...clusterControllers({
               transport: client,
               rootCa: ca,
+              checkPolicyTypes: checkTypesOnDemand,
               ...(count === 0 ? {} : { simulation: { count, clusterCidrs: podCidrs } }),
             }),
             serviceAllocation(

@@ -1,0 +1,90 @@
+import { isNotFound } from '../../client/errors.ts';
+import type { ResourceType } from '../../client/resources.ts';
+import type { Transport } from '../../client/transport.ts';
+import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import { discover } from '../api-resources/discovery.ts';
+import type { ControllerContext, ControllerDefinition, Runnable } from '../runtime/context.ts';
+import { Controller } from '../runtime/controller.ts';
+import { kindSchemas, type KindSchema } from './kind-schemas.ts';
+import { isUnchecked, kindsToCheck, paramKindOf, type ValidatingAdmissionPolicy } from './plan.ts';
+
+const name = 'validatingadmissionpolicy-status-controller';
+
+const policies: ResourceType<ValidatingAdmissionPolicy> = {
+  group: 'admissionregistration.k8s.io',
+  version: 'v1',
+  plural: 'validatingadmissionpolicies',
+  kind: 'ValidatingAdmissionPolicy',
+  namespaced: false,
+  isObject: (object): object is ValidatingAdmissionPolicy => typeof Reflect.get(object, 'spec') === 'object',
+};
+
+/** Admissionregistration/v1 ExpressionWarning. */
+interface ExpressionWarning {
+  readonly fieldRef: string;
+  readonly warning: string;
+}
+
+/** Options of {@link policyStatusController}. */
+export interface PolicyStatusOptions {
+  readonly transport: Transport;
+  /** What is wrong with the expressions of a policy for objects of the kinds. */
+  readonly checkTypes: (
+    policy: KubeObject,
+    kinds: readonly KindSchema[],
+    params: KindSchema | undefined,
+  ) => Promise<readonly ExpressionWarning[]>;
+}
+
+/**
+ * Writes into the status of each ValidatingAdmissionPolicy what its expressions get wrong about the kinds that it
+ * matches (kube-controller-manager's `validatingadmissionpolicy-status-controller`): once for each generation.
+ */
+export function policyStatusController(options: PolicyStatusOptions): ControllerDefinition {
+  return { name, start: (context) => start(context, options) };
+}
+
+function start(
+  context: ControllerContext,
+  { transport, checkTypes }: PolicyStatusOptions,
+): readonly Runnable[] {
+  const informer = context.informers.informer(policies);
+  const client = context.clients.for(policies);
+
+  const check = async (policy: ValidatingAdmissionPolicy, signal: AbortSignal): Promise<void> => {
+    const { resources } = await discover(transport, signal);
+    const kinds = await kindSchemas(transport, kindsToCheck(policy, resources), signal);
+    const paramKind = paramKindOf(policy);
+    const [params] = paramKind === undefined ? [] : await kindSchemas(transport, [paramKind], signal);
+    const expressionWarnings = await checkTypes(policy, kinds, params);
+    const status = {
+      observedGeneration: policy.metadata.generation ?? 0,
+      typeChecking: expressionWarnings.length === 0 ? {} : { expressionWarnings },
+    };
+    await client.applyPatch(
+      { metadata: { name: policy.metadata.name ?? '' }, status },
+      { subresource: 'status', fieldManager: name, force: true, signal },
+    );
+    context.log.info({ key: policy.metadata.name, warnings: expressionWarnings.length }, 'policy checked');
+  };
+
+  const controller = new Controller({
+    name: 'validatingadmissionpolicy-status',
+    context,
+    waitFor: [informer],
+    reconcile: async (key: ObjectKey, signal: AbortSignal) => {
+      const policy = informer.cache.get(key);
+      if (policy === undefined || !isUnchecked(policy)) return undefined;
+      try {
+        await check(policy, signal);
+      } catch (error) {
+        if (!isNotFound(error)) throw error;
+      }
+      return undefined;
+    },
+  });
+  const enqueue = (policy: ValidatingAdmissionPolicy) => controller.enqueue(keyOf(policy));
+  informer.addHandler({ added: enqueue, updated: enqueue });
+  return [controller];
+}

@@ -1,0 +1,94 @@
+import type { KubeObject } from '../../objects/meta.ts';
+
+/** The part of admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy that is read here. */
+export interface ValidatingAdmissionPolicy extends KubeObject {
+  readonly spec?: {
+    readonly paramKind?: { readonly apiVersion?: string; readonly kind?: string };
+    readonly matchConstraints?: { readonly resourceRules?: readonly Rule[] | null };
+  };
+  readonly status?: { readonly observedGeneration?: number };
+}
+
+interface Rule {
+  readonly apiGroups?: readonly string[] | null;
+  readonly apiVersions?: readonly string[] | null;
+  readonly resources?: readonly string[] | null;
+}
+
+/** A kind in a version. */
+export interface Kind {
+  readonly group: string;
+  readonly version: string;
+  readonly kind: string;
+}
+
+/** A resource with the versions in which it is served. */
+export interface KnownResource {
+  readonly group: string;
+  readonly plural: string;
+  readonly kind: string;
+  readonly versions: readonly string[];
+}
+
+const mostKinds = 10;
+
+/** True for a policy whose expressions were not checked since they changed. */
+export function isUnchecked({ metadata, status }: ValidatingAdmissionPolicy): boolean {
+  return (metadata.generation ?? 0) > (status?.observedGeneration ?? 0);
+}
+
+/**
+ * The kinds that the expressions of a policy are about, at most ten of a rule, sorted (typechecking.go typesToCheck).
+ * Groups and versions with a wildcard are about too much, subresources and wildcards of resources about nothing known.
+ */
+export function kindsToCheck(
+  { spec }: ValidatingAdmissionPolicy,
+  resources: readonly KnownResource[],
+): readonly Kind[] {
+  const found = new Map<string, Kind>();
+  for (const { apiGroups, apiVersions, resources: named } of spec?.matchConstraints?.resourceRules ?? []) {
+    const groups = [...(apiGroups ?? [])].sort();
+    const versions = [...(apiVersions ?? [])].sort();
+    if ([...groups, ...versions].some((name) => name.includes('*'))) continue;
+    const plurals = (named ?? []).filter((name) => !/[*/]/.test(name)).sort();
+    const kinds = groups.flatMap((group) =>
+      versions.flatMap((version) =>
+        plurals.flatMap((plural) => kindsOf({ group, version, plural }, resources)),
+      ),
+    );
+    for (const kind of kinds.slice(0, mostKinds)) {
+      found.set(`${kind.group}/${kind.version}/${kind.kind}`, kind);
+    }
+    if (kinds.length >= mostKinds) break;
+  }
+  return [...found.values()].sort(
+    (a, b) => order(a.group, b.group) || order(a.version, b.version) || order(a.kind, b.kind),
+  );
+}
+
+/** RESTMapper's KindsFor: the group "" stands for any group. */
+function kindsOf(
+  wanted: { readonly group: string; readonly version: string; readonly plural: string },
+  resources: readonly KnownResource[],
+): Kind[] {
+  const { group: wantedGroup, version, plural: wantedPlural } = wanted;
+  return resources.flatMap(({ group, plural, kind, versions }) =>
+    plural === wantedPlural.toLowerCase() &&
+    (wantedGroup === '' || group === wantedGroup) &&
+    versions.includes(version)
+      ? [{ group, version, kind }]
+      : [],
+  );
+}
+
+function order(a: string, b: string): number {
+  return a === b ? 0 : a < b ? -1 : 1;
+}
+
+/** The kind that `paramKind` names; undefined for a policy without one. */
+export function paramKindOf({ spec }: ValidatingAdmissionPolicy): Kind | undefined {
+  const { apiVersion = '', kind = '' } = spec?.paramKind ?? {};
+  if (apiVersion === '' || kind === '') return undefined;
+  const [first = '', second] = apiVersion.split('/');
+  return second === undefined ? { group: '', version: first, kind } : { group: first, version: second, kind };
+}
