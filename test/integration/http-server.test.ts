@@ -392,6 +392,30 @@ describe('answers in parts', () => {
     }
   });
 
+  test('are compressed piece by piece, also where they are no strings', async () => {
+    const expected = (bodies.get('/many') ?? []).join('');
+    const parts = (bodies.get('/many') ?? []).map((text, i) =>
+      i % 2 === 0
+        ? text
+        : {
+            byteLength: Buffer.byteLength(text),
+            writeTo: (target: Buffer, at: number) => at + target.write(text, at),
+            toString: () => text,
+          },
+    );
+    const { send } = await start((_request, reply) => {
+      reply.send(200, 'text/plain', parts);
+      return Promise.resolve();
+    });
+    const headers = { authorization: 'Bearer secret', 'accept-encoding': 'gzip' };
+    const zipped = await Promise.all(Array.from({ length: 3 }, async () => send('/', { headers })));
+    for (const answer of zipped) {
+      expect(answer.headers['content-encoding']).toBe('gzip');
+      expect(gunzipSync(answer.body).toString()).toBe(expected);
+    }
+    expect((await send('/')).body.toString()).toBe(expected);
+  });
+
   test('are compressed and indented as others are', async () => {
     const { send } = await start((_request, reply) => {
       reply.send(200, 'application/json', ['{"items":[', `"${word.repeat(300)}"`, ']}']);
@@ -407,9 +431,10 @@ describe('answers in parts', () => {
   test('of clients that read nothing or leave do not disturb those of others', async () => {
     const { send, rawSocket, logged } = await start(handler);
     const idle = await Promise.all(Array.from({ length: 12 }, rawSocket));
-    for (const socket of idle) {
+    for (const [i, socket] of idle.entries()) {
+      const encoding = i % 2 === 0 ? '' : 'Accept-Encoding: gzip\r\n';
       socket.pause();
-      socket.write('GET /many HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n\r\n');
+      socket.write(`GET /many HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n${encoding}\r\n`);
     }
     const expected = Buffer.from((bodies.get('/many') ?? []).join(''));
     expect((await send('/many')).body.equals(expected)).toBe(true);

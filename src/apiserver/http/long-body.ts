@@ -1,12 +1,23 @@
 import type { ServerResponse } from 'node:http';
+import { pipeline, type Writable } from 'node:stream';
+import { createGzip } from 'node:zlib';
 
-/** A body that is too long to be put together: its texts, one behind the other. */
-export type LongBody = readonly string[];
+/** A part of a body that is no string yet. */
+export interface BodyPart {
+  /** Bytes in UTF-8. */
+  readonly byteLength: number;
+  /** Writes it to `target`, where there is room for it; returns where it ends. */
+  writeTo(target: Buffer, at: number): number;
+  toString(): string;
+}
+
+/** A body that is too long to be put together: its parts, one behind the other. */
+export type LongBody = readonly (string | BodyPart)[];
 
 /** Bytes of the body in UTF-8. */
 export function lengthOf(body: LongBody): number {
   let length = 0;
-  for (const text of body) length += Buffer.byteLength(text);
+  for (const part of body) length += typeof part === 'string' ? Buffer.byteLength(part) : part.byteLength;
   return length;
 }
 
@@ -22,10 +33,7 @@ const longFrom = pieceBytes / 4;
 const spare: Buffer[] = [];
 const maxSpare = 8;
 
-/**
- * Ends an answer whose status and headers are set with a body of `length` bytes: piece by piece through one buffer,
- * the next piece when the socket has taken the one before.
- */
+/** Ends an answer whose status and headers are set with a body of `length` bytes. */
 export function endWith(response: ServerResponse, body: LongBody, length: number): void {
   if (length < longFrom) {
     response.end(body.join(''));
@@ -33,16 +41,30 @@ export function endWith(response: ServerResponse, body: LongBody, length: number
   }
   // On their own: Node copies what it writes together into fresh memory.
   response.flushHeaders();
+  writeInto(response, body);
+}
+
+/** Ends an answer whose status and headers are set with a body that is compressed, of a length that nobody knows yet. */
+export function endCompressed(response: ServerResponse, body: Buffer | string | LongBody): void {
+  const gzip = createGzip({ level: 1 });
+  // When one side fails the other is destroyed: there is nobody left to tell.
+  pipeline(gzip, response, () => undefined);
+  if (Buffer.isBuffer(body) || typeof body === 'string') gzip.end(body);
+  else writeInto(gzip, body);
+}
+
+/** Writes a body piece by piece through one buffer, the next piece when the one before was taken, and ends it. */
+function writeInto(stream: Writable, body: LongBody): void {
   const buffer = spare.pop() ?? Buffer.allocUnsafeSlow(pieceBytes);
   const pieces = piecesOf(body, buffer);
   const next = (error?: Error | null): void => {
     const piece = error instanceof Error ? undefined : pieces.next().value;
     if (piece !== undefined) {
-      response.write(piece, next);
+      stream.write(piece, next);
       return;
     }
     if (spare.length < maxSpare) spare.push(buffer);
-    response.end();
+    stream.end();
   };
   next();
 }
@@ -50,15 +72,22 @@ export function endWith(response: ServerResponse, body: LongBody, length: number
 /** The body in UTF-8, in parts of `buffer` that hold until the next one is asked for. */
 function* piecesOf(body: LongBody, buffer: Buffer): Generator<Buffer, undefined> {
   let at = 0;
-  for (const text of body) {
+  for (const part of body) {
     // A unit of UTF-16 takes at most three bytes.
-    const most = text.length * 3;
+    const most = typeof part === 'string' ? part.length * 3 : part.byteLength;
     if (most > buffer.length - at && at > 0) {
       yield buffer.subarray(0, at);
       at = 0;
     }
-    if (most > buffer.length) yield Buffer.from(text);
-    else at += buffer.write(text, at);
+    if (most > buffer.length) yield wholePart(part);
+    else at = typeof part === 'string' ? at + buffer.write(part, at) : part.writeTo(buffer, at);
   }
   if (at > 0) yield buffer.subarray(0, at);
+}
+
+function wholePart(part: string | BodyPart): Buffer {
+  if (typeof part === 'string') return Buffer.from(part);
+  const whole = Buffer.allocUnsafeSlow(part.byteLength);
+  part.writeTo(whole, 0);
+  return whole;
 }

@@ -1,16 +1,12 @@
 import type { ServerResponse } from 'node:http';
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
 import type { Reply, ReplyStream } from './exchange.ts';
 import { encode } from './encoding.ts';
-import { endWith, lengthOf, type LongBody } from './long-body.ts';
+import { endCompressed, endWith, lengthOf, type LongBody } from './long-body.ts';
 import { negotiateError } from './negotiation.ts';
 import { indentJson, wantsPretty } from './pretty.ts';
 import { replyStream } from './reply-stream.ts';
 import type { StatusError } from '../../objects/status.ts';
 import { warningHeaders } from './warnings.ts';
-
-const compress = promisify(gzip);
 
 /** Smaller answers are not worth the work (apiserver `responsewriters/writers.go`). */
 const compressFrom = 128 * 1024;
@@ -67,7 +63,9 @@ export class HttpReply implements Reply {
     const head = this.headers(headers);
     if (contentType !== '') head.push('Content-Type', contentType);
     if (length > compressFrom && acceptsGzip(this.context.acceptEncoding)) {
-      this.sendCompressed(status, head, isLong(payload) ? textOf(payload) : payload);
+      head.push('Content-Encoding', 'gzip', 'Vary', 'Accept-Encoding');
+      this.response.writeHead(status, head);
+      endCompressed(this.response, payload);
       return;
     }
     head.push('Content-Length', String(length));
@@ -93,18 +91,6 @@ export class HttpReply implements Reply {
   /** Ends an answer that cannot be completed, so that the client does not take it for whole. */
   abandon(): void {
     this.response.destroy();
-  }
-
-  private sendCompressed(status: number, head: string[], payload: Buffer | string): void {
-    compress(payload, { level: 1 }).then(
-      (compressed) => {
-        head.push('Content-Encoding', 'gzip', 'Vary', 'Accept-Encoding');
-        head.push('Content-Length', String(compressed.length));
-        this.response.writeHead(status, head);
-        this.response.end(compressed);
-      },
-      () => this.abandon(),
-    );
   }
 
   /** Flat name-value pairs, which Node writes without a detour. */

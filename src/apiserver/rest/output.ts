@@ -2,6 +2,7 @@ import type { KubeObject, ListMeta } from '../../objects/meta.ts';
 import type { Status, StatusError } from '../../objects/status.ts';
 import { notAcceptable, plainError } from '../../objects/status-errors.ts';
 import type { ApiRequest, Reply } from '../http/exchange.ts';
+import type { BodyPart, LongBody } from '../http/long-body.ts';
 import { encode as encodeAs } from '../http/encoding.ts';
 import type { MediaType } from '../http/media-types.ts';
 import { type Endpoint, negotiate, type Negotiated } from '../http/negotiation.ts';
@@ -9,7 +10,7 @@ import { encodeObject } from '../schema/encode.ts';
 import { registeredKind } from '../schema/builtin.ts';
 import { partialMetadata, partialMetadataList } from '../tables/partial-metadata.ts';
 import { type IncludeObject, includeObjectOf, toTable } from '../tables/table.ts';
-import { keyOf, presented, type ServedResource, storedJson } from './served-resource.ts';
+import { keyOf, otherJson, presented, type ServedResource, storedJson } from './served-resource.ts';
 import type { ServerCore } from './server-core.ts';
 import type { StoredObject } from '../storage/storage.ts';
 
@@ -165,21 +166,45 @@ function goType(resource: ServedResource, suffix = ''): string {
 }
 
 /** The JSON of a list in parts, so that the texts of its objects need not be put together. */
-function listTexts(resource: ServedResource, items: readonly StoredObject[], metadata: ListMeta): string[] {
+function listTexts(resource: ServedResource, items: readonly StoredObject[], metadata: ListMeta): LongBody {
   const { custom, head } = resource;
   const kind = `"kind":${JSON.stringify(`${resource.definition.kind}List`)}`;
   const apiVersion = `"apiVersion":${JSON.stringify(resource.apiVersion)}`;
-  const texts = custom
+  const texts: (string | BodyPart)[] = custom
     ? [`{${apiVersion},"items":[`]
     : [`{${kind},${apiVersion},"metadata":${JSON.stringify(metadata)},"items":[`];
   // Items of built-in lists go without kind and apiVersion.
   const opening = custom ? '' : '{';
+  const skip = custom ? 0 : head.length;
   for (const item of items) {
-    const text = storedJson(resource, item);
-    texts.push(texts.length === 1 ? opening : `,${opening}`, custom ? text : text.slice(head.length));
+    const other = otherJson(resource, item);
+    texts.push(
+      texts.length === 1 ? opening : `,${opening}`,
+      other === undefined ? new ListItem(item, skip) : other.slice(skip),
+    );
   }
   texts.push(custom ? `],${kind},"metadata":${customListMeta(metadata)}}\n` : ']}\n');
   return texts;
+}
+
+/** A stored object in a list, which goes to the client as the bytes that are stored. */
+class ListItem implements BodyPart {
+  readonly #stored: StoredObject;
+  readonly #skip: number;
+  /** @param skip bytes of its head that are left out. */
+  constructor(stored: StoredObject, skip: number) {
+    this.#stored = stored;
+    this.#skip = skip;
+  }
+  get byteLength(): number {
+    return this.#stored.byteLength - this.#skip;
+  }
+  writeTo(target: Buffer, at: number): number {
+    return this.#stored.writeTo(target, at, this.#skip);
+  }
+  toString(): string {
+    return this.#stored.text().slice(this.#skip);
+  }
 }
 
 /** Lists of custom objects are maps: their members come sorted, and the token is there even when it is empty. */

@@ -90,17 +90,21 @@ export function presented(resource: ServedResource, object: KubeObject): KubeObj
   return resource.shared === undefined ? decorated : resource.shared.fromStored(decorated);
 }
 
-/** The JSON of a stored object as this resource serves it; shared with other readers where nothing differs. */
+/** The JSON of a stored object as this resource serves it. */
 export function storedJson(resource: ServedResource, stored: StoredObject): string {
-  const text = stored.text();
+  const other = otherJson(resource, stored);
+  return other ?? stored.text();
+}
+
+/** The JSON of a stored object where this resource serves another one than is stored. */
+export function otherJson(resource: ServedResource, stored: StoredObject): string | undefined {
   const { strategy } = resource.definition;
-  // The object is not in memory, as a rule.
-  if (
-    resource.shared === undefined &&
-    (strategy.decorate === undefined || strategy.isDecorated?.(text) === true)
-  )
-    return text;
+  if (resource.shared === undefined) {
+    if (strategy.decorate === undefined) return undefined;
+    // The object is not in memory, as a rule.
+    if (strategy.isDecorated?.(stored.text()) === true) return undefined;
+  }
   const { object } = stored;
   const shown = presented(resource, object);
-  return shown === object ? text : encodeObject(resource.schema, shown);
+  return shown === object ? undefined : encodeObject(resource.schema, shown);
 }

@@ -79,6 +79,7 @@ export class EventWindow {
       this.entries.shift();
       this.weight -= entry.weight;
       this.oldest = entry.event.revision;
+      entry.event.previous?.release();
       const ring = this.byResource.get(entry.resource);
       ring?.shift();
       if (ring?.length === 0) this.byResource.delete(entry.resource);

@@ -8,7 +8,6 @@ import {
   treeSet,
   treeSlice,
 } from './ordered-tree.ts';
-import { RecentObjects } from './recent-objects.ts';
 import {
   FutureRevisionError,
   type ListOptions,
@@ -19,7 +18,7 @@ import {
   type Unsubscribe,
   type Write,
 } from './storage.ts';
-import { deletedVersion, type Encode, type Version, writtenVersion } from './version.ts';
+import { type Encode, type Version, Versions } from './version.ts';
 import { type Listener, type ListenerErrorHandler, Watchers } from './watchers.ts';
 
 /** The revision of an empty store. */
@@ -52,18 +51,16 @@ export interface StartingPoint {
  * taking staged writes back.
  */
 export class MultiVersionStore {
-  private readonly encode: Encode;
-  private readonly recent: RecentObjects;
+  private readonly versions: Versions;
   private readonly clock: () => number;
   private readonly window: EventWindow;
   private readonly watchers: Watchers;
   private published: StartingPoint;
   private staged: StartingPoint;
 
-  /** @param recent those of the versions at `start`. */
-  constructor(options: MultiVersionOptions, start?: StartingPoint, recent = new RecentObjects()) {
-    this.encode = options.encode;
-    this.recent = recent;
+  /** @param versions made those at `start`. */
+  constructor(options: MultiVersionOptions, start?: StartingPoint, versions = new Versions(options.encode)) {
+    this.versions = versions;
     this.clock = options.clock;
     this.published = start ?? { root: emptyTree<Version>(), revision: FIRST_REVISION };
     this.staged = this.published;
@@ -131,15 +128,17 @@ export class MultiVersionStore {
       const previous = treeGet(root, key);
       const holds =
         expect === 'any' || (expect === 'absent' ? previous === undefined : previous?.revision === expect);
-      if (!holds) throw new PreconditionError(key, previous);
+      if (!holds || (object === undefined && previous === undefined)) {
+        release(events);
+        throw new PreconditionError(key, previous);
+      }
       revision++;
       if (object !== undefined) {
-        const current = writtenVersion(key, revision, object, this.encode, this.recent);
+        const current = this.versions.written(key, revision, object);
         events.push({ type: previous === undefined ? 'ADDED' : 'MODIFIED', revision, current, previous });
         root = treeSet(root, current);
-      } else {
-        if (previous === undefined) throw new PreconditionError(key, undefined);
-        events.push(deletion(previous, revision, this.encode));
+      } else if (previous !== undefined) {
+        events.push(this.deletion(previous, revision));
         root = treeDelete(root, key);
       }
       roots.push(root);
@@ -160,7 +159,7 @@ export class MultiVersionStore {
       event = { type: previous === undefined ? 'ADDED' : 'MODIFIED', revision, current, previous };
     } else {
       if (previous === undefined) return false;
-      event = deletion(previous, revision, this.encode);
+      event = this.deletion(previous, revision);
     }
     const before = this.published.root;
     const root = current === undefined ? treeDelete(before, key) : treeSet(before, current);
@@ -180,9 +179,14 @@ export class MultiVersionStore {
     this.watchers.deliver(commit.events);
   }
 
-  /** Takes back every staged commit that is not published. Their revisions are given out again. */
-  rollback(): void {
+  /** Takes back `commits`, all that are staged and not published. Their revisions are given out again. */
+  rollback(commits: readonly StagedCommit[]): void {
     this.staged = this.published;
+    for (const { events } of commits) release(events);
+  }
+
+  private deletion(previous: Version, revision: number): PastEvent {
+    return { type: 'DELETED', revision, current: this.versions.deleted(previous, revision), previous };
   }
 }
 
@@ -211,8 +215,9 @@ export function storageOf(
   };
 }
 
-function deletion(previous: Version, revision: number, encode: Encode): PastEvent {
-  return { type: 'DELETED', revision, current: deletedVersion(previous, revision, encode), previous };
+/** Gives up the versions of events that nobody will see. */
+function release(events: readonly PastEvent[]): void {
+  for (const { current } of events) current.release();
 }
 
 /** `<group>/<plural>/`, and a namespace and a slash or not. */

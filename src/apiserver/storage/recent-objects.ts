@@ -11,6 +11,8 @@ export interface Forgetful {
 export interface Held {
   readonly version: Forgetful;
   readonly object: KubeObject;
+  /** Its text, when that was made lately too. */
+  readonly text: string | undefined;
   /** Bytes of its text. */
   readonly weight: number;
   /** Somebody asked for it since it was last looked at. */
@@ -38,13 +40,13 @@ export class RecentObjects {
     this.most = most;
   }
 
-  /** Takes the object of a version in. @param weight bytes of its text. */
-  hold(version: Forgetful, object: KubeObject, weight: number): Held {
-    const held: Held = { version, object, weight, used: false };
+  /** Takes the object of a version in. */
+  hold(entry: Omit<Held, 'used'>): Held {
+    const held: Held = { ...entry, used: false };
     // The newest is not among those that may have to go.
-    for (let i = this.entries.length; i > 0 && this.weight + weight > this.most; i--) this.next();
+    for (let i = this.entries.length; i > 0 && this.weight + held.weight > this.most; i--) this.next();
     this.entries.push(held);
-    this.weight += weight;
+    this.weight += held.weight;
     return held;
   }
 

@@ -52,8 +52,12 @@ export interface StoredObject {
    * same object for a while, not for ever.
    */
   readonly object: KubeObject;
-  /** The JSON of `object`, without a newline, shared by every reader. */
+  /** The JSON of `object`, without a newline. */
   text(): string;
+  /** Bytes of the JSON in UTF-8. */
+  readonly byteLength: number;
+  /** Writes the JSON but its first `skip` bytes to `target`, where there is room for it; returns where that ends. */
+  writeTo(target: Buffer, at: number, skip?: number): number;
 }
 
 export interface Write {

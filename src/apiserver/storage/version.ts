@@ -1,123 +1,101 @@
 import { deepFreeze } from '../../objects/freeze.ts';
 import { isRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import type { Held, RecentObjects } from './recent-objects.ts';
+import { type Held, RecentObjects } from './recent-objects.ts';
 import type { StoredObject } from './storage.ts';
+import { type KeptText, TextBlocks } from './text-blocks.ts';
 
 /** Turns an object into the text that every reader shares: JSON, in Kubernetes' field order. */
 export type Encode = (object: KubeObject) => string;
 
-/** A stored version that also says roughly how much memory it holds. */
+/** A stored version as the store knows it. */
 export interface Version extends StoredObject {
   /** Bytes, roughly: to bound what old versions hold. */
   readonly weight: number;
-  /** Bytes of the text in UTF-8. */
-  byteLength(): number;
-  /** Writes the text as UTF-8 to `target` from `at` on, where there is room for it; returns where it ends. */
-  writeTo(target: Buffer, at: number): number;
+  /** Says that the store will not give it out again. Who has it can go on reading. Call once. */
+  release(): void;
 }
 
 /** A version that is kept as its text. The object is made of it when somebody asks, and kept for a while. */
-abstract class KeptVersion implements Version {
+class KeptVersion implements Version {
   readonly key: string;
   readonly revision: number;
-  private readonly recent: RecentObjects;
+  private readonly kept: KeptText;
+  private readonly versions: Versions;
   private held: Held | undefined = undefined;
-  constructor(key: string, revision: number, recent: RecentObjects) {
+  constructor(key: string, revision: number, kept: KeptText, versions: Versions) {
     this.key = key;
     this.revision = revision;
-    this.recent = recent;
+    this.kept = kept;
+    this.versions = versions;
   }
-  abstract readonly weight: number;
-  abstract text(): string;
-  abstract byteLength(): number;
-  abstract writeTo(target: Buffer, at: number): number;
-
+  get weight(): number {
+    return this.kept.length;
+  }
+  get byteLength(): number {
+    return this.kept.length;
+  }
   get object(): KubeObject {
     const { held } = this;
-    if (held === undefined) return this.hold(decode(this.text()));
+    if (held === undefined) return this.hold(decode(this.kept.toString()));
     held.used = true;
     return held.object;
+  }
+  text(): string {
+    return this.held?.text ?? this.kept.toString();
+  }
+  writeTo(target: Buffer, at: number, skip?: number): number {
+    return this.kept.copy(target, at, skip);
+  }
+  hold(object: KubeObject, text?: string): KubeObject {
+    this.held = this.versions.recent.hold({ version: this, object, text, weight: this.weight });
+    return object;
   }
   forget(): void {
     this.held = undefined;
   }
-  protected hold(object: KubeObject): KubeObject {
-    this.held = this.recent.hold(this, object, this.weight);
-    return object;
+  release(): void {
+    this.versions.texts.release(this.kept);
   }
 }
 
-/** A version made by a write. */
-class WrittenVersion extends KeptVersion {
-  private readonly encoded: string;
-  constructor(key: string, revision: number, object: KubeObject, encoded: string, recent: RecentObjects) {
-    super(key, revision, recent);
-    this.encoded = encoded;
-    this.hold(object);
-  }
-  get weight(): number {
-    return this.encoded.length;
-  }
-  text(): string {
-    return this.encoded;
-  }
-  byteLength(): number {
-    return Buffer.byteLength(this.encoded);
-  }
-  writeTo(target: Buffer, at: number): number {
-    return at + target.write(this.encoded, at);
-  }
-}
+/** Makes the versions of one store, and owns their texts and those of their objects that are in memory. */
+export class Versions {
+  readonly recent: RecentObjects;
+  readonly texts = new TextBlocks();
+  private readonly encode: Encode;
 
-/**
- * Makes a version of an object that the store owns from now on: writes the revision into
- * `metadata.resourceVersion` and freezes it. An object or metadata that is frozen already (shared with another
- * version) is copied first.
- */
-export function writtenVersion(
-  key: string,
-  revision: number,
-  object: KubeObject,
-  encode: Encode,
-  recent: RecentObjects,
-): Version {
-  const own = Object.isFrozen(object) ? { ...object } : object;
-  if (Object.isFrozen(own.metadata)) own.metadata = { ...own.metadata };
-  own.metadata.resourceVersion = String(revision);
-  deepFreeze(own);
-  return new WrittenVersion(key, revision, own, encode(own), recent);
-}
+  constructor(encode: Encode, recent = new RecentObjects()) {
+    this.encode = encode;
+    this.recent = recent;
+  }
 
-/** A version that was read back from disk. */
-class LoadedVersion extends KeptVersion {
-  private readonly encoded: Buffer;
-  constructor(key: string, revision: number, encoded: Buffer, recent: RecentObjects) {
-    super(key, revision, recent);
-    this.encoded = encoded;
+  /**
+   * Makes a version of an object that the store owns from now on: writes the revision into
+   * `metadata.resourceVersion` and freezes it. An object or metadata that is frozen already (shared with another
+   * version) is copied first.
+   */
+  written(key: string, revision: number, object: KubeObject): Version {
+    const own = Object.isFrozen(object) ? { ...object } : object;
+    if (Object.isFrozen(own.metadata)) own.metadata = { ...own.metadata };
+    own.metadata.resourceVersion = String(revision);
+    deepFreeze(own);
+    const text = this.encode(own);
+    const version = new KeptVersion(key, revision, this.texts.add(text), this);
+    // The answer to the write and the watches want the text.
+    version.hold(own, text);
+    return version;
   }
-  get weight(): number {
-    return this.encoded.length;
-  }
-  text(): string {
-    return this.encoded.toString();
-  }
-  byteLength(): number {
-    return this.encoded.length;
-  }
-  writeTo(target: Buffer, at: number): number {
-    return at + this.encoded.copy(target, at);
-  }
-}
 
-/** Makes a version of bytes that an earlier process wrote. */
-export function loadedVersion(
-  key: string,
-  revision: number,
-  encoded: Buffer,
-  recent: RecentObjects,
-): Version {
-  return new LoadedVersion(key, revision, encoded, recent);
+  /** Makes a version of bytes that an earlier process wrote. */
+  loaded(key: string, revision: number, encoded: Uint8Array): Version {
+    return new KeptVersion(key, revision, this.texts.addBytes(encoded), this);
+  }
+
+  /** The last version of a deleted object as watchers see it: with the revision of the delete. */
+  deleted(last: StoredObject, revision: number): Version {
+    return new DeletedVersion(last, revision, this.encode);
+  }
 }
 
 function decode(text: string): KubeObject {
@@ -154,17 +132,15 @@ class DeletedVersion implements Version {
   text(): string {
     return this.encode(this.object);
   }
-  byteLength(): number {
+  get byteLength(): number {
     return Buffer.byteLength(this.text());
   }
-  writeTo(target: Buffer, at: number): number {
-    return at + target.write(this.text(), at);
+  writeTo(target: Buffer, at: number, skip = 0): number {
+    return at + Buffer.from(this.text()).copy(target, at, skip);
   }
-}
-
-/** The last version of a deleted object as watchers see it: with the revision of the delete. */
-export function deletedVersion(last: StoredObject, revision: number, encode: Encode): Version {
-  return new DeletedVersion(last, revision, encode);
+  release(): void {
+    // It has no text of its own.
+  }
 }
 
 /** What a deleted version weighs on its own. */

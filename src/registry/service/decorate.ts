@@ -28,7 +28,8 @@ export function decorateService(service: Service, primary: IPFamily): Service {
  * escaped, and nothing else in a Service has these names.
  */
 export function isDecoratedService(json: string): boolean {
-  return json.includes('"clusterIPs":["') && json.includes('"ipFamilies":["');
+  // From the end, where the spec is: a list asks this of each of its Services.
+  return json.lastIndexOf('"ipFamilies":["') !== -1 && json.lastIndexOf('"clusterIPs":["') !== -1;
 }
 
 function addFamilies(spec: ServiceSpec, primary: IPFamily): void {

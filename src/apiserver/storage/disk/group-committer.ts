@@ -62,8 +62,9 @@ export class GroupCommitter {
           time,
         );
       } catch (error) {
-        this.store.rollback();
-        for (const { reject } of [...group, ...this.pending.splice(0)]) reject(error);
+        const lost = [...group, ...this.pending.splice(0)];
+        this.store.rollback(lost.map(({ commit }) => commit));
+        for (const { reject } of lost) reject(error);
         continue;
       }
       for (const { commit, resolve } of group) {
@@ -78,7 +79,7 @@ export class GroupCommitter {
     let bytes = 0;
     let count = 0;
     for (const { commit } of this.pending) {
-      for (const event of commit.events) bytes += event.type === 'DELETED' ? 0 : event.current.byteLength();
+      for (const event of commit.events) bytes += event.type === 'DELETED' ? 0 : event.current.byteLength;
       count++;
       if (bytes >= GROUP_BYTES) break;
     }

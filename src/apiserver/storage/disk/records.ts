@@ -32,7 +32,7 @@ export interface Group {
 export function encodeGroup(events: readonly PastEvent[], time: number, salt: number): Buffer {
   let length = GROUP_HEAD;
   for (const { type, current } of events) {
-    length += ENTRY_HEAD + Buffer.byteLength(current.key) + (type === 'DELETED' ? 0 : current.byteLength());
+    length += ENTRY_HEAD + Buffer.byteLength(current.key) + (type === 'DELETED' ? 0 : current.byteLength);
   }
   const frame = allocateFrame(length);
   let at = frame.writeUInt8(GROUP, FRAME_HEADER_SIZE);
@@ -50,7 +50,7 @@ export function encodeGroup(events: readonly PastEvent[], time: number, salt: nu
 export function encodeObjects(versions: readonly Version[], salt: number): Buffer {
   let length = OBJECTS_HEAD;
   for (const version of versions) {
-    length += 6 + ENTRY_HEAD + Buffer.byteLength(version.key) + version.byteLength();
+    length += 6 + ENTRY_HEAD + Buffer.byteLength(version.key) + version.byteLength;
   }
   const frame = allocateFrame(length);
   let at = frame.writeUInt8(OBJECTS, FRAME_HEADER_SIZE);

@@ -1,8 +1,7 @@
 import { randomInt } from 'node:crypto';
 import type { StartingPoint } from '../multi-version.ts';
 import { treeFromSorted, treeSlice } from '../ordered-tree.ts';
-import type { RecentObjects } from '../recent-objects.ts';
-import { loadedVersion, type Version } from '../version.ts';
+import type { Version, Versions } from '../version.ts';
 import { DamagedStorageError } from './errors.ts';
 import { snapshotFile, unfinishedFile } from './file-names.ts';
 import type { FileLayer } from './files.ts';
@@ -69,7 +68,7 @@ async function* parts(state: StartingPoint): AsyncGenerator<Version[]> {
   for (let at = 0; at < state.root.size; at += BATCH) {
     for (const version of treeSlice(state.root, at, at + BATCH)) {
       part.push(version);
-      bytes += version.byteLength();
+      bytes += version.byteLength;
       if (bytes < FRAME_BYTES) continue;
       yield part;
       part = [];
@@ -80,16 +79,13 @@ async function* parts(state: StartingPoint): AsyncGenerator<Version[]> {
   if (part.length > 0) yield part;
 }
 
-/** Reads a snapshot back, whose objects `recent` will hold. @throws {DamagedStorageError} */
-export function readSnapshot(
-  file: string,
-  recent: RecentObjects,
-): StartingPoint & { readonly bytes: number } {
+/** Reads a snapshot back into versions that `versions` makes. @throws {DamagedStorageError} */
+export function readSnapshot(file: string, versions: Versions): StartingPoint & { readonly bytes: number } {
   const reader = new FrameReader(file);
   try {
     const header = reader.readHeader('SNETSNP1');
     if ('kind' in header) throw new DamagedStorageError(file, 0, header.reason);
-    const versions: Version[] = [];
+    const read: Version[] = [];
     for (;;) {
       const offset = reader.offset;
       const found = reader.next();
@@ -99,15 +95,15 @@ export function readSnapshot(
       }
       const part = decodeSnapshotPart(found.payload);
       if ('count' in part) {
-        if (part.count === versions.length) break;
-        throw new DamagedStorageError(file, offset, `${versions.length} of ${part.count} objects are there`);
+        if (part.count === read.length) break;
+        throw new DamagedStorageError(file, offset, `${read.length} of ${part.count} objects are there`);
       }
       for (const { key, revision, value } of part.objects) {
-        versions.push(loadedVersion(key, revision, value, recent));
+        read.push(versions.loaded(key, revision, value));
       }
     }
     return {
-      root: treeFromSorted(versions),
+      root: treeFromSorted(read),
       revision: header.revision,
       bytes: reader.offset - FILE_HEADER_SIZE,
     };

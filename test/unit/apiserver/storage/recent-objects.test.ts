@@ -3,14 +3,15 @@ import { describe, expect, it } from 'vitest';
 import { createMemoryStorage } from '../../../../src/apiserver/storage/memory-storage.ts';
 import { RecentObjects } from '../../../../src/apiserver/storage/recent-objects.ts';
 import type { KubeObject } from '../../../../src/objects/meta.ts';
-import { loadedVersion } from '../../../../src/apiserver/storage/version.ts';
+import { Versions } from '../../../../src/apiserver/storage/version.ts';
 
 const named = (name: string): KubeObject => ({ metadata: { name } });
 
 /** Versions of `count` objects, all of them cold. */
-function versions(count: number, recent: RecentObjects) {
+function coldVersions(count: number, recent: RecentObjects) {
+  const versions = new Versions((object) => JSON.stringify(object), recent);
   return Array.from({ length: count }, (_, i) =>
-    loadedVersion(`core/pods/default/p${i}`, i, Buffer.from(JSON.stringify(named(`p${i}`))), recent),
+    versions.loaded(`core/pods/default/p${i}`, i, Buffer.from(JSON.stringify(named(`p${i}`)))),
   );
 }
 
@@ -23,7 +24,7 @@ describe('RecentObjects', () => {
         let weight = 0;
         for (const which of asked) {
           const version = { forget: () => void (held.delete(version), (weight -= 40 + which)) };
-          recent.hold(version, named('p'), 40 + which);
+          recent.hold({ version, object: named('p'), text: undefined, weight: 40 + which });
           held.add(version);
           weight += 40 + which;
           // The newest may be larger than all that may be held.
@@ -36,7 +37,7 @@ describe('RecentObjects', () => {
 
   it('keeps what is asked for again and again, and lets go of what is not', () => {
     const each = JSON.stringify(named('p0')).length;
-    const [often, ...others] = versions(10, new RecentObjects(4 * each));
+    const [often, ...others] = coldVersions(10, new RecentObjects(4 * each));
     const before = often?.object;
     const seen = others.map((version) => [version.object, often?.object]);
     expect(seen.every(([, again]) => again === before)).toBe(true);
