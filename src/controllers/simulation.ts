@@ -5,7 +5,7 @@ import { disruptionController } from './disruption-budgets/controller.ts';
 import { jobsController } from './jobs/controller.ts';
 import { kubelet } from './kubelet/controller.ts';
 import { nodesController, type NodesOptions } from './nodes/controller.ts';
-import { replicaSetsController } from './replica-sets/controller.ts';
+import { replicaSetsController, replicationControllersController } from './replica-sets/controller.ts';
 import type { ControllerDefinition } from './runtime/context.ts';
 import { budgetEvents } from './workloads/event-budget.ts';
 import { scheduler } from './scheduler/controller.ts';
@@ -30,6 +30,7 @@ export function simulationControllers(options: NodesOptions): readonly CatalogEn
     entry(taintEvictionController, 'taint-eviction-controller'),
     entry(deploymentsController, 'deployment-controller'),
     entry(replicaSetsController, 'replicaset-controller'),
+    entry(replicationControllersController, 'replication-controller'),
     entry(statefulSetsController, 'statefulset-controller'),
     entry(daemonSetsController, 'daemonset-controller'),
     entry(jobsController, 'job-controller'),

@@ -12,12 +12,11 @@ export interface WorkloadCondition extends PodCondition {
   lastUpdateTime?: string;
 }
 
-/** Apps/v1 ReplicaSet. */
-export interface ReplicaSet extends KubeObject {
+/** What keeps so many Pods: apps/v1 ReplicaSet and its forerunner, core/v1 ReplicationController. */
+export interface Replicated extends KubeObject {
   spec: {
     replicas?: number;
     minReadySeconds?: number;
-    selector?: LabelSelector;
     template?: PodTemplate;
   };
   status: {
@@ -29,6 +28,16 @@ export interface ReplicaSet extends KubeObject {
     observedGeneration?: number;
     conditions?: WorkloadCondition[];
   };
+}
+
+/** Apps/v1 ReplicaSet. */
+export interface ReplicaSet extends Replicated {
+  spec: Replicated['spec'] & { selector?: LabelSelector };
+}
+
+/** Core/v1 ReplicationController; its status has no `terminatingReplicas`. */
+export interface ReplicationController extends Replicated {
+  spec: Replicated['spec'] & { selector?: Record<string, string> };
 }
 
 /** A count, or a percentage such as `25%`. */

@@ -27,6 +27,8 @@ export interface KindRules<T extends KubeObject> {
   readonly allowUnconditionalUpdate?: boolean;
   /** Default false. */
   readonly deleteReturnsObject?: boolean;
+  readonly defaultGarbageCollectionPolicy?: 'OrphanDependents';
+  readonly deletionWarning?: string;
 
   setDefaults?(object: T): void;
   prepareForCreate?(object: T, context: StrategyContext): void;
@@ -119,6 +121,10 @@ function statusStrategy<T extends KubeObject>(rules: KindRules<T>): SubresourceS
 
 function optionalMethods<T extends KubeObject>(rules: KindRules<T>): Partial<Strategy<T>> {
   return {
+    ...(rules.defaultGarbageCollectionPolicy && {
+      defaultGarbageCollectionPolicy: rules.defaultGarbageCollectionPolicy,
+    }),
+    ...(rules.deletionWarning !== undefined && { deletionWarning: rules.deletionWarning }),
     ...(rules.warningsOnCreate && { warningsOnCreate: rules.warningsOnCreate.bind(rules) }),
     ...(rules.warningsOnUpdate && { warningsOnUpdate: rules.warningsOnUpdate.bind(rules) }),
     ...(rules.admitCreate && { admitCreate: rules.admitCreate.bind(rules) }),

@@ -65,6 +65,13 @@ export interface Strategy<T extends KubeObject = KubeObject> {
   readonly allowUnconditionalUpdate: boolean;
   /** DELETE answers the deleted object; else a Status. */
   readonly deleteReturnsObject: boolean;
+  /**
+   * What becomes of dependents when a delete does not say (`DefaultGarbageCollectionPolicy`); default: they go too. With
+   * `Unsupported` nobody can say: the kind has no dependents.
+   */
+  readonly defaultGarbageCollectionPolicy?: 'OrphanDependents' | 'Unsupported';
+  /** The warning for a delete that does not say what becomes of dependents. */
+  readonly deletionWarning?: string;
 
   /** Versioned defaulting (`SetDefaults_X`). Idempotent. */
   setDefaults(object: T): void;
@@ -88,8 +95,8 @@ export interface Strategy<T extends KubeObject = KubeObject> {
   admitCreate?(object: T, context: StrategyContext): void;
   /** Changes what readers see (GET, LIST, WATCH of the main resource) of an object stored long ago. Returns a copy or the object itself. */
   decorate?(object: T): T;
-  /** True when the object's JSON alone shows that {@link decorate} would return it as it is. */
-  isDecorated?(json: string): boolean;
+  /** True when the object's JSON or revision alone shows that {@link decorate} would return it as it is. */
+  isDecorated?(stored: { readonly revision: number; text(): string }): boolean;
   /**
    * Selectable fields besides metadata.name and metadata.namespace; absent members are "". The keys are the same for
    * every object, an object of nothing but metadata included: they tell which labels the kind knows.

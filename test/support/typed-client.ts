@@ -92,7 +92,8 @@ const contentTypes = {
 
 function parseBody(bytes: Buffer, contentType: unknown): JsonRecord {
   if (contentType === protobuf) return parseProtobuf(bytes, none);
-  const read: unknown = JSON.parse(bytes.toString());
+  // what no resource answers is a line of text
+  const read: unknown = contentType === 'application/json' ? JSON.parse(bytes.toString()) : undefined;
   return isRecord(read) ? read : {};
 }
 

@@ -45,6 +45,7 @@ function serveVersion(
   const forms = {
     apiVersion: `${spec.group}/${version.name}`,
     storedApiVersion: `${spec.group}/${storage?.name ?? version.name}`,
+    since: Number(definition.metadata.resourceVersion),
   };
   const warning = deprecation(spec.group, kind, version, versions);
   return serveResource(

@@ -1,7 +1,7 @@
 import { StatusError } from '../../objects/status.ts';
 import type { ApiRequest, Reply } from '../http/exchange.ts';
 import type { DeleteOptions } from './delete-options.ts';
-import { deleteObject } from './delete.ts';
+import { deleteObject, warnOfDeletion } from './delete.ts';
 import { type Listed, listObjects } from './list.ts';
 import type { ListOptions } from './list-options.ts';
 import type { Selection } from './selection.ts';
@@ -24,6 +24,7 @@ export async function deleteCollection(
   deletion: DeleteOptions,
 ): Promise<Listed> {
   const { namespace } = request.info;
+  warnOfDeletion(resource.definition.strategy, deletion, (text) => reply.warn(text));
   const listed = await listObjects(core, resource, namespace, options, selection, request.signal);
   for (const { object } of listed.items) {
     try {

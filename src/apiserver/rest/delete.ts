@@ -121,7 +121,7 @@ function markForDeletion(
 ): KubeObject | 'pending' | undefined {
   const object: KubeObject = { ...live, metadata: { ...live.metadata } };
   const { metadata } = object;
-  const finalizers = garbageCollectionFinalizers(metadata.finalizers ?? [], options);
+  const finalizers = garbageCollectionFinalizers(strategy, metadata.finalizers ?? [], options);
   const sameFinalizers = sameSet(finalizers, metadata.finalizers ?? []);
   if (!sameFinalizers) {
     if (finalizers.length === 0) delete metadata.finalizers;
@@ -195,20 +195,35 @@ const orphan = 'orphan';
 const foreground = 'foregroundDeletion';
 
 /** The finalizers after `propagationPolicy` has spoken (`deletionFinalizersForGarbageCollection`). */
-function garbageCollectionFinalizers(present: readonly string[], options: DeleteOptions): string[] {
+function garbageCollectionFinalizers(
+  { defaultGarbageCollectionPolicy: byDefault }: Strategy,
+  present: readonly string[],
+  options: DeleteOptions,
+): string[] {
   const kept = present.filter((finalizer) => finalizer !== orphan && finalizer !== foreground);
-  const policy =
-    options.orphanDependents === undefined
-      ? options.propagationPolicy
-      : options.orphanDependents
-        ? 'Orphan'
-        : 'Background';
+  if (byDefault === 'Unsupported') return kept;
+  const policy = propagationPolicyOf(options);
   if (policy === 'Orphan') return [...kept, orphan];
   if (policy === 'Foreground') return [...kept, foreground];
   if (policy === 'Background') return kept;
   if (present.includes(orphan)) return [...kept, orphan];
   if (present.includes(foreground)) return [...kept, foreground];
-  return kept;
+  return byDefault === 'OrphanDependents' ? [...kept, orphan] : kept;
+}
+
+/** What a delete says about dependents, in the old words or the new; undefined when it does not. */
+function propagationPolicyOf({ orphanDependents, propagationPolicy }: DeleteOptions): string | undefined {
+  if (orphanDependents === undefined) return propagationPolicy;
+  return orphanDependents ? 'Orphan' : 'Background';
+}
+
+/** Warns of a delete that leaves it to the kind what becomes of dependents. */
+export function warnOfDeletion(
+  { deletionWarning }: Strategy,
+  options: DeleteOptions,
+  warn: (text: string) => void,
+): void {
+  if (deletionWarning !== undefined && propagationPolicyOf(options) === undefined) warn(deletionWarning);
 }
 
 function sameSet(a: readonly string[], b: readonly string[]): boolean {

@@ -10,7 +10,7 @@ import { patchObject } from '../patch/patch.ts';
 import { decodeBody, type ExpectedKind } from '../schema/decode-body.ts';
 import { createObject } from './create.ts';
 import { deleteCollection } from './delete-collection.ts';
-import { deleteObject } from './delete.ts';
+import { deleteObject, warnOfDeletion } from './delete.ts';
 import { deleteOptions } from './delete-options.ts';
 import { listObjects } from './list.ts';
 import { listOptions, parseResourceVersion } from './list-options.ts';
@@ -197,6 +197,7 @@ export const handleDelete: ResourceHandler = async (core, resource, request, rep
   const { namespace, name } = request.info;
   const { definition } = resource;
   checkPathName(name);
+  warnOfDeletion(definition.strategy, options, (text) => reply.warn(text));
   const { object, removed } = await deleteObject(core, resource, {
     namespace,
     name,

@@ -102,7 +102,7 @@ export function otherJson(resource: ServedResource, stored: StoredObject): strin
   if (resource.shared === undefined) {
     if (strategy.decorate === undefined) return undefined;
     // The object is not in memory, as a rule.
-    if (strategy.isDecorated?.(stored.text()) === true) return undefined;
+    if (strategy.isDecorated?.(stored) === true) return undefined;
   }
   const { object } = stored;
   const shown = presented(resource, object);

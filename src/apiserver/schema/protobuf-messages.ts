@@ -36,7 +36,8 @@ export function protobufMessage(name: string): Message | undefined {
  */
 export function messageOfKind(group: string, version: string, kind: string): string | undefined {
   const schema = registeredKind(group, version, kind)?.schema;
-  if (schema !== undefined) return messageOfComponent(schema);
+  const own = schema === undefined ? undefined : messageOfComponent(schema);
+  if (own !== undefined && protobufMessage(own) !== undefined) return own;
   const alone = group === 'meta.k8s.io' ? metadataMessage(version, kind) : sharedMessage(kind);
   if (protobufMessage(alone) !== undefined) return alone;
   const item = kind.endsWith('List')

@@ -52,6 +52,7 @@ class DaemonSetsWiring {
       waitFor: [this.#daemonSets, this.#nodes, pods, this.#history.informer],
     });
     this.#ownership = new Ownership({
+      selector: ({ spec }) => spec.selector,
       owners: this.#daemonSets,
       children: pods,
       client: context.clients.for(podsResource),

@@ -61,6 +61,7 @@ class DeploymentsWiring {
       waitFor: [this.#deployments, this.#replicaSets, this.#pods],
     });
     this.#ownership = new Ownership({
+      selector: ({ spec }) => spec.selector,
       owners: this.#deployments,
       children: this.#replicaSets,
       client: this.#client,

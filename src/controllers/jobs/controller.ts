@@ -45,6 +45,7 @@ class JobsWiring {
       waitFor: [this.#jobs, pods],
     });
     this.#ownership = new Ownership({
+      selector: ({ spec }) => spec.selector,
       owners: this.#jobs,
       children: pods,
       client: context.clients.for(podsResource),

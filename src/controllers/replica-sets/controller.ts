@@ -1,15 +1,16 @@
 import { byOwner, indexByOwner } from '../../client/indexes.ts';
 import type { Informer } from '../../client/informer.ts';
-import { pods as podsResource } from '../../client/resources.ts';
+import { pods as podsResource, type ResourceType } from '../../client/resources.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { Pod } from '../../objects/pod.ts';
-import type { ReplicaSet } from '../../objects/workloads.ts';
+import type { LabelSelector } from '../../objects/meta.ts';
+import type { Replicated } from '../../objects/workloads.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../runtime/context.ts';
 import { Controller, type ReconcileResult } from '../runtime/controller.ts';
 import { Ownership } from '../workloads/ownership.ts';
 import { controllerOf, isActive, nextAvailable } from '../workloads/plan-pods.ts';
 import { PodControl } from '../workloads/pod-control.ts';
-import { replicaSets as replicaSetsResource } from '../workloads/resources.ts';
+import { replicaSets, replicationControllers } from '../workloads/resources.ts';
 import { lookAgain, StatusWriter } from '../workloads/status-writer.ts';
 import { planReplicas, planReplicaSetStatus } from './plan.ts';
 
@@ -20,31 +21,68 @@ const gather = 20;
 export const replicaSetsController: ControllerDefinition = {
   name: 'replicaset-controller',
   start(context: ControllerContext): readonly Runnable[] {
-    return [new ReplicaSetsWiring(context).controller];
+    return [
+      new ReplicasWiring(context, {
+        name: 'replicaset',
+        resource: replicaSets,
+        selector: ({ spec }) => spec.selector,
+        statusOf: (status) => status,
+      }).controller,
+    ];
   },
 };
 
-class ReplicaSetsWiring {
+/**
+ * Keeps so many Pods of each ReplicationController, by the rules of ReplicaSets (kube-controller-manager's
+ * `replicationcontroller-controller`, `pkg/controller/replication/conversion.go`).
+ */
+export const replicationControllersController: ControllerDefinition = {
+  name: 'replicationcontroller-controller',
+  start(context: ControllerContext): readonly Runnable[] {
+    return [
+      new ReplicasWiring(context, {
+        name: 'replicationcontroller',
+        resource: replicationControllers,
+        selector: ({ spec }) => (spec.selector === undefined ? undefined : { matchLabels: spec.selector }),
+        statusOf: ({ terminatingReplicas: _terminating, ...status }) => status,
+      }).controller,
+    ];
+  },
+};
+
+/** In what the two kinds differ. */
+interface ReplicasOptions<T extends Replicated> {
+  /** Of the controller, in metrics and logs. */
+  readonly name: string;
+  readonly resource: ResourceType<T>;
+  readonly selector: (owner: T) => LabelSelector | undefined;
+  readonly statusOf: (status: Replicated['status']) => T['status'];
+}
+
+class ReplicasWiring<T extends Replicated> {
   readonly controller: Controller;
   readonly #context: ControllerContext;
-  readonly #replicaSets: Informer<ReplicaSet>;
-  readonly #ownership: Ownership<ReplicaSet, Pod>;
+  readonly #options: ReplicasOptions<T>;
+  readonly #replicaSets: Informer<T>;
+  readonly #ownership: Ownership<T, Pod>;
   readonly #podControl: PodControl;
-  readonly #status: StatusWriter<ReplicaSet>;
+  readonly #status: StatusWriter<T>;
 
-  constructor(context: ControllerContext) {
+  constructor(context: ControllerContext, options: ReplicasOptions<T>) {
     this.#context = context;
-    this.#replicaSets = context.informers.informer(replicaSetsResource);
+    this.#options = options;
+    this.#replicaSets = context.informers.informer(options.resource);
     const pods = context.informers.informer(podsResource);
     this.#podControl = new PodControl(context, pods);
     this.#status = new StatusWriter(context, this.#replicaSets);
     this.controller = new Controller({
-      name: 'replicaset',
+      name: options.name,
       context,
       reconcile: (key, signal) => this.#reconcile(key, signal),
       waitFor: [this.#replicaSets, pods],
     });
     this.#ownership = new Ownership({
+      selector: options.selector,
       owners: this.#replicaSets,
       children: pods,
       client: context.clients.for(podsResource),
@@ -84,14 +122,14 @@ class ReplicaSetsWiring {
     }
     const now = clock.now();
     const status = planReplicaSetStatus(replicaSet, owned, failure, now);
-    await this.#status.write(replicaSet, status, signal);
+    await this.#status.write(replicaSet, this.#options.statusOf(status), signal);
     if (cause !== undefined) throw cause;
     const soon = nextAvailable(owned, replicaSet.spec.minReadySeconds ?? 0, now);
     return soon === undefined ? undefined : { requeueAfter: soon };
   }
 
   /** Active Pods of all ReplicaSets of the same Deployment. */
-  #related(replicaSet: ReplicaSet, owned: readonly Pod[]): Pod[] {
+  #related(replicaSet: T, owned: readonly Pod[]): Pod[] {
     const deployment = controllerOf(replicaSet);
     const siblings = deployment === undefined ? [] : this.#replicaSets.cache.byIndex(byOwner, deployment.uid);
     if (siblings.length < 2) return owned.filter(isActive);

@@ -1,9 +1,9 @@
-/** What a ReplicaSet needs (pkg/controller/replicaset/replica_set.go, replica_set_utils.go). */
+/** What a ReplicaSet or a ReplicationController needs (pkg/controller/replicaset/replica_set.go, replica_set_utils.go). */
 import type { Draft } from '../../client/resource-client.ts';
 import { containsLabels } from '../../objects/labels.ts';
 import type { Pod } from '../../objects/pod.ts';
 import { formatTime } from '../../objects/time.ts';
-import type { ReplicaSet, WorkloadCondition } from '../../objects/workloads.ts';
+import type { Replicated, WorkloadCondition } from '../../objects/workloads.ts';
 import { deletionOrder } from '../workloads/plan-deletion-order.ts';
 import { conditionOf, isActive, isAvailable, isReady } from '../workloads/plan-pods.ts';
 import { podFromTemplate } from '../workloads/plan-template.ts';
@@ -23,7 +23,7 @@ export interface ReplicaSetPlan {
  * @param related active Pods of the same Deployment, which decide on crowded nodes.
  */
 export function planReplicas(
-  replicaSet: ReplicaSet,
+  replicaSet: Replicated,
   owned: readonly Pod[],
   related: readonly Pod[],
   now: number,
@@ -45,11 +45,11 @@ export function planReplicas(
  * @param failure why Pods could not be created or deleted just now.
  */
 export function planReplicaSetStatus(
-  replicaSet: ReplicaSet,
+  replicaSet: Replicated,
   owned: readonly Pod[],
   failure: { readonly reason: string; readonly message: string } | undefined,
   now: number,
-): ReplicaSet['status'] {
+): Replicated['status'] {
   const { spec, metadata, status } = replicaSet;
   const active = owned.filter(isActive);
   const labels = spec.template?.metadata?.labels ?? {};

@@ -53,6 +53,7 @@ class StatefulSetsWiring {
       waitFor: [this.#sets, pods, this.#history.informer],
     });
     this.#ownership = new Ownership({
+      selector: ({ spec }) => spec.selector,
       owners: this.#sets,
       children: pods,
       client: context.clients.for(podsResource),

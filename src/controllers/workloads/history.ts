@@ -34,7 +34,13 @@ export class History<Owner extends Selecting> {
     this.informer = context.informers.informer(controllerRevisions);
     this.#client = context.clients.for(controllerRevisions);
     this.#expectations = new Expectations(this.informer, context.clock);
-    this.#ownership = new Ownership({ owners, children: this.informer, client: this.#client, enqueue });
+    this.#ownership = new Ownership({
+      selector: ({ spec }) => spec.selector,
+      owners,
+      children: this.informer,
+      client: this.#client,
+      enqueue,
+    });
     this.#hashLabel = hashLabel;
   }
 

@@ -13,7 +13,9 @@ export interface Selecting extends KubeObject {
   spec: { selector?: LabelSelector };
 }
 
-export interface OwnershipOptions<Owner extends Selecting, Child extends KubeObject> {
+export interface OwnershipOptions<Owner extends KubeObject, Child extends KubeObject> {
+  /** What an owner selects; undefined: nothing. */
+  readonly selector: (owner: Owner) => LabelSelector | undefined;
   readonly owners: Informer<Owner>;
   readonly children: Informer<Child>;
   readonly client: ResourceClient<Child>;
@@ -28,7 +30,7 @@ function indexOrphans(object: KubeObject): readonly string[] {
 }
 
 /** Who owns which: finds an owner's children by index, takes orphans in, and tells owners of changes. */
-export class Ownership<Owner extends Selecting, Child extends KubeObject> {
+export class Ownership<Owner extends KubeObject, Child extends KubeObject> {
   readonly #options: OwnershipOptions<Owner, Child>;
   readonly #selectors = new WeakMap<object, ParsedLabelSelector>();
 
@@ -52,18 +54,17 @@ export class Ownership<Owner extends Selecting, Child extends KubeObject> {
   }
 
   /** The selector of an owner; one that cannot be read selects nothing. */
-  selectorOf(owner: Selecting): ParsedLabelSelector {
-    const { selector } = owner.spec;
-    if (selector === undefined) return 'nothing';
-    const known = this.#selectors.get(selector);
+  selectorOf(owner: Owner): ParsedLabelSelector {
+    const known = this.#selectors.get(owner);
     if (known !== undefined) return known;
     let compiled: ParsedLabelSelector = 'nothing';
     try {
-      compiled = compileLabelSelector(selector);
+      const selector = this.#options.selector(owner);
+      if (selector !== undefined) compiled = compileLabelSelector(selector);
     } catch {
       // Validation lets no such selector in.
     }
-    this.#selectors.set(selector, compiled);
+    this.#selectors.set(owner, compiled);
     return compiled;
   }
 

@@ -8,6 +8,7 @@ import type {
   Job,
   PodDisruptionBudget,
   ReplicaSet,
+  ReplicationController,
   StatefulSet,
 } from '../../objects/workloads.ts';
 
@@ -31,6 +32,15 @@ export const replicaSets: ResourceType<ReplicaSet> = {
   kind: 'ReplicaSet',
   namespaced: true,
   isObject: (object): object is ReplicaSet => hasSpecAndStatus(object),
+};
+
+export const replicationControllers: ResourceType<ReplicationController> = {
+  group: '',
+  version: 'v1',
+  plural: 'replicationcontrollers',
+  kind: 'ReplicationController',
+  namespaced: true,
+  isObject: (object): object is ReplicationController => hasSpecAndStatus(object),
 };
 
 export const statefulSets: ResourceType<StatefulSet> = {

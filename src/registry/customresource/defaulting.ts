@@ -48,6 +48,31 @@ export function applyDefaults(
   }
 }
 
+/** The object with the defaults of a schema that is newer than it, a copy where there are any. */
+export function withDefaults<T extends object>(schema: JsonSchema, object: T): T {
+  if (!mayDefault(schema)) return object;
+  const copy = structuredClone(object);
+  try {
+    applyDefaults(schema, copy);
+  } catch {
+    // Too large with its defaults: it is shown as it was stored.
+    return object;
+  }
+  return copy;
+}
+
+const defaulting = new WeakMap<JsonSchema, boolean>();
+
+/** False when no part of the schema has a default; true may be wrong (a property of that name). */
+function mayDefault(schema: JsonSchema): boolean {
+  let may = defaulting.get(schema);
+  if (may === undefined) {
+    may = JSON.stringify(schema).includes('"default":');
+    defaulting.set(schema, may);
+  }
+  return may;
+}
+
 function replaceNull(property: JsonSchema, object: JsonRecord, name: string, budget: Budget): void {
   if (property.default === undefined) Reflect.deleteProperty(object, name);
   else setDefault(property, object, name, budget);

@@ -6,7 +6,7 @@ import { genericStrategy } from '../generic.ts';
 import { validateCustomObjectMeta, validateCustomObjectMetaUpdate } from '../metadata.ts';
 import { nameIsDNSSubdomain } from '../names.ts';
 import type { Strategy, SubresourceStrategy } from '../strategy.ts';
-import { applyDefaults } from './defaulting.ts';
+import { applyDefaults, withDefaults } from './defaulting.ts';
 import { validateEmbedded } from './embedded.ts';
 import { validateListTypes } from './list-types.ts';
 import { hasRules } from './rules/has-rules.ts';
@@ -37,6 +37,8 @@ export interface CustomKind {
   readonly apiVersion: string;
   /** The apiVersion in which objects reach the strategy: that of the storage version. */
   readonly storedApiVersion: string;
+  /** The revision of the definition: what was written later has the defaults of this schema. */
+  readonly since: number;
 }
 
 /** A custom object: metadata and anything else. */
@@ -47,7 +49,7 @@ interface CustomObject extends KubeObject {
 
 /** The rules of the objects of one version of a custom resource (apiextensions `registry/customresource`). */
 export function customResourceStrategy(custom: CustomKind): Strategy<CustomObject> {
-  const { kind, namespaced, version, apiVersion, storedApiVersion } = custom;
+  const { kind, namespaced, version, apiVersion, storedApiVersion, since } = custom;
   const schema = version.schema?.openAPIV3Schema;
   const hasStatus = version.subresources?.status !== undefined;
   const rules = { namespaced, nameRule: nameIsDNSSubdomain };
@@ -78,6 +80,10 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
       ? []
       : [invalid('apiVersion', object.apiVersion, `must be ${apiVersion}`)]),
   ];
+  const decorate = (object: CustomObject): CustomObject =>
+    schema === undefined || Number(object.metadata.resourceVersion) > since
+      ? object
+      : withDefaults(schema, object);
   const base = genericStrategy<CustomObject>({ ...rules, allowUnconditionalUpdate: false, hasStatus });
   const status: SubresourceStrategy<CustomObject> = {
     prepareForUpdate(object, old) {
@@ -101,7 +107,7 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
     },
     prepareForUpdate(object, old) {
       if (hasStatus) keepStatus(object, old);
-      const changed = !jsonEqual(content(object, hasStatus), content(old, hasStatus));
+      const changed = !jsonEqual(content(object, hasStatus), content(decorate(old), hasStatus));
       object.metadata.generation = (old.metadata.generation ?? 0) + (changed ? 1 : 0);
     },
     validateCreate: (object) => {
@@ -116,6 +122,8 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
       return withRules([...errors, ...valueErrors(object, old)], object, old);
     },
     warningsOnUpdate,
+    decorate,
+    isDecorated: ({ revision }) => revision > since,
     fields: selectable(version),
     ready: () => (schema !== undefined && hasRules(schema) ? loadRuleEngine() : undefined),
     ...(hasStatus ? { status } : {}),

@@ -11,10 +11,11 @@ const maxAction = 128;
 const maxReason = 128;
 const maxNote = 1024;
 
-const shared = {
+const shared: Omit<Strategy<Event>, 'validateCreate' | 'validateUpdate'> = {
   allowCreateOnUpdate: true,
   allowUnconditionalUpdate: true,
   deleteReturnsObject: false,
+  defaultGarbageCollectionPolicy: 'Unsupported',
   setDefaults: () => undefined,
   prepareForCreate: () => undefined,
   prepareForUpdate: () => undefined,

@@ -43,6 +43,10 @@ export const jobStrategy = genericStrategy<Job>({
   nameRule: nameIsDNSSubdomain,
   hasStatus: true,
   generationChanges: specChanges,
+  // for clients older than the garbage collector
+  defaultGarbageCollectionPolicy: 'OrphanDependents',
+  deletionWarning:
+    'child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning',
   repeatsCreate: 'before',
   setDefaults(job) {
     fillParts(job);

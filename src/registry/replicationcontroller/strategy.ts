@@ -29,6 +29,8 @@ export const replicationControllerStrategy = genericStrategy<ReplicationControll
   nameRule: nameIsDNSSubdomain,
   hasStatus: true,
   generationChanges: specChanges,
+  // for clients older than the garbage collector
+  defaultGarbageCollectionPolicy: 'OrphanDependents',
   repeatsCreate: 'before',
   setDefaults(controller) {
     fillParts(controller);

@@ -107,7 +107,7 @@ function serviceRules(decorate: (service: Service) => Service): Strategy<Service
     warningsOnCreate: warningsForService,
     warningsOnUpdate: warningsForService,
     decorate,
-    isDecorated: isDecoratedService,
+    isDecorated: (stored) => isDecoratedService(stored.text()),
     fields: ({ spec = {} }: Partial<Pick<Service, 'spec'>>) => ({
       'spec.clusterIP': spec.clusterIP ?? '',
       'spec.type': spec.type ?? '',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { applyDefaults } from '../../../../src/registry/customresource/defaulting.ts';
+import { applyDefaults, withDefaults } from '../../../../src/registry/customresource/defaulting.ts';
 import type { JsonSchema } from '../../../../src/registry/customresourcedefinition/json-schema.ts';
 
 function defaulted(schema: JsonSchema, value: unknown): unknown {
@@ -74,5 +74,26 @@ describe('defaults', () => {
     const value = defaulted({ type: 'object', properties }, {});
     expect(Object.getOwnPropertyNames(value)).toEqual(['__proto__']);
     expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
+  });
+});
+
+describe('defaults of a newer schema', () => {
+  test('come into a copy', () => {
+    const schema: JsonSchema = { type: 'object', properties: { a: { type: 'string', default: 'A' } } };
+    const stored = Object.freeze({ b: 1 });
+    expect(withDefaults(schema, stored)).toEqual({ b: 1, a: 'A' });
+    expect(stored).toEqual({ b: 1 });
+  });
+
+  test('are looked for only where a schema has some', () => {
+    const stored = { b: 1 };
+    expect(withDefaults({ type: 'object', properties: { a: { type: 'string' } } }, stored)).toBe(stored);
+  });
+
+  test('are left out of an object that they would make too large', () => {
+    const items: JsonSchema = { type: 'object', properties: { a: { default: 'x'.repeat(1024) } } };
+    const schema: JsonSchema = { type: 'object', properties: { list: { type: 'array', items } } };
+    const stored = { list: Array.from({ length: 20_000 }, () => ({})) };
+    expect(withDefaults(schema, stored)).toBe(stored);
   });
 });
