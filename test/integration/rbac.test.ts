@@ -84,6 +84,61 @@ describe('a cluster with RBAC', () => {
     expect(admin).toBeGreaterThan(edit);
   });
 
+  test('starts with roles for its components, in the namespaces of the system too', async () => {
+    const system = `${rbac}/namespaces/kube-system`;
+    const reader = await send('GET', `${system}/roles/extension-apiserver-authentication-reader`);
+    expect(reader.body).toMatchObject({
+      metadata: {
+        labels: { 'kubernetes.io/bootstrapping': 'rbac-defaults' },
+        annotations: { 'rbac.authorization.kubernetes.io/autoupdate': 'true' },
+      },
+      rules: [
+        {
+          verbs: ['get', 'list', 'watch'],
+          apiGroups: [''],
+          resources: ['configmaps'],
+          resourceNames: ['extension-apiserver-authentication'],
+        },
+      ],
+    });
+    const locking = await send('GET', `${system}/rolebindings/system::leader-locking-kube-scheduler`);
+    expect(locking.body).toMatchObject({
+      roleRef: { kind: 'Role', name: 'system::leader-locking-kube-scheduler' },
+      subjects: [
+        { kind: 'User', name: 'system:kube-scheduler' },
+        { kind: 'ServiceAccount', name: 'kube-scheduler', namespace: 'kube-system' },
+      ],
+    });
+    const nodes = await send('GET', `${rbac}/clusterrolebindings/system:node`);
+    expect(nodes.body).not.toHaveProperty('subjects');
+    const lists = await Promise.all(
+      ['kube-public', 'kube-system'].map((namespace) => send('GET', `${rbac}/namespaces/${namespace}/roles`)),
+    );
+    expect(lists.map(({ body }) => listAt(body, 'items').length)).toEqual([1, 6]);
+  });
+
+  test('lets components do what they do, each in its place', async () => {
+    const lease = (namespace: string) => `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
+    const list = (path: string, as: string) => send('GET', path, undefined, as);
+    expect((await list(lease('kube-system'), 'system:kube-controller-manager')).status).toBe(200);
+    expect(
+      (await list(lease('kube-system'), 'system:serviceaccount:kube-system:kube-scheduler')).status,
+    ).toBe(200);
+    expect((await list(lease('default'), 'system:serviceaccount:kube-system:kube-scheduler')).status).toBe(
+      403,
+    );
+    expect((await list('/api/v1/pods', 'system:kube-scheduler')).status).toBe(200);
+    expect((await list('/api/v1/secrets', 'system:kube-scheduler')).status).toBe(403);
+    expect(
+      (
+        await list(
+          '/api/v1/namespaces/kube-system/secrets',
+          'system:serviceaccount:kube-system:token-cleaner',
+        )
+      ).status,
+    ).toBe(200);
+  });
+
   test('adds the rules of a labelled role to those that aggregate it, and takes them away again', async () => {
     const metadata = { name: 'more', labels: { 'rbac.authorization.k8s.io/aggregate-to-view': 'true' } };
     await send('POST', `${rbac}/clusterroles`, {

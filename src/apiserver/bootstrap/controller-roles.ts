@@ -2,14 +2,9 @@
  * What kube-controller-manager's controllers may do, each with a service account of kube-system
  * (`bootstrappolicy/controller_policy.go`), for those whose features are on by default.
  */
-import type { PolicyRule } from '../../registry/rbac/rbac.ts';
 import type { BootstrapBinding, BootstrapRole } from './rbac-rules.ts';
+import { events, read, type Row, ruleOf } from './rule-rows.ts';
 
-/** Verbs, groups (`core` for the one without a name), resources and names of resources, each in their order. */
-type Row = readonly [verbs: string, groups: string, resources: string, names?: string];
-
-const events: Row = ['create patch update', 'core events.k8s.io', 'events'];
-const read = 'get list watch';
 const apps = 'apps extensions';
 
 const rows: Readonly<Record<string, readonly Row[]>> = {
@@ -241,15 +236,6 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
     events,
   ],
 };
-
-function ruleOf([verbs, groups, resources, names]: Row): PolicyRule {
-  return {
-    verbs: verbs.split(' '),
-    apiGroups: groups.split(' ').map((group) => (group === 'core' ? '' : group)),
-    resources: resources.split(' '),
-    ...(names === undefined ? {} : { resourceNames: names.split(' ') }),
-  };
-}
 
 const prefix = 'system:controller:';
 

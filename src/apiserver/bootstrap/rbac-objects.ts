@@ -23,24 +23,28 @@ export async function ensureRbacObjects(core: ServerCore): Promise<void> {
 }
 
 async function ensureRole(core: ServerCore, role: Role): Promise<void> {
-  const stored = core.storage.getForUpdate(keyOf('clusterroles', role));
-  if (stored === undefined) await ensureObject(core, rbacGroup, 'clusterroles', '', role);
+  const { namespace = '' } = role.metadata;
+  const plural = namespace === '' ? 'clusterroles' : 'roles';
+  const stored = core.storage.getForUpdate(keyOf(plural, role));
+  if (stored === undefined) await ensureObject(core, rbacGroup, plural, namespace, role);
   else await update(core, stored, reconciledRole(stored.object, role));
 }
 
 async function ensureBinding(core: ServerCore, binding: RoleBinding): Promise<void> {
-  const stored = core.storage.getForUpdate(keyOf('clusterrolebindings', binding));
+  const { namespace = '' } = binding.metadata;
+  const plural = namespace === '' ? 'clusterrolebindings' : 'rolebindings';
+  const stored = core.storage.getForUpdate(keyOf(plural, binding));
   const next = stored === undefined ? undefined : reconciledBinding(stored.object, binding);
   if (stored !== undefined && next !== 'recreate') {
     await update(core, stored, next);
     return;
   }
   if (stored !== undefined) await commit(core, stored, undefined);
-  await ensureObject(core, rbacGroup, 'clusterrolebindings', '', binding);
+  await ensureObject(core, rbacGroup, plural, namespace, binding);
 }
 
-function keyOf(plural: string, { metadata: { name = '' } }: KubeObject): string {
-  return objectKey(rbacGroup, plural, '', name);
+function keyOf(plural: string, { metadata: { name = '', namespace = '' } }: KubeObject): string {
+  return objectKey(rbacGroup, plural, namespace, name);
 }
 
 async function update(core: ServerCore, stored: StoredObject, next: KubeObject | undefined): Promise<void> {
@@ -58,9 +62,10 @@ async function commit(core: ServerCore, stored: StoredObject, next: KubeObject |
   }
 }
 
-function metadataOf(name: string, label?: string): ObjectMeta {
+function metadataOf({ name, namespace }: BootstrapRole | BootstrapBinding, label?: string): ObjectMeta {
   return {
     name,
+    ...(namespace === undefined ? {} : { namespace }),
     labels: {
       'kubernetes.io/bootstrapping': 'rbac-defaults',
       ...(label === undefined ? {} : { [label]: 'true' }),
@@ -69,8 +74,9 @@ function metadataOf(name: string, label?: string): ObjectMeta {
   };
 }
 
-function roleObject({ name, rules, aggregates, partOf }: BootstrapRole): Role {
-  const metadata = metadataOf(name, partOf);
+function roleObject(role: BootstrapRole): Role {
+  const { rules, aggregates, partOf } = role;
+  const metadata = metadataOf(role, partOf);
   if (aggregates === undefined) return { metadata, rules: structuredClone([...rules]) };
   return {
     metadata,
@@ -79,20 +85,16 @@ function roleObject({ name, rules, aggregates, partOf }: BootstrapRole): Role {
   };
 }
 
-function bindingObject({
-  name,
-  groups = [],
-  users = [],
-  accounts = [],
-}: BootstrapBinding): KubeObject & RoleBinding {
+function bindingObject(binding: BootstrapBinding): KubeObject & RoleBinding {
+  const { name, role = name, namespace, groups = [], users = [], accounts = [] } = binding;
   const subjects: Subject[] = [
     ...groups.map((group) => ({ kind: 'Group', apiGroup: rbacGroup, name: group })),
     ...users.map((user) => ({ kind: 'User', apiGroup: rbacGroup, name: user })),
     ...accounts.map((account) => ({ kind: 'ServiceAccount', name: account, namespace: 'kube-system' })),
   ];
   return {
-    metadata: metadataOf(name),
-    roleRef: { apiGroup: rbacGroup, kind: 'ClusterRole', name },
-    subjects,
+    metadata: metadataOf(binding),
+    roleRef: { apiGroup: rbacGroup, kind: namespace === undefined ? 'ClusterRole' : 'Role', name: role },
+    ...(subjects.length === 0 ? {} : { subjects }),
   };
 }

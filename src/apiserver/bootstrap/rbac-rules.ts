@@ -1,12 +1,16 @@
 /**
  * The roles that every cluster with RBAC has from the start, and who has them: those of
- * `plugin/pkg/auth/authorizer/rbac/bootstrappolicy` but for nodes, the scheduler and kube-controller-manager itself.
+ * `plugin/pkg/auth/authorizer/rbac/bootstrappolicy`, without what features add that are off by default.
  */
 import type { PolicyRule } from '../../registry/rbac/rbac.ts';
+import { componentBindings, componentRoles } from './component-roles.ts';
 import { controllerBindings, controllerRoles } from './controller-roles.ts';
+import { namespaceBindings, namespaceRoles } from './namespace-roles.ts';
 
 export interface BootstrapRole {
   readonly name: string;
+  /** Absent: a ClusterRole. */
+  readonly namespace?: string;
   readonly rules: readonly PolicyRule[];
   /** Roles with this label are part of it. */
   readonly aggregates?: string;
@@ -15,8 +19,11 @@ export interface BootstrapRole {
 }
 
 export interface BootstrapBinding {
-  /** Of the binding and of the role. */
+  /** Of the binding and, unless `role` says otherwise, of the role. */
   readonly name: string;
+  readonly role?: string;
+  /** Of the binding and of the role; absent: both are of the cluster. */
+  readonly namespace?: string;
   readonly groups?: readonly string[];
   readonly users?: readonly string[];
   /** Service accounts of kube-system. */
@@ -24,7 +31,6 @@ export interface BootstrapBinding {
 }
 
 const read = ['get', 'list', 'watch'];
-const readUpdate = ['get', 'list', 'patch', 'update', 'watch'];
 const certificates = 'certificates.k8s.io';
 const write = ['create', 'delete', 'deletecollection', 'patch', 'update'];
 const all = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
@@ -36,12 +42,6 @@ function rule(group: string, resources: readonly string[], verbs: readonly strin
 function paths(urls: readonly string[]): PolicyRule {
   return { verbs: ['get'], nonResourceURLs: [...urls] };
 }
-
-const events: PolicyRule = {
-  verbs: ['create', 'patch', 'update'],
-  apiGroups: ['', 'events.k8s.io'],
-  resources: ['events'],
-};
 
 const toAdmin = 'rbac.authorization.k8s.io/aggregate-to-admin';
 const toEdit = 'rbac.authorization.k8s.io/aggregate-to-edit';
@@ -125,6 +125,7 @@ export const bootstrapRoles: readonly BootstrapRole[] = [
       rule('policy', ['poddisruptionbudgets'], write),
       rule('networking.k8s.io', ['ingresses', 'networkpolicies'], write),
       rule('coordination.k8s.io', ['leases'], all),
+      rule('resource.k8s.io', ['resourceclaims', 'resourceclaimtemplates'], write),
     ],
   },
   {
@@ -204,6 +205,7 @@ export const bootstrapRoles: readonly BootstrapRole[] = [
       ),
       rule('policy', ['poddisruptionbudgets', 'poddisruptionbudgets/status'], read),
       rule('networking.k8s.io', ['ingresses', 'ingresses/status', 'networkpolicies'], read),
+      rule('resource.k8s.io', ['resourceclaims', 'resourceclaims/status', 'resourceclaimtemplates'], read),
     ],
   },
   {
@@ -258,60 +260,15 @@ export const bootstrapRoles: readonly BootstrapRole[] = [
     ],
   },
   {
-    name: 'system:kube-dns',
-    rules: [rule('', ['endpoints', 'services'], ['list', 'watch'])],
-  },
-  {
-    name: 'system:node-proxier',
-    rules: [
-      rule('', ['endpoints', 'services'], ['list', 'watch']),
-      rule('', ['nodes'], read),
-      events,
-      rule('discovery.k8s.io', ['endpointslices'], ['list', 'watch']),
-      rule('networking.k8s.io', ['servicecidrs'], ['list', 'watch']),
-    ],
-  },
-  {
-    name: 'system:kube-aggregator',
-    rules: [rule('', ['endpoints', 'services'], read)],
-  },
-  {
-    name: 'system:kubelet-api-admin',
-    rules: [
-      rule('', ['nodes'], read),
-      rule('', ['nodes'], ['proxy']),
-      rule('', ['nodes/log', 'nodes/metrics', 'nodes/proxy', 'nodes/spec', 'nodes/stats'], ['*']),
-    ],
-  },
-  {
-    name: 'system:node-bootstrapper',
-    rules: [rule(certificates, ['certificatesigningrequests'], ['create', ...read])],
-  },
-  {
-    name: 'system:node-problem-detector',
-    rules: [rule('', ['nodes'], ['get']), rule('', ['nodes/status'], ['patch']), events],
-  },
-  {
-    name: 'system:persistent-volume-provisioner',
-    rules: [
-      rule('', ['persistentvolumes'], ['create', 'delete', ...read]),
-      rule('', ['persistentvolumeclaims'], ['get', 'list', 'update', 'watch']),
-      rule('storage.k8s.io', ['storageclasses'], read),
-      rule('', ['events'], ['watch']),
-      events,
-    ],
-  },
-  {
-    name: 'system:volume-scheduler',
-    rules: [
-      rule('', ['persistentvolumes'], readUpdate),
-      rule('storage.k8s.io', ['storageclasses'], read),
-      rule('', ['persistentvolumeclaims'], readUpdate),
-    ],
-  },
-  {
     name: 'system:service-account-issuer-discovery',
-    rules: [paths(['/.well-known/openid-configuration', '/openid/v1/jwks'])],
+    rules: [
+      paths([
+        '/.well-known/openid-configuration',
+        '/.well-known/openid-configuration/',
+        '/openid/v1/jwks',
+        '/openid/v1/jwks/',
+      ]),
+    ],
   },
   ...['nodeclient', 'selfnodeclient'].map((part) => ({
     name: `system:certificates.k8s.io:certificatesigningrequests:${part}`,
@@ -325,7 +282,9 @@ export const bootstrapRoles: readonly BootstrapRole[] = [
       ],
     }),
   ),
+  ...componentRoles,
   ...controllerRoles,
+  ...namespaceRoles,
 ];
 
 const authenticated = 'system:authenticated';
@@ -336,9 +295,8 @@ export const bootstrapBindings: readonly BootstrapBinding[] = [
   { name: 'system:basic-user', groups: [authenticated] },
   { name: 'system:public-info-viewer', groups: [authenticated, 'system:unauthenticated'] },
   { name: 'system:monitoring', groups: ['system:monitoring'] },
-  { name: 'system:kube-dns', accounts: ['kube-dns'] },
-  { name: 'system:node-proxier', users: ['system:kube-proxy'] },
-  { name: 'system:volume-scheduler', users: ['system:kube-scheduler'] },
   { name: 'system:service-account-issuer-discovery', groups: ['system:serviceaccounts'] },
+  ...componentBindings,
   ...controllerBindings,
+  ...namespaceBindings,
 ];
