@@ -6,7 +6,7 @@
 type QuantityFormat = 'BinarySI' | 'DecimalSI' | 'DecimalExponent';
 
 export interface Quantity {
-  /** The value in billionths: the finest that Kubernetes keeps. At most 2^63-1 units, either side of zero. */
+  /** The value in billionths: the finest that Kubernetes keeps. */
   readonly nanos: bigint;
   readonly format: QuantityFormat;
 }
@@ -21,28 +21,96 @@ const exponentForm = /^[eE]([-+]?[0-9]+)$/;
 const maxText = 1024;
 const nano = 1_000_000_000n;
 const nanoPower = -9;
-const maxNanos = (2n ** 63n - 1n) * nano;
+const milliPower = -3;
+/** What quantities of binary suffixes are cut to. */
+const maxBinaryNanos = (2n ** 63n - 1n) * nano;
+/** Ten to a higher power than this is not computed. */
+const maxPower = 2 * maxText;
+/** Digits of a decimal that fits into 64 bits for sure. */
+const maxDigits = 18;
 
 /** In steps of 1024, from 1024. */
 const binarySuffixes = ['Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
 /** In steps of 1000, from one billionth. */
 const decimalSuffixes = ['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E'];
 
+/** A quantity's text in parts (`parseQuantityString`). */
+interface QuantityText {
+  readonly sign: string;
+  /** Before the point, without leading zeros; "0" when nothing is left. */
+  readonly whole: string;
+  /** Behind the point. */
+  readonly fraction: string;
+  readonly base: 2 | 10;
+  /** Of `base`. */
+  readonly power: number;
+  readonly format: QuantityFormat;
+}
+
+function splitQuantity(text: string): QuantityText {
+  const match = text === '' || text.length > maxText ? null : form.exec(text);
+  if (match === null) throw new Error(wrongForm);
+  const [, sign = '', whole = '', fraction = '', suffix = ''] = match;
+  return { sign, whole: whole.replace(/^0+/, '') || '0', fraction, ...readSuffix(suffix) };
+}
+
 /**
- * Reads a quantity; values finer than a billionth are rounded away from zero, larger ones than 2^63-1 cut to it.
+ * Reads a quantity; values finer than a billionth are rounded away from zero, those with a binary suffix cut to
+ * 2^63-1. A text without digits is zero.
  *
  * @throws {Error} with Go's text when it is none.
  */
 export function parseQuantity(text: string): Quantity {
-  const match = text.length > maxText ? null : form.exec(text);
-  const [, sign = '', whole = '', fraction = '', suffix = ''] = match ?? [];
-  if (match === null || (whole === '' && fraction === '')) throw new Error(wrongForm);
-  const { base, power, format } = readSuffix(suffix);
+  return valueOf(splitQuantity(text));
+}
+
+function valueOf({ sign, whole, fraction, base, power, format }: QuantityText): Quantity {
   const digits = BigInt(whole + fraction);
   const nanos =
     base === 2 ? scaled(digits << BigInt(power), -fraction.length) : scaled(digits, power - fraction.length);
-  const capped = nanos > maxNanos ? maxNanos : nanos;
+  const capped = base === 2 && nanos > maxBinaryNanos ? maxBinaryNanos : nanos;
   return { nanos: sign === '-' ? -capped : capped, format };
+}
+
+/**
+ * The text by which Kubernetes shows a quantity that it has read: the same where that looks canonical enough, which
+ * `1.500` and `+1` do, too (`ParseQuantity`).
+ *
+ * @throws {Error} with Go's text when it is none.
+ */
+export function canonicalQuantity(text: string): string {
+  const parts = splitQuantity(text);
+  return isKept(parts) ? text : formatQuantity(valueOf(parts));
+}
+
+/**
+ * As {@link canonicalQuantity} for a quantity in a list of resources, of which thousandths are the finest
+ * (`SetDefaults_ResourceList`): finer ones are rounded away from zero.
+ */
+export function canonicalAmount(text: string): string {
+  const parts = splitQuantity(text);
+  const fine = parts.base === 10 && parts.power - parts.fraction.length < milliPower;
+  if (!fine && isKept(parts)) return text;
+  const { nanos, format } = valueOf(parts);
+  const unit = nano / 1000n;
+  return formatQuantity({ nanos: roundedUp(nanos, unit) * unit, format });
+}
+
+/** Small enough to be read without arithmetic of any length, and no zeros to take out. */
+function isKept({ whole, fraction, base, power }: QuantityText): boolean {
+  if (base === 2) {
+    const precision = 15 - whole.length - Math.trunc((power * 3) / 10) - 1;
+    return fraction === '' && precision >= 0 && (BigInt(whole) & 7n) !== 0n;
+  }
+  const scale = power - fraction.length;
+  const digits = whole + fraction;
+  return (
+    digits.length <= maxDigits &&
+    scale >= nanoPower &&
+    scale % 3 === 0 &&
+    !digits.endsWith('000') &&
+    !digits.startsWith('0')
+  );
 }
 
 /** The canonical text: no fraction, the largest suffix that keeps the value whole. */
@@ -51,11 +119,12 @@ export function formatQuantity({ nanos, format }: Quantity): string {
   const sign = nanos < 0n ? '-' : '';
   const size = nanos < 0n ? -nanos : nanos;
   if (format === 'BinarySI' && size >= 1024n * nano && size % nano === 0n) {
-    const [number, steps] = withoutFactors(size / nano, 1024n, binarySuffixes.length);
+    const [number, steps] = withoutFactors(size / nano, 1024n);
     return `${sign}${number}${binarySuffixes[steps - 1] ?? ''}`;
   }
-  const [number, steps] = withoutFactors(size, 1000n, decimalSuffixes.length - 1);
+  const [number, steps] = withoutFactors(size, 1000n);
   const power = nanoPower + steps * 3;
+  // Beyond E there is no suffix, and Kubernetes leaves it out.
   if (format !== 'DecimalExponent') return `${sign}${number}${decimalSuffixes[steps] ?? ''}`;
   return `${sign}${number}${power === 0 ? '' : `e${power}`}`;
 }
@@ -69,11 +138,14 @@ export function compareQuantities(a: string, b: string): number {
 
 /** A quantity in whole units or thousandths, rounded away from zero (`Value`, `MilliValue`). @throws {Error} when it is none. */
 export function quantityIn(text: string, scale: 'units' | 'thousandths'): bigint {
-  const { nanos } = parseQuantity(text);
-  const divisor = scale === 'units' ? nano : nano / 1000n;
+  return roundedUp(parseQuantity(text).nanos, scale === 'units' ? nano : nano / 1000n);
+}
+
+/** How many units there are, rounded away from zero. */
+function roundedUp(nanos: bigint, unit: bigint): bigint {
   const size = nanos < 0n ? -nanos : nanos;
-  const rounded = (size + divisor - 1n) / divisor;
-  return nanos < 0n ? -rounded : rounded;
+  const count = (size + unit - 1n) / unit;
+  return nanos < 0n ? -count : count;
 }
 
 function readSuffix(suffix: string): { base: 2 | 10; power: number; format: QuantityFormat } {
@@ -87,22 +159,21 @@ function readSuffix(suffix: string): { base: 2 | 10; power: number; format: Quan
   return { base: 10, power, format: 'DecimalExponent' };
 }
 
-/** `digits` × 10^power in billionths, rounded up. Powers beyond every representable value are not computed. */
+/** `digits` × 10^power in billionths, rounded up. Higher powers than the highest count as it. */
 function scaled(digits: bigint, power: number): bigint {
-  const shift = power - nanoPower;
+  const shift = Math.min(power - nanoPower, maxPower);
   if (digits === 0n) return 0n;
-  if (shift > 64) return maxNanos + 1n;
-  if (shift < -2 * maxText) return 1n;
+  if (shift < -maxPower) return 1n;
   if (shift >= 0) return digits * 10n ** BigInt(shift);
   const divisor = 10n ** BigInt(-shift);
   return (digits + divisor - 1n) / divisor;
 }
 
-/** The number with up to `most` factors taken out, and how many those were. */
-function withoutFactors(number: bigint, factor: bigint, most: number): [rest: bigint, steps: number] {
+/** The number, which is not 0, with all factors taken out, and how many those were. */
+function withoutFactors(number: bigint, factor: bigint): [rest: bigint, steps: number] {
   let rest = number;
   let steps = 0;
-  while (steps < most && rest % factor === 0n) {
+  while (rest % factor === 0n) {
     rest /= factor;
     steps++;
   }

@@ -1,6 +1,6 @@
 /** Decodes scalars: types checked with Go's texts, times, quantities and base64 put into canonical form. */
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
-import { formatQuantity, parseQuantity } from '../../objects/quantity.ts';
+import { canonicalAmount, canonicalQuantity } from '../../objects/quantity.ts';
 import { DecodeError, literalOf, type Walk } from './decode-walk.ts';
 import { canonicalBase64 } from './go-base64.ts';
 import { canonicalMicroTime, canonicalTime } from './go-time.ts';
@@ -42,11 +42,16 @@ export function decodeLeaf(schema: LeafSchema, value: unknown, walk: Walk): unkn
       if (typeof value !== 'string') throw walk.mismatch(value, schema);
       return translated(() => canonicalBase64(value), walk.fromMap ? 'error decoding from base64: ' : '');
     case 'quantity':
-      return translated(() => formatQuantity(parseQuantity(quantityText(value))));
+      return translated(() => canonicalQuantity(quantityText(value)));
     case 'any':
     case 'fieldsV1':
       return walk.hasRawNumbers ? withoutRawNumbers(value) : value;
   }
+}
+
+/** A quantity in a map, which is a list of resources. @throws {DecodeError} when it is none. */
+export function decodeAmount(value: unknown): string {
+  return translated(() => canonicalAmount(quantityText(value)));
 }
 
 /** A value's own syntax is wrong: the reason reaches the client as it is. */

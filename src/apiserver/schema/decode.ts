@@ -4,7 +4,7 @@
  * put into canonical form.
  */
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
-import { decodeLeaf } from './decode-leaf.ts';
+import { decodeAmount, decodeLeaf } from './decode-leaf.ts';
 import { DecodeError, Walk } from './decode-walk.ts';
 import { type ParsedJson, RawNumber } from './parse-json.ts';
 import {
@@ -211,7 +211,9 @@ function decodeMap(schema: MapSchema, value: unknown, walk: Walk): JsonRecord | 
       seen.add(key);
     }
     walk.path.push(key);
-    setMember(object, key, decode(schema.values, member, walk) ?? zeroValue(schema.values));
+    const isAmount = schema.values.type === 'quantity' && member !== null;
+    const decoded = isAmount ? decodeAmount(member) : decode(schema.values, member, walk);
+    setMember(object, key, decoded ?? zeroValue(schema.values));
     walk.path.pop();
   }
   return object;

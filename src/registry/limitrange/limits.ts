@@ -1,5 +1,10 @@
 /** What LimitRanges give to Pods and refuse them (`plugin/pkg/admission/limitranger/admission.go`). PURE. */
-import { compareQuantities, formatQuantity, parseQuantity } from '../../objects/quantity.ts';
+import {
+  canonicalQuantity,
+  compareQuantities,
+  formatQuantity,
+  parseQuantity,
+} from '../../objects/quantity.ts';
 import type { Container, Pod, Resources } from '../pod/types.ts';
 import type { LimitRange, LimitRangeItem, Quantities } from './strategy.ts';
 
@@ -81,7 +86,7 @@ function own(quantities: Quantities | undefined, name: string): string | undefin
 }
 
 function shown(quantity: string): string {
-  return formatQuantity(parseQuantity(quantity));
+  return canonicalQuantity(quantity);
 }
 
 function broken(item: LimitRangeItem, resources: Resources): string[] {
