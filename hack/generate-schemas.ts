@@ -160,9 +160,9 @@ function typeText(component: string, schema: JsonRecord): string {
   const properties = record(schema['properties']);
   const required = isStringList(schema['required']) ? schema['required'] : [];
   const isKind = 'x-kubernetes-group-version-kind' in schema;
-  const name = lastSegment(component);
+  const [version = '', name = ''] = component.split('.').slice(-2);
   const atomic = schema['x-kubernetes-map-type'] === 'atomic' ? ' atomic' : '';
-  const lines = [`${name} v1.${name}${atomic}`];
+  const lines = [`${name} ${version}.${name}${atomic}`];
   if (isKind) lines.push('kind o string', 'apiVersion o string');
   const plainOrder = Object.keys(properties).filter(
     (key) => !isKind || (key !== 'kind' && key !== 'apiVersion'),

@@ -188,7 +188,10 @@ const answers = [
 /** Only what the built-in types and the answers lead to is kept. */
 const kept: Record<string, string> = {};
 const builtIn = Object.keys(generated.types).map((name) =>
-  name.replace(/^io\.k8s\.(api|apimachinery\.pkg\.apis|apiextensions-apiserver\.pkg\.apis)\./, ''),
+  name.replace(
+    /^io\.k8s\.(api|apimachinery\.pkg\.apis|apiextensions-apiserver\.pkg\.apis|kube-aggregator\.pkg\.apis)\./,
+    '',
+  ),
 );
 const queue = [...builtIn, ...answers].filter((name) => texts.has(name));
 for (let name = queue.pop(); name !== undefined; name = queue.pop()) {

@@ -8,6 +8,7 @@ import { customResourceDefinitionStrategy } from '../registry/customresourcedefi
 import type { ResourceDefinition } from '../registry/strategy.ts';
 import { ServiceAllocators } from '../registry/service/allocators.ts';
 import { createServiceStrategy, createUnallocatedServiceStrategy } from '../registry/service/strategy.ts';
+import { certificateReader } from './pki/signing-request.ts';
 import { reviewKinds } from './reviews/reviews.ts';
 import { serveResource } from './rest/served-resource.ts';
 import type { ServerCore } from './rest/server-core.ts';
@@ -54,7 +55,10 @@ export function registerBuiltIns(core: ServerCore, ranges: ServiceRanges): void 
     ranges.allocation === 'controller'
       ? createUnallocatedServiceStrategy(allocators.families)
       : createServiceStrategy(allocators);
-  const resources = [...builtInResources({ service, addresses: allocators }), customResourceDefinitions];
+  const resources = [
+    ...builtInResources({ service, addresses: allocators, certificates: certificateReader }),
+    customResourceDefinitions,
+  ];
   for (const definition of resources) {
     const table = () => tableConverter(definition.group, definition.kind);
     core.resources.add(serveResource(definition, builtinSchema(definition.schema), table));

@@ -3,6 +3,8 @@ import type { Logger } from 'pino';
 import { version } from '../telemetry/version.ts';
 import type { ServiceCidr } from '../allocation/address-range.ts';
 import { formatAddress } from '../objects/address.ts';
+import { CertificateAdmission } from './admission/certificates.ts';
+import { PriorityClassAdmission } from './admission/priority-classes.ts';
 import { createAuthenticator } from './authentication/authenticator.ts';
 import {
   type ServiceAccountTokens,
@@ -13,6 +15,7 @@ import { type Authorizer, alwaysAllow } from './authorization/authorizer.ts';
 import { EscalationCheck } from './authorization/escalation.ts';
 import { RbacAuthorizer } from './authorization/rbac.ts';
 import { RoleAggregation } from './authorization/role-aggregation.ts';
+import { ApiServices } from './bootstrap/api-services.ts';
 import { ensureRbacObjects } from './bootstrap/rbac-objects.ts';
 import { expireEvents } from './bootstrap/event-expiry.ts';
 import { CustomResourceDefinitions } from './custom-resources/definitions.ts';
@@ -96,11 +99,14 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   new CustomResourceDefinitions(core).start();
   const rbac = options.authorizationMode === 'RBAC' ? new RbacAuthorizer(storage) : undefined;
   const aggregation = new RoleAggregation(core);
+  const apiServices = new ApiServices(core);
   const authorizer: Authorizer = rbac ?? alwaysAllow;
   const webhooks = new AdmissionWebhooks(core, webhookTargets(core), authorizer);
   core.admission.add(new LimitRangeAdmission(storage));
   core.admission.add(new MutatingPolicies(core, authorizer));
   core.admission.add(new ValidatingPolicies(core, authorizer));
+  core.admission.add(new CertificateAdmission(authorizer));
+  core.admission.add(new PriorityClassAdmission(core));
   core.admission.add(webhooks);
   webhooks.start();
   if (rbac !== undefined) core.admission.add(new EscalationCheck(rbac));
@@ -145,6 +151,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   try {
     await ensureSystemObjects(core, system);
     if (rbac !== undefined) await ensureRbacObjects(core);
+    await apiServices.start();
     aggregation.start();
     await aggregation.settled();
   } catch (error) {

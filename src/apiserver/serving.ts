@@ -1,3 +1,4 @@
+import { at } from '../objects/read.ts';
 import { methodNotAllowed } from '../objects/status-errors.ts';
 import { wantedUser } from './authentication/impersonation.ts';
 import { impersonated } from './authorization/impersonation-modes.ts';
@@ -6,6 +7,7 @@ import type { ServiceAccountTokens } from './authentication/service-account-toke
 import { accessOf, type Authorizer, requireAccess } from './authorization/authorizer.ts';
 import { discoveryHandler } from './discovery/handler.ts';
 import { type HealthCheck, healthHandler, healthPaths } from './discovery/health.ts';
+import { aggregatorGroup } from './discovery/priorities.ts';
 import { metricsHandler } from './discovery/metrics.ts';
 import { openIdPaths, openIdProvider } from './discovery/openid.ts';
 import { pathsHandler } from './discovery/paths.ts';
@@ -69,7 +71,13 @@ export function createServing(options: ServingOptions): Serving {
   const api: Handler = async (request, reply) => {
     const { info } = request;
     const known = info.isResource && core.resources.hasGroupVersion(info.group, info.version);
-    return known ? rest(request, reply) : discovery(request, reply);
+    if (!known && isServedElsewhere(core, info.path)) {
+      reply.send(503, 'text/plain; charset=utf-8', 'service unavailable\n', {
+        'X-Content-Type-Options': 'nosniff',
+      });
+      return;
+    }
+    await (known ? rest(request, reply) : discovery(request, reply));
   };
   const checks: readonly HealthCheck[] = [
     { name: 'ping', on: ['healthz', 'livez', 'readyz'], check: () => undefined },
@@ -134,6 +142,14 @@ export function createServing(options: ServingOptions): Serving {
       isReady = true;
     },
   };
+}
+
+/** A Service would have to answer below `/apis/<group>/<version>`, says an APIService: nothing is passed on to it. */
+function isServedElsewhere(core: ServerCore, path: string): boolean {
+  const [, prefix, group = '', version = ''] = path.split('/');
+  if (prefix !== 'apis' || version === '') return false;
+  const key = objectKey(aggregatorGroup, 'apiservices', '', `${version}.${group}`);
+  return at(core.storage.get(key)?.object, 'spec', 'service') !== undefined;
 }
 
 /** How many objects of each resource are stored; what resources share counts once. */

@@ -5,6 +5,8 @@ import {
   validatingBindingStrategy,
   validatingPolicyStrategy,
 } from './admissionpolicy/strategy.ts';
+import { clusterKinds } from './catalog-cluster.ts';
+import type { CertificateReader } from './certificatesigningrequest/types.ts';
 import { configMapStrategy } from './configmap/strategy.ts';
 import { controllerRevisionStrategy } from './controllerrevision/strategy.ts';
 import { cronJobStrategy } from './cronjob/strategy.ts';
@@ -38,6 +40,7 @@ import { serviceCidrStrategy } from './servicecidr/strategy.ts';
 import { statefulSetStrategy } from './statefulset/strategy.ts';
 import { genericStrategy } from './generic.ts';
 import { nameIsDNSSubdomain } from './names.ts';
+import { allVerbs, rowsOf } from './resource-row.ts';
 import type { ResourceDefinition, Strategy } from './strategy.ts';
 import { mutatingWebhookStrategy, validatingWebhookStrategy } from './webhookconfiguration/strategy.ts';
 
@@ -45,12 +48,9 @@ import { mutatingWebhookStrategy, validatingWebhookStrategy } from './webhookcon
 export interface CatalogOptions {
   readonly service: Strategy<Service>;
   readonly addresses: AddressBook;
+  readonly certificates: CertificateReader;
 }
 
-/** What differs from the rule: a namespaced kind with all verbs. */
-type Differences = Partial<ResourceDefinition>;
-
-const verbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'] as const;
 const inAll = { categories: ['all'] };
 const cluster = { namespaced: false };
 const persistentVolume = genericStrategy({
@@ -62,7 +62,14 @@ const extension = { ...cluster, categories: ['api-extensions'] };
 
 /** Every built-in resource with objects of its own; custom resources and reviews are elsewhere. */
 export function builtInResources(options: CatalogOptions): ResourceDefinition[] {
-  return [...core(options), ...workloads(), ...networking(options), ...security(), ...others()];
+  return [
+    ...core(options),
+    ...workloads(),
+    ...networking(options),
+    ...security(),
+    ...others(),
+    ...clusterKinds(options.certificates),
+  ];
 }
 
 function core({ service }: CatalogOptions): ResourceDefinition[] {
@@ -78,7 +85,7 @@ function core({ service }: CatalogOptions): ResourceDefinition[] {
     row('Namespace', 'namespaces', 'Q3oi5N2YM8M=', namespaceStrategy, {
       ...cluster,
       shortNames: ['ns'],
-      verbs: verbs.filter((verb) => verb !== 'deletecollection'),
+      verbs: allVerbs.filter((verb) => verb !== 'deletecollection'),
     }),
     row('Node', 'nodes', 'XwShjMxG9Fs=', nodeStrategy, { ...cluster, shortNames: ['no'] }),
     row('PersistentVolume', 'persistentvolumes', 'HN/zwEC+JgM=', persistentVolume, {
@@ -212,32 +219,4 @@ function others(): ResourceDefinition[] {
       { shortNames: ['pdb'] },
     ),
   ];
-}
-
-type RowMaker = (
-  kind: string,
-  plural: string,
-  /** First 8 bytes of SHA-256 over `<group>/<storage version>/<Kind>`, base64. */
-  storageVersionHash: string,
-  strategy: Strategy,
-  differences?: Differences,
-) => ResourceDefinition;
-
-/** @param goPackage as it is in the names of the OpenAPI components. */
-function rowsOf(group: string, goPackage: string): RowMaker {
-  return (kind, plural, storageVersionHash, strategy, differences = {}) => ({
-    group,
-    version: 'v1',
-    plural,
-    singular: kind.toLowerCase(),
-    kind,
-    namespaced: true,
-    shortNames: [],
-    categories: [],
-    verbs,
-    schema: `io.k8s.api.${goPackage}.v1.${kind}`,
-    strategy,
-    storageVersionHash,
-    ...differences,
-  });
 }

@@ -11,8 +11,18 @@ export interface StrategyContext {
   random(): number;
   /** True for `dryRun=All`: nothing is stored, allocators hand out dummies. */
   readonly dryRun: boolean;
+  /** Who asks; absent where nobody is known: what the object says of its author is nobody's then. */
+  readonly user?: Requester;
   /** The other objects, as they are now: for rules that look beyond the object (default IngressClass). */
   readonly cluster: ClusterReader;
+}
+
+/** Who sends a request, as objects tell of it (`authentication/v1` UserInfo). */
+export interface Requester {
+  readonly name: string;
+  readonly uid: string;
+  readonly groups: readonly string[];
+  readonly extra: Readonly<Record<string, readonly string[]>>;
 }
 
 /** Read access to stored objects, newest version, in key order. */

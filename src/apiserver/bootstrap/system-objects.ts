@@ -2,6 +2,7 @@ import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { Service } from '../../objects/service.ts';
 import { StatusError } from '../../objects/status.ts';
+import { schedulingGroup, systemPriorityClasses } from '../../registry/priorityclass/strategy.ts';
 import type { UserInfo } from '../http/exchange.ts';
 import { createObject } from '../rest/create.ts';
 import { keyOf, type ServedResource } from '../rest/served-resource.ts';
@@ -26,13 +27,16 @@ const systemNamespaces = ['default', 'kube-system', 'kube-public', 'kube-node-le
 export const reconcileEvery = 10_000;
 
 /**
- * Makes what a cluster has from the start and what is missing of it: the system namespaces, the ServiceCIDR
- * `kubernetes`, and `default/kubernetes` as Service, Endpoints and EndpointSlice (`pkg/controlplane`). What exists
+ * Makes what a cluster has from the start and what is missing of it: the system namespaces and priority classes, the
+ * ServiceCIDR `kubernetes`, and `default/kubernetes` as Service, Endpoints and EndpointSlice (`pkg/controlplane`). What exists
  * is left alone, but for the address and port of the server.
  */
 export async function ensureSystemObjects(core: ServerCore, system: SystemObjects): Promise<void> {
   for (const name of systemNamespaces) {
     await ensureObject(core, '', 'namespaces', '', { metadata: { name } });
+  }
+  for (const priorityClass of systemPriorityClasses) {
+    await ensureObject(core, schedulingGroup, 'priorityclasses', '', structuredClone(priorityClass));
   }
   await ensureServiceCidr(core, system);
   await ensureObject(core, '', 'services', 'default', kubernetesService(system));

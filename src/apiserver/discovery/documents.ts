@@ -3,6 +3,7 @@
  * them. Built from the served resources, never stored.
  */
 import type { DiscoveredResource, SubresourceRow } from './discovered-resource.ts';
+import { compareGroups } from './priorities.ts';
 
 interface GroupVersionForDiscovery {
   groupVersion: string;
@@ -16,24 +17,6 @@ interface ApiGroup {
   versions: GroupVersionForDiscovery[];
   preferredVersion: GroupVersionForDiscovery;
 }
-
-/** kube-apiserver's order of groups (`controlplane/apiserver/aggregator.go`, GroupPriorityMinimum); others follow by name. */
-const groupOrder = [
-  'apps',
-  'events.k8s.io',
-  'authentication.k8s.io',
-  'authorization.k8s.io',
-  'autoscaling',
-  'batch',
-  'networking.k8s.io',
-  'policy',
-  'rbac.authorization.k8s.io',
-  'storage.k8s.io',
-  'admissionregistration.k8s.io',
-  'apiextensions.k8s.io',
-  'coordination.k8s.io',
-  'discovery.k8s.io',
-];
 
 /** A group and its versions, the preferred one first. */
 export interface DiscoveredGroup {
@@ -55,11 +38,7 @@ export function groupResources(resources: readonly DiscoveredResource[]): Map<st
     if (rows === undefined) group.versions.set(resource.version, [resource]);
     else rows.push(resource);
   }
-  const position = (name: string): number => {
-    const index = groupOrder.indexOf(name);
-    return index === -1 ? groupOrder.length : index;
-  };
-  const ordered = [...groups].sort(([a], [b]) => position(a) - position(b) || (a < b ? -1 : a > b ? 1 : 0));
+  const ordered = [...groups].sort(([a], [b]) => compareGroups(a, b));
   return new Map(
     ordered.map(([name, { custom, versions }]) => {
       const byPriority = [...versions].sort(([a], [b]) => compareVersions(a, b));

@@ -80,7 +80,7 @@ async function createOnce(
   const { strategy } = resource.definition;
   const { namespace, subresource, dryRun, user } = creation;
   let { object } = creation;
-  const context = strategyContext(core, dryRun);
+  const context = strategyContext(core, dryRun, user);
   const attributes: AdmissionAttributes = {
     operation: 'CREATE',
     resource,

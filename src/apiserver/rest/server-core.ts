@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { ClusterReader, StrategyContext } from '../../registry/strategy.ts';
+import type { UserInfo } from '../http/exchange.ts';
 import { listPrefix, objectKey, type Storage } from '../storage/storage.ts';
 import type { Admission } from './admission.ts';
 import type { ResourceTable } from './resource-table.ts';
@@ -45,11 +46,12 @@ function clusterReader(storage: Storage): ClusterReader {
 }
 
 /** The context of one request for strategies. */
-export function strategyContext(core: ServerCore, dryRun: boolean): StrategyContext {
+export function strategyContext(core: ServerCore, dryRun: boolean, user?: UserInfo): StrategyContext {
   return {
     now: timestamp(core.now()),
     random: () => core.random(),
     dryRun,
     cluster: clusterReader(core.storage),
+    ...(user === undefined ? {} : { user }),
   };
 }

@@ -131,7 +131,7 @@ async function updateOnce(core: ServerCore, resource: ServedResource, update: Up
   const loading = strategy.ready?.(object);
   if (loading !== undefined) await loading;
   checkResourceVersion(resource, object, live);
-  const context = strategyContext(core, update.dryRun);
+  const context = strategyContext(core, update.dryRun, update.user);
   const rules = update.subresource === '' ? strategy : subresourceStrategy(resource, update.subresource);
   const begin = update.subresource === '' ? strategy.beginUpdate?.(object, old, context) : undefined;
   let reservation = begin ?? nothing;

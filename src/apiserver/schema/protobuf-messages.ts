@@ -77,7 +77,7 @@ function listMessage(item: string): string {
 /** The message of an OpenAPI component (`io.k8s.api.core.v1.Service`). */
 function messageOfComponent(component: string): string {
   return component.replace(
-    /^io\.k8s\.(api|apimachinery\.pkg\.apis|apiextensions-apiserver\.pkg\.apis)\./,
+    /^io\.k8s\.(api|(apimachinery|apiextensions-apiserver|kube-aggregator)\.pkg\.apis)\./,
     '',
   );
 }

@@ -1,3 +1,15 @@
+import { horizontalPodAutoscalers } from './autoscaling.ts';
+import { apiServices, certificateSigningRequests } from './certificates.ts';
+import {
+  csiDrivers,
+  csiNodes,
+  csiStorageCapacities,
+  priorityClasses,
+  runtimeClasses,
+  storageClasses,
+  volumeAttachments,
+  volumeAttributesClasses,
+} from './classes.ts';
 import {
   configMaps,
   events,
@@ -54,14 +66,17 @@ const converters: ReadonlyMap<string, TableConverter> = new Map([
   ['admissionregistration.k8s.io/ValidatingAdmissionPolicy', validatingAdmissionPolicies],
   ['admissionregistration.k8s.io/ValidatingAdmissionPolicyBinding', policyBindings],
   ['admissionregistration.k8s.io/ValidatingWebhookConfiguration', webhookConfigurations],
+  ['apiregistration.k8s.io/APIService', apiServices],
   ['apps/ControllerRevision', controllerRevisions],
   ['apps/DaemonSet', daemonSets],
   ['apps/Deployment', deployments],
   ['apps/ReplicaSet', replicaSets],
   ['apps/StatefulSet', statefulSets],
+  ['autoscaling/HorizontalPodAutoscaler', horizontalPodAutoscalers],
   ['autoscaling/Scale', scales],
   ['batch/CronJob', cronJobs],
   ['batch/Job', jobs],
+  ['certificates.k8s.io/CertificateSigningRequest', certificateSigningRequests],
   ['coordination.k8s.io/Lease', leases],
   ['discovery.k8s.io/EndpointSlice', endpointSlices],
   ['events.k8s.io/Event', events],
@@ -70,9 +85,17 @@ const converters: ReadonlyMap<string, TableConverter> = new Map([
   ['networking.k8s.io/IngressClass', ingressClasses],
   ['networking.k8s.io/NetworkPolicy', networkPolicies],
   ['networking.k8s.io/ServiceCIDR', serviceCidrs],
+  ['node.k8s.io/RuntimeClass', runtimeClasses],
   ['policy/PodDisruptionBudget', podDisruptionBudgets],
   ['rbac.authorization.k8s.io/ClusterRoleBinding', roleBindings],
   ['rbac.authorization.k8s.io/RoleBinding', roleBindings],
+  ['scheduling.k8s.io/PriorityClass', priorityClasses],
+  ['storage.k8s.io/CSIDriver', csiDrivers],
+  ['storage.k8s.io/CSINode', csiNodes],
+  ['storage.k8s.io/CSIStorageCapacity', csiStorageCapacities],
+  ['storage.k8s.io/StorageClass', storageClasses],
+  ['storage.k8s.io/VolumeAttachment', volumeAttachments],
+  ['storage.k8s.io/VolumeAttributesClass', volumeAttributesClasses],
 ]);
 
 /** The table of a built-in kind; kinds without one of their own show Name and Created At. */

@@ -21,7 +21,7 @@ const metaRules = { namespaced: true, nameRule: nameIsDNSSubdomain };
 
 /**
  * The rules of Pods (`pkg/registry/core/pod/strategy.go`, `ValidatePodCreate`), with the admission plugins
- * Priority, DefaultTolerationSeconds and PodTopologyLabels. The ServiceAccount plugin is off, as in the recorded cluster.
+ * Priority, DefaultTolerationSeconds, RuntimeClass and PodTopologyLabels. The ServiceAccount plugin is off, as in the recorded cluster.
  */
 export const podStrategy = genericStrategy<Pod>({
   ...metaRules,
@@ -30,9 +30,9 @@ export const podStrategy = genericStrategy<Pod>({
   generationChanges: specChanges,
   setDefaults: setPodDefaults,
   admitCreate(pod, { cluster }) {
-    admitPriority(pod, pod.spec);
-    admitRuntimeClass(pod, pod.spec);
+    admitPriority(pod, pod.spec, cluster);
     addDefaultTolerations(pod.spec);
+    admitRuntimeClass(pod, pod.spec, cluster);
     const { nodeName = '' } = pod.spec;
     if (nodeName !== '') copyTopologyLabels(pod.metadata, cluster.get('', 'nodes', '', nodeName));
   },

@@ -46,10 +46,10 @@ describe('the catalog', () => {
     for (const part of strategy.subresources?.keys() ?? []) expect(rows.has(`${name}/${part}`)).toBe(true);
   });
 
-  it.each(named)('hashes the storage version of %s', (_, { group, kind, storedAs, storageVersionHash }) => {
-    const stored = storedAs?.group ?? group;
-    const digest = createHash('sha256').update(`${stored}/v1/${kind}`).digest();
-    expect(storageVersionHash).toBe(digest.subarray(0, 8).toString('base64'));
+  it.each(named)('hashes the storage version of %s', (_, definition) => {
+    const { group, version } = definition.storedAs ?? definition;
+    const digest = createHash('sha256').update(`${group}/${version}/${definition.kind}`).digest();
+    expect(definition.storageVersionHash).toBe(digest.subarray(0, 8).toString('base64'));
   });
 });
 
@@ -63,7 +63,7 @@ describe('whatever a client sends', () => {
     const labels = Object.keys(strategy.fields?.({ metadata: {} }) ?? {});
     const body = arbitraryOf(schema, depth).map((value) => ({
       ...(isRecord(value) ? value : {}),
-      apiVersion: definition.group === '' ? 'v1' : `${definition.group}/v1`,
+      apiVersion: definition.group === '' ? 'v1' : `${definition.group}/${definition.version}`,
       kind: definition.kind,
       metadata: { name: 'a' },
     }));

@@ -1,4 +1,5 @@
 /** Runs the strategies of built-in kinds on JSON, between the real decoder and the real encoder. */
+import { certificateReader } from '../../../src/apiserver/pki/signing-request.ts';
 import { builtinSchema } from '../../../src/apiserver/schema/builtin.ts';
 import { decodeBody } from '../../../src/apiserver/schema/decode-body.ts';
 import { encodeObject } from '../../../src/apiserver/schema/encode.ts';
@@ -29,6 +30,7 @@ export const definitions: readonly ResourceDefinition[] = builtInResources({
     hold: (address) => addressLog.push(`hold ${address}`),
     release: (address) => addressLog.push(`release ${address}`),
   },
+  certificates: certificateReader,
 });
 
 export const now = '2020-01-01T00:00:00Z';

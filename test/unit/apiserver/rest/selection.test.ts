@@ -9,15 +9,18 @@ import { tableConverter } from '../../../../src/apiserver/tables/converters.ts';
 import type { KubeObject } from '../../../../src/objects/meta.ts';
 import { ServiceAllocators } from '../../../../src/registry/service/allocators.ts';
 import { createServiceStrategy } from '../../../../src/registry/service/strategy.ts';
+import { certificateReader } from '../../../../src/apiserver/pki/signing-request.ts';
 import { builtInResources } from '../../../../src/registry/catalog.ts';
 
 const addresses = new ServiceAllocators({
   families: ['IPv4'],
   nodePortRange: { first: 30_000, last: 32_767 },
 });
-const definition = builtInResources({ service: createServiceStrategy(addresses), addresses }).find(
-  ({ plural }) => plural === 'pods',
-);
+const definition = builtInResources({
+  service: createServiceStrategy(addresses),
+  addresses,
+  certificates: certificateReader,
+}).find(({ plural }) => plural === 'pods');
 if (definition === undefined) throw new Error('there are no Pods');
 const pods = serveResource(definition, builtinSchema(definition.schema), () => tableConverter('', 'Pod'));
 

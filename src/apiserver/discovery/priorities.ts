@@ -1,0 +1,60 @@
+/** What decides the order of groups and versions in `/apis` and so which of several kinds kubectl takes for a name. */
+
+/** Spec of an APIService: more comes first. */
+interface ApiPriority {
+  readonly groupPriorityMinimum: number;
+  readonly versionPriority: number;
+}
+
+/** kube-apiserver's own (`controlplane/apiserver/aggregator.go`, `cmd/kube-apiserver/app/aggregator.go`). */
+const groupPriorities: ReadonlyMap<string, number> = new Map([
+  ['', 18_000],
+  ['apps', 17_800],
+  ['events.k8s.io', 17_750],
+  ['authentication.k8s.io', 17_700],
+  ['authorization.k8s.io', 17_600],
+  ['autoscaling', 17_500],
+  ['batch', 17_400],
+  ['certificates.k8s.io', 17_300],
+  ['networking.k8s.io', 17_200],
+  ['policy', 17_100],
+  ['rbac.authorization.k8s.io', 17_000],
+  ['storage.k8s.io', 16_800],
+  ['admissionregistration.k8s.io', 16_700],
+  ['apiextensions.k8s.io', 16_700],
+  ['scheduling.k8s.io', 16_600],
+  ['coordination.k8s.io', 16_500],
+  ['node.k8s.io', 16_300],
+  ['discovery.k8s.io', 16_200],
+]);
+
+/** Versions that differ from the rule. */
+const versionPriorities: ReadonlyMap<string, number> = new Map([
+  ['/v1', 1],
+  ['autoscaling/v2', 30],
+]);
+const builtInVersionPriority = 15;
+
+/** What the groups of custom resources get (`crdregistration_controller.go`). */
+export const customPriority: ApiPriority = { groupPriorityMinimum: 1000, versionPriority: 100 };
+
+/** The aggregator's own group: the first of all, and without an APIService. */
+export const aggregatorGroup = 'apiregistration.k8s.io';
+
+/** The priorities of a built-in group version. */
+export function builtInPriority(group: string, version: string): ApiPriority {
+  return {
+    groupPriorityMinimum: groupPriorities.get(group) ?? customPriority.groupPriorityMinimum,
+    versionPriority: versionPriorities.get(`${group}/${version}`) ?? builtInVersionPriority,
+  };
+}
+
+/** By priority, then by name. */
+export function compareGroups(a: string, b: string): number {
+  return rank(b) - rank(a) || (a < b ? -1 : a > b ? 1 : 0);
+}
+
+function rank(group: string): number {
+  if (group === aggregatorGroup) return Infinity;
+  return groupPriorities.get(group) ?? customPriority.groupPriorityMinimum;
+}

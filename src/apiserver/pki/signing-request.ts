@@ -1,0 +1,123 @@
+/** Reads PKCS#10 requests and PEM certificates (crypto/x509 ParseCertificateRequest, `apis/certificates/helpers.go`). */
+import { createPublicKey, verify, X509Certificate } from 'node:crypto';
+import type { CertificateReader } from '../../registry/certificatesigningrequest/types.ts';
+import { derValues, type DerValue, oidText } from './der-reader.ts';
+
+interface PemBlock {
+  readonly type: string;
+  readonly hasHeaders: boolean;
+  readonly bytes: Buffer;
+  /** The text behind the block. */
+  readonly rest: string;
+}
+
+const sequenceTag = 0x30;
+const organization = '2.5.4.10';
+
+/** Signature algorithms and their digests; Ed25519 has none of its own. */
+const digests: ReadonlyMap<string, string | null> = new Map([
+  ['1.2.840.113549.1.1.11', 'sha256'],
+  ['1.2.840.113549.1.1.12', 'sha384'],
+  ['1.2.840.113549.1.1.13', 'sha512'],
+  ['1.2.840.10045.4.3.2', 'sha256'],
+  ['1.2.840.10045.4.3.3', 'sha384'],
+  ['1.2.840.10045.4.3.4', 'sha512'],
+  ['1.3.101.112', null],
+]);
+
+/** The first block of a PEM text, undefined when there is none (`encoding/pem` Decode). */
+function pemBlock(text: string): PemBlock | undefined {
+  const form = /-----BEGIN ([^\r\n]*?)-----[ \t]*\r?\n([^-]*)-----END \1-----/;
+  const match = form.exec(text);
+  if (match === null) return undefined;
+  const [whole, type = '', body = ''] = match;
+  const headersEnd = /^(?:[^\r\n:]+:[^\r\n]*\r?\n)+\r?\n?/.exec(body)?.[0] ?? '';
+  return {
+    type,
+    hasHeaders: headersEnd !== '',
+    bytes: Buffer.from(body.slice(headersEnd.length), 'base64'),
+    rest: text.slice(match.index + whole.length),
+  };
+}
+
+interface SigningRequest {
+  /** Organizations of the subject: the groups that the certificate would give. */
+  readonly organizations: readonly string[];
+}
+
+/** @throws {Error} with Go's text where there is one, when the text is no sound request. */
+function readRequest(pem: Uint8Array): SigningRequest {
+  const block = pemBlock(Buffer.from(pem).toString('latin1'));
+  if (block?.type !== 'CERTIFICATE REQUEST') throw new Error('PEM block type must be CERTIFICATE REQUEST');
+  const [outer, trailing] = derValues(block.bytes);
+  if (outer?.tag !== sequenceTag) throw new Error("asn1: structure error: tags don't match");
+  if (trailing !== undefined) throw new Error('asn1: syntax error: trailing data');
+  const [content, algorithm, signature] = derValues(outer.content);
+  if (content === undefined || algorithm === undefined || signature === undefined) {
+    throw new Error('asn1: syntax error: sequence truncated');
+  }
+  const [, subject, key] = derValues(content.content);
+  if (subject === undefined || key === undefined) throw new Error('asn1: syntax error: sequence truncated');
+  checkSignature(content, algorithm, signature, key);
+  return { organizations: organizationsOf(subject) };
+}
+
+function checkSignature(content: DerValue, algorithm: DerValue, signature: DerValue, key: DerValue): void {
+  const [oid] = derValues(algorithm.content);
+  const digest = oid === undefined ? undefined : digests.get(oidText(oid));
+  if (digest === undefined) throw new Error('x509: cannot verify signature: algorithm unimplemented');
+  const publicKey = createPublicKey({ key: key.whole, format: 'der', type: 'spki' });
+  // The first octet of a bit string counts unused bits.
+  if (!verify(digest, content.whole, publicKey, signature.content.subarray(1))) {
+    throw new Error('x509: invalid signature: parent certificate cannot sign this kind of certificate');
+  }
+}
+
+function organizationsOf(subject: DerValue): string[] {
+  return derValues(subject.content)
+    .flatMap((set) => derValues(set.content))
+    .flatMap((attribute) => {
+      const [type, value] = derValues(attribute.content);
+      const isOrganization = type !== undefined && oidText(type) === organization;
+      return isOrganization && value !== undefined ? [value.content.toString('utf8')] : [];
+    });
+}
+
+/** The organizations that a request asks to be certified for, none for a text that is no request. */
+export function requestedOrganizations(pem: Uint8Array): readonly string[] {
+  try {
+    return readRequest(pem).organizations;
+  } catch {
+    // The rules of the kind refuse it.
+    return [];
+  }
+}
+
+export const certificateReader: CertificateReader = {
+  requestFault(pem) {
+    try {
+      readRequest(pem);
+      return undefined;
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
+    }
+  },
+  certificateFault(pem) {
+    let blocks = 0;
+    let rest = Buffer.from(pem).toString('latin1');
+    for (let block = pemBlock(rest); block !== undefined; block = pemBlock(rest)) {
+      if (block.type !== 'CERTIFICATE') {
+        return `only CERTIFICATE PEM blocks are allowed, found ${JSON.stringify(block.type)}`;
+      }
+      if (block.hasHeaders) return 'no PEM block headers are permitted';
+      try {
+        new X509Certificate(block.bytes);
+      } catch {
+        return 'x509: malformed certificate';
+      }
+      blocks++;
+      rest = block.rest;
+    }
+    return blocks === 0 ? 'must contain at least one CERTIFICATE PEM block' : undefined;
+  },
+};

@@ -1,0 +1,70 @@
+/** The table of autoscalers (`printers/internalversion/printers.go`, formatHPAMetrics). */
+import { isRecord } from '../../objects/json.ts';
+import { at, listAt, numberAt, scalarAt, textAt } from '../../objects/read.ts';
+import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf } from './table.ts';
+
+/** As many targets are shown. */
+const shownTargets = 2;
+const unknown = '<unknown>';
+
+export const horizontalPodAutoscalers: TableConverter = {
+  columns: [
+    nameColumn,
+    column('Reference', 'What is scaled.'),
+    column('Targets', 'What each metric is, and what it should be.'),
+    column('MinPods', 'As few Pods as there may be.'),
+    column('MaxPods', 'As many Pods as there may be.'),
+    column('Replicas', 'How many Pods there are.'),
+    ageColumn,
+  ],
+  cells: (object, now) => [
+    nameOf(object),
+    `${textAt(object, 'spec', 'scaleTargetRef', 'kind')}/${textAt(object, 'spec', 'scaleTargetRef', 'name')}`,
+    targetsOf(object),
+    scalarAt(object, 'spec', 'minReplicas') ?? '<unset>',
+    numberAt(object, 'spec', 'maxReplicas'),
+    numberAt(object, 'status', 'currentReplicas'),
+    ageOf(object, now),
+  ],
+};
+
+function targetsOf(object: object): string {
+  const readings = listAt(object, 'status', 'currentMetrics');
+  const targets = metricsOf(object).map((metric, i) => targetOf(metric, readings[i]));
+  if (targets.length === 0) return '<none>';
+  const shown = targets.slice(0, shownTargets).join(', ');
+  const more = targets.length - shownTargets;
+  return more > 0 ? `${shown} + ${more} more...` : shown;
+}
+
+/** Of autoscaling/v1, the one metric that it has a member for. */
+function metricsOf(object: object): readonly unknown[] {
+  const averageUtilization = at(object, 'spec', 'targetCPUUtilizationPercentage');
+  if (averageUtilization === undefined) return listAt(object, 'spec', 'metrics');
+  return [{ type: 'Resource', resource: { name: 'cpu', target: { averageUtilization } } }];
+}
+
+function targetOf(metric: unknown, reading: unknown): string {
+  const member = memberOf(metric);
+  if (member === undefined) return '<unknown type>';
+  const target = at(metric, member, 'target');
+  const average = scalarAt(target, 'averageValue');
+  const read = (name: string) => scalarAt(reading, member, 'current', name) ?? unknown;
+  if (member === 'resource' || member === 'containerResource') {
+    const name = textAt(metric, member, 'name');
+    if (average !== undefined) return `${name}: ${read('averageValue')}/${average}`;
+    const now = read('averageUtilization');
+    const wanted = scalarAt(target, 'averageUtilization');
+    return `${name}: ${now === unknown ? now : `${now}%`}/${wanted === undefined ? '<auto>' : `${wanted}%`}`;
+  }
+  if (member === 'pods') return `${read('averageValue')}/${average ?? ''}`;
+  if (average !== undefined) return `${read('averageValue')}/${average} (avg)`;
+  return `${read('value')}/${scalarAt(target, 'value') ?? ''}`;
+}
+
+/** The member that the type names: `ContainerResource` is in `containerResource`. */
+function memberOf(metric: unknown): string | undefined {
+  const type = textAt(metric, 'type');
+  const member = `${type.slice(0, 1).toLowerCase()}${type.slice(1)}`;
+  return isRecord(metric) && isRecord(metric[member]) ? member : undefined;
+}

@@ -1,0 +1,131 @@
+/** Tables of the classes that Pods and volumes refer to, and of what drivers of volumes say of themselves. */
+import type { KubeObject } from '../../objects/meta.ts';
+import { at, listAt, numberAt, scalarAt, textAt } from '../../objects/read.ts';
+import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf } from './table.ts';
+
+const defaultAnnotations = [
+  'storageclass.kubernetes.io/is-default-class',
+  'storageclass.beta.kubernetes.io/is-default-class',
+];
+const unset = '<unset>';
+const truth = { type: 'boolean' };
+
+function isDefault({ metadata: { annotations } }: KubeObject): boolean {
+  return defaultAnnotations.some((name) => annotations?.[name] === 'true');
+}
+
+export const storageClasses: TableConverter = {
+  columns: [
+    nameColumn,
+    column('Provisioner', 'Who makes volumes of the class.'),
+    column('ReclaimPolicy', 'What becomes of a volume when its claim has gone.'),
+    column('VolumeBindingMode', 'When a claim gets its volume.'),
+    column('AllowVolumeExpansion', 'Whether claims may ask for more later.'),
+    ageColumn,
+  ],
+  cells: (object, now) => [
+    isDefault(object) ? `${nameOf(object)} (default)` : nameOf(object),
+    textAt(object, 'provisioner'),
+    textAt(object, 'reclaimPolicy') || 'Delete',
+    textAt(object, 'volumeBindingMode') || 'Immediate',
+    at(object, 'allowVolumeExpansion') === true,
+    ageOf(object, now),
+  ],
+};
+
+export const volumeAttributesClasses: TableConverter = {
+  columns: [nameColumn, column('DriverName', 'The driver of its volumes.'), ageColumn],
+  cells: (object, now) => [nameOf(object), textAt(object, 'driverName'), ageOf(object, now)],
+};
+
+export const volumeAttachments: TableConverter = {
+  columns: [
+    nameColumn,
+    column('Attacher', 'Who attaches the volume.'),
+    column('PV', 'The volume.'),
+    column('Node', 'The node that it is attached to.'),
+    column('Attached', 'Whether it is attached.', truth),
+    ageColumn,
+  ],
+  cells: (object, now) => [
+    nameOf(object),
+    textAt(object, 'spec', 'attacher'),
+    textAt(object, 'spec', 'source', 'persistentVolumeName'),
+    textAt(object, 'spec', 'nodeName'),
+    at(object, 'status', 'attached') === true,
+    ageOf(object, now),
+  ],
+};
+
+export const csiDrivers: TableConverter = {
+  columns: [
+    nameColumn,
+    column('AttachRequired', 'Whether volumes are attached before they are mounted.', truth),
+    column('PodInfoOnMount', 'Whether the driver is told of the Pod.', truth),
+    column('StorageCapacity', 'Whether Pods are placed by the capacity that the driver publishes.', truth),
+    column('TokenRequests', 'Audiences of the tokens that the driver gets.'),
+    column('RequiresRepublish', 'Whether the driver is asked again and again.', truth),
+    column('Modes', 'What volumes the driver makes.'),
+    ageColumn,
+  ],
+  cells(object, now) {
+    const flag = (name: string) => at(object, 'spec', name) === true;
+    const requests = at(object, 'spec', 'tokenRequests');
+    const audiences = listAt(object, 'spec', 'tokenRequests').map((request) => textAt(request, 'audience'));
+    const modes = listAt(object, 'spec', 'volumeLifecycleModes').map(String);
+    return [
+      nameOf(object),
+      at(object, 'spec', 'attachRequired') !== false,
+      flag('podInfoOnMount'),
+      flag('storageCapacity'),
+      requests === undefined ? unset : audiences.join(','),
+      flag('requiresRepublish'),
+      modes.length === 0 ? '<none>' : modes.join(','),
+      ageOf(object, now),
+    ];
+  },
+};
+
+export const csiNodes: TableConverter = {
+  columns: [
+    nameColumn,
+    column('Drivers', 'How many drivers of volumes the node has.', { type: 'integer' }),
+    ageColumn,
+  ],
+  cells: (object, now) => [nameOf(object), listAt(object, 'spec', 'drivers').length, ageOf(object, now)],
+};
+
+export const csiStorageCapacities: TableConverter = {
+  columns: [
+    nameColumn,
+    column('StorageClassName', 'The class of the volumes.'),
+    column('Capacity', 'How much is left.'),
+  ],
+  cells: (object) => [
+    nameOf(object),
+    textAt(object, 'storageClassName'),
+    scalarAt(object, 'capacity') ?? unset,
+  ],
+};
+
+export const priorityClasses: TableConverter = {
+  columns: [
+    nameColumn,
+    column('Value', 'The priority: more goes first.', { type: 'integer' }),
+    column('Global-Default', 'Whether it is the class of Pods that name none.', truth),
+    ageColumn,
+    column('PreemptionPolicy', 'Whether its Pods may take the place of others.'),
+  ],
+  cells: (object, now) => [
+    nameOf(object),
+    numberAt(object, 'value'),
+    at(object, 'globalDefault') === true,
+    ageOf(object, now),
+    textAt(object, 'preemptionPolicy'),
+  ],
+};
+
+export const runtimeClasses: TableConverter = {
+  columns: [nameColumn, column('Handler', 'The configuration of the container runtime.'), ageColumn],
+  cells: (object, now) => [nameOf(object), textAt(object, 'handler'), ageOf(object, now)],
+};

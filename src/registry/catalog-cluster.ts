@@ -1,0 +1,94 @@
+/** The kinds that describe a cluster to its scheduler, its volumes and its clients: no Services, no workloads. */
+import { apiServiceStrategy } from './apiservice/strategy.ts';
+import { certificateSigningRequestStrategy } from './certificatesigningrequest/strategy.ts';
+import type { CertificateReader } from './certificatesigningrequest/types.ts';
+import { csiDriverStrategy } from './csidriver/strategy.ts';
+import { csiNodeStrategy } from './csinode/strategy.ts';
+import { csiStorageCapacityStrategy } from './csistoragecapacity/strategy.ts';
+import { sharedWithHpaV2 } from './horizontalpodautoscaler/conversion.ts';
+import { horizontalPodAutoscalerStrategy } from './horizontalpodautoscaler/strategy.ts';
+import { priorityClassStrategy } from './priorityclass/strategy.ts';
+import { rowsOf } from './resource-row.ts';
+import { runtimeClassStrategy } from './runtimeclass/strategy.ts';
+import { storageClassStrategy } from './storageclass/strategy.ts';
+import type { ResourceDefinition } from './strategy.ts';
+import { volumeAttachmentStrategy } from './volumeattachment/strategy.ts';
+import { volumeAttributesClassStrategy } from './volumeattributesclass/strategy.ts';
+
+const cluster = { namespaced: false };
+
+export function clusterKinds(certificates: CertificateReader): ResourceDefinition[] {
+  return [...autoscaling(), ...storage(), ...classes(), ...extension(certificates)];
+}
+
+function autoscaling(): ResourceDefinition[] {
+  const about = { categories: ['all'], shortNames: ['hpa'] };
+  const strategy = horizontalPodAutoscalerStrategy;
+  const hash = 'qwQve8ut294=';
+  const row = (version: string) => rowsOf('autoscaling', 'autoscaling', version);
+  return [
+    row('v2')('HorizontalPodAutoscaler', 'horizontalpodautoscalers', hash, strategy, about),
+    row('v1')('HorizontalPodAutoscaler', 'horizontalpodautoscalers', hash, strategy, {
+      ...about,
+      storedAs: sharedWithHpaV2,
+    }),
+  ];
+}
+
+function storage(): ResourceDefinition[] {
+  const row = rowsOf('storage.k8s.io', 'storage');
+  const capacity = csiStorageCapacityStrategy;
+  const attributes = volumeAttributesClassStrategy;
+  return [
+    row('CSIDriver', 'csidrivers', 'hL6j/rwBV5w=', csiDriverStrategy, cluster),
+    row('CSINode', 'csinodes', 'Pe62DkZtjuo=', csiNodeStrategy, cluster),
+    row('CSIStorageCapacity', 'csistoragecapacities', 'xeVl+2Ly1kE=', capacity),
+    row('StorageClass', 'storageclasses', 'K+m6uJwbjGY=', storageClassStrategy, {
+      ...cluster,
+      shortNames: ['sc'],
+    }),
+    row('VolumeAttachment', 'volumeattachments', 'tJx/ezt6UDU=', volumeAttachmentStrategy, cluster),
+    row('VolumeAttributesClass', 'volumeattributesclasses', 'tIjydgKBC5w=', attributes, {
+      ...cluster,
+      shortNames: ['vac'],
+    }),
+  ];
+}
+
+function classes(): ResourceDefinition[] {
+  return [
+    rowsOf('scheduling.k8s.io', 'scheduling')(
+      'PriorityClass',
+      'priorityclasses',
+      '1QwjyaZjj3Y=',
+      priorityClassStrategy,
+      { ...cluster, shortNames: ['pc'] },
+    ),
+    rowsOf('node.k8s.io', 'node')(
+      'RuntimeClass',
+      'runtimeclasses',
+      'WQTu1GL3T2Q=',
+      runtimeClassStrategy,
+      cluster,
+    ),
+  ];
+}
+
+function extension(certificates: CertificateReader): ResourceDefinition[] {
+  return [
+    rowsOf('certificates.k8s.io', 'certificates')(
+      'CertificateSigningRequest',
+      'certificatesigningrequests',
+      '95fRKMXA+00=',
+      certificateSigningRequestStrategy(certificates),
+      { ...cluster, shortNames: ['csr'] },
+    ),
+    rowsOf('apiregistration.k8s.io', 'kube-aggregator.pkg.apis.apiregistration')(
+      'APIService',
+      'apiservices',
+      'InPBPD7+PqM=',
+      apiServiceStrategy,
+      { ...cluster, categories: ['api-extensions'] },
+    ),
+  ];
+}
