@@ -151,6 +151,7 @@ const specialMessages = new Map<string, (bytes: Buffer, depth: number) => unknow
   ['runtime.RawExtension', rawJson],
   ['apiextensions.v1.JSON', rawJson],
   ['meta.v1.FieldsV1', rawJson],
+  ['meta.v1.Verbs', items],
   ['authorization.v1.ExtraValue', items],
   ['authentication.v1.ExtraValue', items],
   ['apiextensions.v1.JSONSchemaPropsOrArray', (bytes, depth) => alternative(bytes, depth, 'OrArray')],

@@ -39,7 +39,7 @@ export function messageOfKind(group: string, version: string, kind: string): str
   const own = schema === undefined ? undefined : messageOfComponent(schema);
   if (own !== undefined && protobufMessage(own) !== undefined) return own;
   const alone = group === 'meta.k8s.io' ? metadataMessage(version, kind) : sharedMessage(kind);
-  if (protobufMessage(alone) !== undefined) return alone;
+  if (own === undefined && protobufMessage(alone) !== undefined) return alone;
   const item = kind.endsWith('List')
     ? messageOfKind(group, version, kind.slice(0, -'List'.length))
     : undefined;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import generated from '../../../../src/apiserver/schema/builtin.generated.json' with { type: 'json' };
 import { builtinSchema } from '../../../../src/apiserver/schema/builtin.ts';
-import { protobufMessage } from '../../../../src/apiserver/schema/protobuf-messages.ts';
+import { messageOfKind, protobufMessage } from '../../../../src/apiserver/schema/protobuf-messages.ts';
 
 /**
  * Fields without a number here. kube-apiserver drops the first from what clients send (its feature is off by default)
@@ -46,6 +46,27 @@ test('every field of every built-in type has a protobuf number', () => {
     }
   }
   expect(missing.filter((each) => !unnumbered.has(each))).toEqual([]);
+});
+
+test('every list has its metadata and its items, also where its type has no message of its own', () => {
+  const lists = Object.keys(generated.kinds).filter((key) => key.endsWith('List'));
+  const without = lists.filter((key) => {
+    const [apiVersion = '', kind = ''] = key.split(' ');
+    const [version = '', group = ''] = apiVersion.split('/').reverse();
+    const message = messageOfKind(group, version, kind);
+    if (message === undefined) return false;
+    return (
+      [...namesOf(message)].filter((name) => ['metadata', 'items', 'groups', 'resources'].includes(name))
+        .length === 0
+    );
+  });
+  expect(lists.length).toBeGreaterThan(40);
+  expect(without).toEqual([]);
+  for (const kind of ['IPAddressList', 'ServiceCIDRList']) {
+    expect(namesOf(messageOfKind('networking.k8s.io', 'v1', kind) ?? '')).toEqual(
+      new Set(['metadata', 'items']),
+    );
+  }
 });
 
 test('no two fields of a message have the same name', () => {
