@@ -15,7 +15,7 @@ import { Expectations } from '../runtime/expectations.ts';
 import { isFinished } from '../workloads/plan-pods.ts';
 import { lookAgain } from '../workloads/status-writer.ts';
 import { heartbeats } from './heartbeat.ts';
-import { hostAddresses, planPodStatus, planStoppedStatus, stopTime } from './plan.ts';
+import { hostAddresses, planPodStatus, planStoppedStatus, planTerminatingStatus, stopTime } from './plan.ts';
 import { PodAddresses } from './pod-addresses.ts';
 
 /** Milliseconds after which a Pod that found no free address tries again (kubelet: CNI failures). */
@@ -172,7 +172,11 @@ class KubeletWiring {
     }
     if (!isFinished(pod)) {
       const { at, inTime } = stopTime(pod, since);
-      if (at > now) return { requeueAfter: at - now };
+      if (at > now) {
+        const plan = planTerminatingStatus(pod, this.#started.get(uid), now);
+        if (plan !== undefined) await this.#write(key, pod, plan.status, signal);
+        return { requeueAfter: Math.max(1, Math.min(at, plan?.next ?? at) - now) };
+      }
       await this.#write(key, pod, planStoppedStatus(pod, inTime, now), signal);
     }
     try {

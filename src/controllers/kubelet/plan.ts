@@ -61,6 +61,27 @@ export function planPodStatus({ pod, node, addresses, exactStart, now }: Kubelet
   };
 }
 
+/**
+ * What changes of the status of a Pod that is being deleted: its containers run on until they have stopped, and probes
+ * say whether they are ready (KEP-1669 counts on it).
+ */
+export function planTerminatingStatus(
+  pod: Pod,
+  exactStart: number | undefined,
+  now: number,
+): Pick<KubeletPlan, 'status' | 'next'> | undefined {
+  const run = readRun(pod, exactStart);
+  if (run?.phase !== 'running') return undefined;
+  const { ready, next } = readinessOf(run, behaviourOf(pod), now);
+  const phase = 'Running';
+  const status: PodStatus = {
+    phase,
+    conditions: conditionsOf(pod, phase, ready, now),
+    containerStatuses: containerStatuses(pod, run, ready),
+  };
+  return { status, next };
+}
+
 /** The last status of a Pod whose deletion is over: its containers were stopped, or killed if they took too long. */
 export function planStoppedStatus(pod: Pod, inTime: boolean, now: number): PodStatus {
   const run = readRun(pod, undefined);

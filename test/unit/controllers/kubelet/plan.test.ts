@@ -1,6 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { planPodStatus, planStoppedStatus, stopTime } from '../../../../src/controllers/kubelet/plan.ts';
+import {
+  planPodStatus,
+  planStoppedStatus,
+  planTerminatingStatus,
+  stopTime,
+} from '../../../../src/controllers/kubelet/plan.ts';
 import { PodAddresses } from '../../../../src/controllers/kubelet/pod-addresses.ts';
 import type { Pod, PodStatus } from '../../../../src/objects/pod.ts';
 import { node, now, pod } from '../workloads/samples.ts';
@@ -185,6 +190,23 @@ describe('planPodStatus', () => {
 });
 
 describe('termination', () => {
+  it('leaves what runs as it is, and follows its readiness', () => {
+    const [begun] = live(bound(), 0);
+    const running = (annotations: Record<string, string>): Pod => {
+      const made = bound(annotations);
+      return { ...made, status: { ...begun?.status } };
+    };
+    const still = planTerminatingStatus(running({}), now, now + 500);
+    expect(ready(still?.status ?? {})).toBe('True');
+    const unready = planTerminatingStatus(running({ 'servicenet.dev/readiness': 'false' }), now, now + 500);
+    expect(unready?.status).toMatchObject({
+      phase: 'Running',
+      containerStatuses: [{ ready: false, restartCount: 0, state: { running: {} } }],
+    });
+    expect(ready(unready?.status ?? {})).toBe('False');
+    expect(planTerminatingStatus(bound(), undefined, now)).toBeUndefined();
+  });
+
   it.each([
     ['500ms', 30, 500, true],
     ['1h', 2, 2000, false],
