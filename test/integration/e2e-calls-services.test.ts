@@ -1,252 +1,178 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
-import { startApiServer, type TestServer } from '../../src/testing/index.ts';
-import { makeNamespace } from '../support/api-operations.ts';
-import { call, watchEvents } from '../support/test-server.ts';
+import type { JsonRecord } from '../../src/objects/json.ts';
+import { listAt, numberAt, recordAt, textAt } from '../../src/objects/read.ts';
+import { E2eCluster } from '../support/e2e-cluster.ts';
+import { call } from '../support/test-server.ts';
+import type { TypedEvent } from '../support/typed-client.ts';
+import type { TypedResource } from '../support/typed-resource.ts';
 
-/** The calls of the e2e tests of Services that need no traffic; titles are theirs. */
-let server: TestServer;
-let services = '';
-
+/** The calls of the e2e tests of Services that need no Pods; titles are theirs. */
+let cluster: E2eCluster;
 beforeAll(async () => {
-  server = await startApiServer();
-  services = `/api/v1/namespaces/${await makeNamespace(server, 'e2e-services')}/services`;
+  cluster = await E2eCluster.start();
 });
-afterAll(async () => server.stop());
+afterAll(async () => cluster.stop());
 
-const ports = [{ name: 'http', protocol: 'TCP', port: 80, targetPort: 80 }];
+const nameOf = (object: unknown): string => textAt(object, 'metadata', 'name');
 
 test('[sig-network] Services should find a service from listing all namespaces', async () => {
-  const { body } = await call(server.client, 'GET', '/api/v1/services');
-  const found = listAt(body, 'items').map(
-    (item) => `${textAt(item, 'metadata', 'namespace')}/${textAt(item, 'metadata', 'name')}`,
+  const list = await cluster.resource('services').list();
+  const found = listAt(list, 'items').map(
+    (item) => `${textAt(item, 'metadata', 'namespace')}/${nameOf(item)}`,
   );
   expect(found).toContain('default/kubernetes');
 });
 
 test('[sig-network] Services should complete a service status lifecycle', async () => {
-  const { client } = server;
-  const path = `${services}/lifecycle`;
-  const labels = { 'test-service-static': 'true' };
-  const before = await call(client, 'GET', services);
-  const events = watchEvents(
-    client,
-    services,
-    {
-      labelSelector: 'test-service-static=true',
-      resourceVersion: textAt(before.body, 'metadata', 'resourceVersion'),
-    },
-    5,
-  );
-  const made = await call(client, 'POST', services, {
-    body: {
-      metadata: { name: 'lifecycle', labels },
-      spec: { type: 'LoadBalancer', loadBalancerClass: 'example.com/internal-vip', ports },
+  const namespace = await cluster.namespace('services');
+  const services = cluster.resource('services', namespace);
+  const name = 'test-service-abcde';
+  const labelSelector = 'test-service-static=true';
+  const start = await cluster.resource('services').list({ labelSelector });
+  const since = textAt(start, 'metadata', 'resourceVersion');
+  // Each wait starts over from the first list: what was seen before comes again.
+  const until = async (condition: (service: JsonRecord, type: string) => boolean): Promise<TypedEvent> =>
+    services.until(since, { labelSelector }, ({ type, object }) => {
+      return nameOf(object) === name && condition(object, type);
+    });
+
+  await services.create({
+    metadata: { name, labels: { 'test-service-static': 'true' } },
+    spec: {
+      type: 'LoadBalancer',
+      ports: [{ name: 'http', protocol: 'TCP', port: 80, targetPort: 80 }],
+      loadBalancerClass: 'example.com/internal-vip',
     },
   });
-  expect(made.status).toBe(201);
-  const listed = await call(client, 'GET', '/api/v1/services', {
-    query: { labelSelector: 'test-service-static=true' },
-  });
-  expect(listAt(listed.body, 'items')).toHaveLength(1);
-  expect((await call(client, 'GET', `${path}/status`)).body['status']).toEqual({ loadBalancer: {} });
-  const patched = await call(client, 'PATCH', `${path}/status`, {
-    body: {
-      metadata: { annotations: { patchedstatus: 'true' } },
-      status: { loadBalancer: { ingress: [{ ip: '203.0.113.1' }] } },
-    },
-    contentType: 'application/merge-patch+json',
-  });
-  expect(textAt(patched.body, 'metadata', 'annotations', 'patchedstatus')).toBe('true');
-  expect(patched.body['status']).toEqual({
+  await until((service) => textAt(service, 'metadata', 'labels', 'test-service-static') === 'true');
+
+  const path = `/api/v1/namespaces/${namespace}/services/${name}/status`;
+  const read = await call(cluster.server.client, 'GET', path);
+  expect(read.body).toMatchObject({ kind: 'Service', status: { loadBalancer: {} } });
+
+  const patch = {
+    metadata: { annotations: { patchedstatus: 'true' } },
+    status: { loadBalancer: { ingress: [{ ip: '203.0.113.1' }] } },
+  };
+  const patched = await services.patch(name, 'merge', patch, 'status');
+  expect(recordAt(patched, 'status')).toEqual({
     loadBalancer: { ingress: [{ ip: '203.0.113.1', ipMode: 'VIP' }] },
   });
+  const isPatched = (service: JsonRecord): boolean =>
+    textAt(service, 'metadata', 'annotations', 'patchedstatus') === 'true';
+  await until(isPatched);
+
+  // Go's zero time.
   const condition = { type: 'StatusUpdate', status: 'True', reason: 'E2E', message: 'Set from e2e test' };
-  const updated = await call(client, 'PUT', `${path}/status`, {
-    body: {
-      ...patched.body,
-      status: {
-        ...recordAt(patched.body['status']),
-        conditions: [{ ...condition, lastTransitionTime: '2026-01-01T00:00:00Z' }],
-      },
-    },
-  });
-  expect(listAt(updated.body, 'status', 'conditions')).toMatchObject([condition]);
-  const labelled = await call(client, 'PATCH', path, {
-    body: { metadata: { labels: { 'test-service': 'patched' } } },
-    contentType: 'application/strategic-merge-patch+json',
-  });
-  expect(recordAt(labelled.body['metadata'])['labels']).toEqual({ ...labels, 'test-service': 'patched' });
-  expect((await call(client, 'DELETE', path)).status).toBe(200);
-  expect((await events).map(({ type }) => type)).toEqual([
-    'ADDED',
-    'MODIFIED',
-    'MODIFIED',
-    'MODIFIED',
-    'DELETED',
-  ]);
+  const updated = await services.retryOnConflict(
+    name,
+    (service) => ({
+      ...service,
+      status: { ...recordAt(service, 'status'), conditions: [{ ...condition, lastTransitionTime: null }] },
+    }),
+    'status',
+  );
+  expect(listAt(updated, 'status', 'conditions')).toMatchObject([condition]);
+  await until(
+    (service) =>
+      isPatched(service) &&
+      listAt(service, 'status', 'conditions').some((each) => textAt(each, 'message') === condition.message),
+  );
+
+  // What Go writes of a Service that has labels only.
+  const labels = {
+    metadata: { labels: { 'test-service': 'patched' } },
+    spec: {},
+    status: { loadBalancer: {} },
+  };
+  await services.patch(name, 'strategic-merge', labels);
+  await until((service) => textAt(service, 'metadata', 'labels', 'test-service') === 'patched');
+
+  await services.delete(name);
+  await until((_service, type) => type === 'DELETED');
 });
 
 test('[sig-network] Services should delete a collection of services', async () => {
-  const { client } = server;
-  for (const name of ['one', 'two', 'three']) {
-    const labels = name === 'three' ? {} : { e2e: 'collection' };
-    await call(client, 'POST', services, { body: { metadata: { name, labels }, spec: { ports } } });
+  const namespace = await cluster.namespace('services');
+  const services = cluster.resource('services', namespace);
+  for (const [letter, label, port] of [
+    ['a', 'delete', 8001],
+    ['b', 'delete', 8002],
+    ['c', 'keep', 8003],
+  ] as const) {
+    await services.create({
+      metadata: { name: `e2e-svc-${letter}-abcde`, labels: { 'e2e-test-service': label } },
+      spec: { type: 'ClusterIP', ports: [{ name: 'http', protocol: 'TCP', port, targetPort: port }] },
+    });
   }
-  const query = { labelSelector: 'e2e=collection' };
-  expect((await call(client, 'DELETE', services, { query })).status).toBe(200);
-  const left = listAt((await call(client, 'GET', services)).body, 'items');
-  expect(left.map((item) => textAt(item, 'metadata', 'name'))).toEqual(['three']);
+  expect(listAt(await services.list(), 'items')).toHaveLength(3);
+  // The dynamic client: JSON, and DeleteOptions of v1 in the body.
+  const deleted = await call(cluster.server.client, 'DELETE', `/api/v1/namespaces/${namespace}/services`, {
+    query: { labelSelector: 'e2e-test-service=delete' },
+    body: { kind: 'DeleteOptions', apiVersion: 'v1' },
+  });
+  expect(deleted.status).toBe(200);
+  expect(listAt(await services.list(), 'items').map(nameOf)).toEqual(['e2e-svc-c-abcde']);
 });
 
-const nodePort = (name: string, port: number): object => ({
+/** `BuildServiceSpec` of type NodePort; 0: the server chooses. */
+const nodePortService = (name: string, nodePort = 0): JsonRecord => ({
   metadata: { name },
-  spec: { type: 'NodePort', ports: [{ port: 80, nodePort: port }] },
+  spec: {
+    selector: { testid: `${name}-1` },
+    type: 'NodePort',
+    ports: [{ port: 80, targetPort: 80, nodePort }],
+  },
 });
+
+/** The one node port that a Service has. */
+function nodePortOf(service: JsonRecord): number {
+  expect(textAt(service, 'spec', 'type')).toBe('NodePort');
+  const ports = listAt(service, 'spec', 'ports');
+  expect(ports).toHaveLength(1);
+  const nodePort = numberAt(ports[0], 'nodePort');
+  expect(nodePort >= 30000 && nodePort <= 32767).toBe(true);
+  return nodePort;
+}
+
+const servicesOf = async (): Promise<TypedResource> =>
+  cluster.resource('services', await cluster.namespace('services'));
 
 test('[sig-network] Services should prevent NodePort collisions', async () => {
-  const { client } = server;
-  await call(client, 'POST', services, { body: nodePort('collision-1', 31500) });
-  const second = await call(client, 'POST', services, { body: nodePort('collision-2', 31500) });
-  expect(second.status).toBe(422);
-  expect(second.body['message']).toMatch(/31500.*port is already allocated/);
-  await call(client, 'DELETE', `${services}/collision-1`);
-  expect((await call(client, 'POST', services, { body: nodePort('collision-2', 31500) })).status).toBe(201);
+  const services = await servicesOf();
+  const port = nodePortOf(await services.create(nodePortService('nodeport-collision-1')));
+  const second = nodePortService('nodeport-collision-2', port);
+  await expect(services.create(second)).rejects.toThrow(new RegExp(`${port}.*port is already allocated`));
+  await services.delete('nodeport-collision-1');
+  expect(nodePortOf(await services.create(second))).toBe(port);
 });
 
 test('[sig-network] Services should check NodePort out-of-range', async () => {
-  const { client } = server;
-  const made = await call(client, 'POST', services, { body: nodePort('range', 31600) });
-  const moved = await call(client, 'PUT', `${services}/range`, {
-    body: { ...made.body, spec: { ...recordAt(made.body['spec']), ports: [{ port: 80, nodePort: 42 }] } },
-  });
-  expect(moved.status).toBe(422);
-  expect(moved.body['message']).toMatch(/42.*port is not in the valid range/);
-  await call(client, 'DELETE', `${services}/range`);
-  const again = await call(client, 'POST', services, { body: nodePort('range', 42) });
-  expect(again.body['message']).toMatch(/42.*port is not in the valid range/);
-});
-
-test.each([
-  ['ExternalName to ClusterIP', { type: 'ExternalName', externalName: 'a.example' }, 'ClusterIP'],
-  ['ExternalName to NodePort', { type: 'ExternalName', externalName: 'a.example' }, 'NodePort'],
-  ['ClusterIP to ExternalName', { type: 'ClusterIP', ports }, 'ExternalName'],
-  ['NodePort to ExternalName', { type: 'NodePort', ports }, 'ExternalName'],
-])('[sig-network] Services should be able to change the type from %s', async (title, spec, type) => {
-  const { client } = server;
-  const name = title.toLowerCase().replaceAll(' ', '-');
-  await call(client, 'POST', services, { body: { metadata: { name }, spec } });
-  // As UpdateService does: get, change, put. What the type does not have stays in the body, the server takes it out.
-  const changed = await change(
-    name,
-    type === 'ExternalName' ? { type, externalName: 'b.example' } : { type, externalName: '', ports },
-  );
-  expect([changed.status, textAt(changed.body, 'spec', 'type')]).toEqual([200, type]);
-  expect(textAt(changed.body, 'spec', 'clusterIP') === '').toBe(type === 'ExternalName');
-  const [port] = listAt(changed.body, 'spec', 'ports');
-  expect(Number(recordAt(port)['nodePort'] ?? 0) > 0).toBe(type === 'NodePort');
-});
-
-/** Gets a Service and puts it with other fields of its spec; null takes one out. */
-async function change(name: string, fields: object): ReturnType<typeof call> {
-  const { body } = await call(server.client, 'GET', `${services}/${name}`);
-  return call(server.client, 'PUT', `${services}/${name}`, {
-    body: { ...body, spec: { ...recordAt(body, 'spec'), ...fields } },
-  });
-}
-
-test('[sig-network] Services should be able to update service type to NodePort listening on same port number but different protocols', async () => {
-  const { client } = server;
-  await call(client, 'POST', services, {
-    body: { metadata: { name: 'dns' }, spec: { ports: [{ port: 53, name: 'tcp-port' }] } },
-  });
-  const changed = await change('dns', {
-    type: 'NodePort',
-    ports: [
-      { name: 'tcp-port', port: 53, protocol: 'TCP' },
-      { name: 'udp-port', port: 53, protocol: 'UDP' },
-    ],
-  });
-  expect(changed.status).toBe(200);
-  expect(
-    listAt(changed.body, 'spec', 'ports').map((port) => Number(recordAt(port)['nodePort']) >= 30000),
-  ).toEqual([true, true]);
+  const services = await servicesOf();
+  const name = 'nodeport-range-test';
+  for (const port of [1, 42, 29999, 32768, 65535]) {
+    nodePortOf(await services.create(nodePortService(name)));
+    const refused = new RegExp(`${port}.*port is not in the valid range`);
+    const moved = services.retryOnConflict(name, (service) => {
+      const [first] = listAt(service, 'spec', 'ports');
+      const ports = [{ ...recordAt(first), nodePort: port }];
+      return { ...service, spec: { ...recordAt(service, 'spec'), ports } };
+    });
+    await expect(moved).rejects.toThrow(refused);
+    await services.delete(name);
+    await expect(services.create(nodePortService(name, port))).rejects.toThrow(refused);
+  }
 });
 
 test('[sig-network] Services should release NodePorts on delete', async () => {
-  const { client } = server;
-  await call(client, 'POST', services, { body: nodePort('released', 31700) });
-  await call(client, 'DELETE', `${services}/released`);
-  expect((await call(client, 'POST', services, { body: nodePort('taker', 31700) })).status).toBe(201);
-});
-
-test('[sig-network] Services should be updated after adding or deleting ports', async () => {
-  const { client } = server;
-  await call(client, 'POST', services, {
-    body: {
-      metadata: { name: 'ports' },
-      spec: { type: 'NodePort', ports: [{ name: 'tcp-port', port: 80 }] },
-    },
-  });
-  const [before] = listAt((await call(client, 'GET', `${services}/ports`)).body, 'spec', 'ports');
-  const added = await change('ports', { ports: [before, { name: 'udp-port', port: 81, protocol: 'UDP' }] });
-  const [kept, second] = listAt(added.body, 'spec', 'ports');
-  expect([added.status, kept]).toEqual([200, before]);
-  expect(Number(recordAt(second)['nodePort'])).toBeGreaterThanOrEqual(30000);
-  const deleted = await change('ports', { ports: [before] });
-  expect(listAt(deleted.body, 'spec', 'ports')).toEqual([before]);
-  const freed = nodePort('takes-freed', Number(recordAt(second)['nodePort']));
-  expect((await call(client, 'POST', services, { body: freed })).status).toBe(201);
-});
-
-test('[sig-network] Services should implement NodePort and HealthCheckNodePort correctly when ExternalTrafficPolicy changes', async () => {
-  const { client } = server;
-  const made = await call(client, 'POST', services, {
-    body: {
-      metadata: { name: 'policy' },
-      spec: {
-        ...{ type: 'LoadBalancer', loadBalancerClass: 'example.com/none', ports },
-        externalTrafficPolicy: 'Local',
-      },
-    },
-  });
-  const health = Number(recordAt(made.body, 'spec')['healthCheckNodePort']);
-  const given = recordAt(listAt(made.body, 'spec', 'ports')[0])['nodePort'];
-  expect(health).toBeGreaterThanOrEqual(30000);
-  const cluster = await change('policy', { externalTrafficPolicy: 'Cluster', healthCheckNodePort: 0 });
-  expect([cluster.status, recordAt(cluster.body, 'spec')['healthCheckNodePort']]).toEqual([200, undefined]);
-  const local = await change('policy', { externalTrafficPolicy: 'Local', healthCheckNodePort: health });
-  expect([local.status, recordAt(local.body, 'spec')['healthCheckNodePort']]).toEqual([200, health]);
-  expect(recordAt(listAt(local.body, 'spec', 'ports')[0])['nodePort']).toBe(given);
-});
-
-test('[sig-network] Services should be able to switch session affinity for NodePort service', async () => {
-  await call(server.client, 'POST', services, {
-    body: { metadata: { name: 'affinity' }, spec: { type: 'NodePort', sessionAffinity: 'ClientIP', ports } },
-  });
-  const off = await change('affinity', { sessionAffinity: 'None', sessionAffinityConfig: null });
-  expect([off.status, recordAt(off.body, 'spec')['sessionAffinity']]).toEqual([200, 'None']);
-  const on = await change('affinity', { sessionAffinity: 'ClientIP' });
-  expect(on.status).toBe(200);
-  expect(recordAt(on.body, 'spec', 'sessionAffinityConfig')).toEqual({ clientIP: { timeoutSeconds: 10800 } });
-});
-
-test.each([
-  ['service-proxy-name', 'service.kubernetes.io/service-proxy-name', 'foo-bar'],
-  ['headless', 'service.kubernetes.io/headless', ''],
-])('[sig-network] Services should implement service.kubernetes.io/%s', async (title, label, value) => {
-  const { client } = server;
-  const name = `labelled-${title}`;
-  const made = await call(client, 'POST', services, {
-    body: { metadata: { name, labels: { [label]: value } }, spec: { ports } },
-  });
-  expect(textAt(made.body, 'spec', 'clusterIP')).toMatch(/^10\./);
-  for (const wanted of [null, value]) {
-    const { body } = await call(client, 'PATCH', `${services}/${name}`, {
-      body: { metadata: { labels: { [label]: wanted } } },
-      contentType: 'application/strategic-merge-patch+json',
-    });
-    expect(recordAt(body, 'metadata', 'labels')[label] ?? null).toBe(wanted);
-    expect(textAt(body, 'spec', 'clusterIP')).toBe(textAt(made.body, 'spec', 'clusterIP'));
-  }
+  const services = await servicesOf();
+  // Ports of the lower band are asked for; one that is taken is Invalid, and another is tried.
+  await services.create(nodePortService('other', 30010));
+  const taken = services.create(nodePortService('nodeport-reuse', 30010));
+  await expect(taken).rejects.toMatchObject({ code: 422, reason: 'Invalid' });
+  nodePortOf(await services.create(nodePortService('nodeport-reuse', 30011)));
+  await services.delete('nodeport-reuse');
+  expect(nodePortOf(await services.create(nodePortService('nodeport-reuse', 30011)))).toBe(30011);
+  await services.delete('nodeport-reuse');
+  await expect(services.delete('nodeport-reuse')).rejects.toMatchObject({ code: 404, reason: 'NotFound' });
 });

@@ -1,119 +1,110 @@
+import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
 import type { JsonRecord } from '../../src/objects/json.ts';
 import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
 import type { TestServer } from '../../src/testing/index.ts';
-import { type Answer, call, watchEvents } from './test-server.ts';
+import { type E2eCluster, kinds } from './e2e-cluster.ts';
+import { type Answer, call } from './test-server.ts';
+import type { TypedResource } from './typed-resource.ts';
 
 /** A kind, for {@link apiOperations}. */
-export interface Operations {
-  /** `/apis/networking.k8s.io/v1`, or `/api/v1`. */
-  readonly root: string;
-  readonly plural: string;
-  readonly kind: string;
+interface Operations {
+  readonly kind: keyof typeof kinds;
   /** Undefined: cluster-scoped. */
   readonly namespace: string | undefined;
-  /** Objects without metadata, one per name. */
-  readonly objects: ReadonlyMap<string, JsonRecord>;
-  /** Merged into the first object's status and read back; undefined: no status subresource is asked for. */
-  readonly status?: JsonRecord;
+  /** Three of them, with a name or a `generateName`; a label of the run is added. */
+  readonly objects: readonly JsonRecord[];
+  /** What the first created object's status is changed with, while it is there. */
+  readonly changeStatus?: (resource: TypedResource, made: JsonRecord) => Promise<void>;
 }
-
-const label = 'special-label';
 
 /**
  * The calls of the e2e tests "should support creating X API operations": discovery, create, get, list, watch, patch,
  * update, status, delete and deletecollection.
  */
-export async function apiOperations({ client }: TestServer, operations: Operations): Promise<void> {
-  const { root, plural, kind, namespace, objects } = operations;
-  const everywhere = `${root}/${plural}`;
-  const path = namespace === undefined ? everywhere : `${root}/namespaces/${namespace}/${plural}`;
-  const mark = `${plural}-${namespace ?? 'cluster'}`;
-  const selector = { labelSelector: `${label}=${mark}` };
-  const [first = ''] = objects.keys();
+export async function apiOperations(cluster: E2eCluster, operations: Operations): Promise<void> {
+  const { kind, namespace, objects, changeStatus } = operations;
+  await discovers(cluster, kind);
+  const mark = randomUUID();
+  const selector = { labelSelector: `special-label=${mark}` };
+  const resource = cluster.resource(kind, namespace);
 
-  await discovers(client, root, plural, kind);
-
-  for (const [name, object] of objects) {
-    const made = await call(client, 'POST', path, {
-      body: { metadata: { name, labels: { [label]: mark } }, ...object },
-    });
-    expect([made.status, made.body['kind'], textAt(made.body, 'metadata', 'name')]).toEqual([
-      201,
-      kind,
-      name,
-    ]);
+  let made: JsonRecord = {};
+  for (const object of objects) {
+    const metadata = { ...recordAt(object, 'metadata'), labels: { 'special-label': mark } };
+    made = await resource.create({ ...object, metadata });
   }
-  const got = await call(client, 'GET', `${path}/${first}`);
-  expect(textAt(got.body, 'metadata', 'uid')).not.toBe('');
-  const version = textAt((await call(client, 'GET', path)).body, 'metadata', 'resourceVersion');
-  for (const each of new Set([path, everywhere])) {
-    const list = await call(client, 'GET', each, { query: selector });
-    expect(listAt(list.body, 'items')).toHaveLength(objects.size);
-  }
+  const name = textAt(made, 'metadata', 'name');
+  expect(textAt(await resource.get(name), 'metadata', 'uid')).toBe(textAt(made, 'metadata', 'uid'));
 
-  const query = { ...selector, resourceVersion: version };
-  const watches = [...new Set([path, everywhere])].map(async (each) => watchEvents(client, each, query, 3));
-  const patched = await call(client, 'PATCH', `${path}/${first}`, {
-    body: { metadata: { annotations: { patched: 'true' } } },
-    contentType: 'application/merge-patch+json',
-  });
+  const list = await resource.list(selector);
+  expect(listAt(list, 'items')).toHaveLength(objects.length);
+  const resourceVersion = textAt(list, 'metadata', 'resourceVersion');
+  const everywhere = cluster.resource(kind);
+  expect(listAt(await everywhere.list(selector), 'items')).toHaveLength(objects.length);
+  const watch = await resource.watch({ ...selector, resourceVersion });
+  const watchAll = await everywhere.watch({ ...selector, resourceVersion });
+
+  const patched = await resource.patch(name, 'merge', { metadata: { annotations: { patched: 'true' } } });
   expect(annotation(patched, 'patched')).toBe('true');
-  const metadata = recordAt(patched.body['metadata']);
-  const updated = await call(client, 'PUT', `${path}/${first}`, {
-    body: { ...patched.body, metadata: { ...metadata, annotations: { patched: 'true', updated: 'true' } } },
-  });
-  expect([updated.status, annotation(updated, 'updated')]).toEqual([200, 'true']);
-  if (operations.status !== undefined) {
-    await changesStatus(client, `${path}/${first}`, operations.status);
-    await call(client, 'DELETE', `${path}/${first}`);
-    for (const events of await Promise.all(watches)) {
-      expect(events.map(({ type }) => type)).toEqual(['MODIFIED', 'MODIFIED', 'MODIFIED']);
-    }
-  } else {
-    expect((await call(client, 'DELETE', `${path}/${first}`)).status).toBe(200);
-    for (const events of await Promise.all(watches)) {
-      expect(events.map(({ type }) => type)).toEqual(['MODIFIED', 'MODIFIED', 'DELETED']);
-    }
+  expect(versionOf(patched) > versionOf(made)).toBe(true);
+  const updated = await resource.retryOnConflict(name, (object) => annotated(object, 'updated'));
+  expect(annotation(updated, 'updated')).toBe('true');
+  // The first events of both are the patch and the update.
+  for (const each of [watch, watchAll]) {
+    const events = [await each.next(), await each.next()];
+    each.stop();
+    expect(events.map(({ type, object }) => [type, textAt(object, 'metadata', 'name')])).toEqual([
+      ['MODIFIED', name],
+      ['MODIFIED', name],
+    ]);
+    expect(events.map(({ object }) => annotation(object, 'updated'))).toEqual(['', 'true']);
   }
-  const gone = await call(client, 'GET', `${path}/${first}`);
-  expect([gone.status, gone.body['reason']]).toEqual([404, 'NotFound']);
-  expect((await call(client, 'DELETE', path, { query: selector })).status).toBe(200);
-  expect(listAt((await call(client, 'GET', path, { query: selector })).body, 'items')).toEqual([]);
+  await changeStatus?.(resource, made);
+
+  await resource.delete(name);
+  await expect(resource.get(name)).rejects.toMatchObject({ code: 404, reason: 'NotFound' });
+  expect(listAt(await resource.list(selector), 'items')).toHaveLength(objects.length - 1);
+  await resource.deleteCollection(selector);
+  expect(listAt(await resource.list(selector), 'items')).toEqual([]);
 }
 
-async function discovers(
-  client: TestServer['client'],
-  root: string,
-  plural: string,
-  kind: string,
-): Promise<void> {
-  const [, , group = '', version = ''] = root.split('/');
-  if (group !== '' && version !== '') {
-    const groups = listAt((await call(client, 'GET', '/apis')).body, 'groups');
-    expect(groups.map((each) => textAt(each, 'name'))).toContain(group);
-    const own = await call(client, 'GET', `/apis/${group}`);
-    expect(listAt(own.body, 'versions').map((each) => textAt(each, 'version'))).toContain(version);
-  }
-  const resources = listAt((await call(client, 'GET', root)).body, 'resources');
-  expect(resources.find((each) => textAt(each, 'name') === plural)).toMatchObject({ kind });
-}
+/** What client-go's discovery asks: aggregated documents first, single ones in the client's own encoding. */
+async function discovers(cluster: E2eCluster, kind: keyof typeof kinds): Promise<void> {
+  const { apiVersion, plural, kind: name } = kinds[kind];
+  const [group = '', version = ''] = apiVersion.split('/');
+  const aggregated = ['v2', 'v2beta1'].map(
+    (each) => `application/json;g=apidiscovery.k8s.io;v=${each};as=APIGroupDiscoveryList`,
+  );
+  const accept = [...aggregated, 'application/json'].join();
+  const all = await cluster.client.call('GET', '/apis', { accept });
+  const found = listAt(all.body, 'items').find((item) => textAt(item, 'metadata', 'name') === group);
+  expect(listAt(found, 'versions').map((each) => textAt(each, 'version'))).toContain(version);
 
-async function changesStatus(client: TestServer['client'], path: string, status: JsonRecord): Promise<void> {
-  const patched = await call(client, 'PATCH', `${path}/status`, {
-    body: { metadata: { annotations: { 'patched-status': 'true' } }, status },
-    contentType: 'application/merge-patch+json',
+  const own = await cluster.client.call('GET', `/apis/${group}`);
+  expect(listAt(own.body, 'versions').map((each) => textAt(each, 'version'))).toContain(version);
+  const resources = await cluster.client.call('GET', `/apis/${apiVersion}`);
+  const verbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
+  expect(listAt(resources.body, 'resources').find((each) => textAt(each, 'name') === plural)).toMatchObject({
+    kind: name,
+    verbs,
   });
-  expect([patched.status, annotation(patched, 'patched-status')]).toEqual([200, 'true']);
-  expect(patched.body['status']).toMatchObject(status);
-  const updated = await call(client, 'PUT', `${path}/status`, { body: patched.body });
-  expect(updated.status).toBe(200);
-  const read = await call(client, 'GET', `${path}/status`);
-  expect(read.body['status']).toMatchObject(status);
 }
 
-function annotation({ body }: Answer, name: string): string {
-  return textAt(body, 'metadata', 'annotations', name);
+const annotation = (object: unknown, name: string): string => textAt(object, 'metadata', 'annotations', name);
+
+/** An object with one more annotation. */
+export function annotated(object: JsonRecord, name: string): JsonRecord {
+  const metadata = recordAt(object, 'metadata');
+  const annotations = { ...recordAt(metadata, 'annotations'), [name]: 'true' };
+  return { ...object, metadata: { ...metadata, annotations } };
+}
+
+/** Resource versions are numbers that can be compared (KEP-5504). */
+export function versionOf(object: unknown): bigint {
+  const version = textAt(object, 'metadata', 'resourceVersion');
+  expect(version).toMatch(/^[1-9]\d*$/);
+  return BigInt(version);
 }
 
 /** Makes a namespace; returns its name. */

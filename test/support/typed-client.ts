@@ -92,8 +92,9 @@ const contentTypes = {
 
 function parseBody(bytes: Buffer, contentType: unknown): JsonRecord {
   if (contentType === protobuf) return parseProtobuf(bytes, none);
-  // what no resource answers is a line of text
-  const read: unknown = contentType === 'application/json' ? JSON.parse(bytes.toString()) : undefined;
+  // what no resource answers is a line of text; discovery documents have parameters
+  const isJson = String(contentType).split(';')[0] === 'application/json';
+  const read: unknown = isJson ? JSON.parse(bytes.toString()) : undefined;
   return isRecord(read) ? read : {};
 }
 
