@@ -144,14 +144,16 @@ export function formatV6Words(a: number, b: number, c: number, d: number): strin
   return text;
 }
 
+const dottedDecimal = /^(\d+)\.(\d+)\.(\d+)\.(\d+)$/;
+
 /** ipaddr.js would read `010.0.0.1` as octal and `1.2.3` as a short form: only four decimal fields get past here. */
 function parseV4(text: string): ParsedAddress | undefined {
-  const fields = text.split('.');
-  if (fields.length !== 4) return undefined;
+  const match = dottedDecimal.exec(text);
+  if (match === null) return undefined;
   let value = 0;
   let leadingZeros = false;
-  for (const field of fields) {
-    if (!/^\d+$/.test(field)) return undefined;
+  for (let i = 1; i <= 4; i++) {
+    const field = match[i] ?? '';
     const number = Number(field);
     if (number > 255) return undefined;
     if (field.length > 1 && field.startsWith('0')) leadingZeros = true;

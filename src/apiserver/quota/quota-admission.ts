@@ -8,6 +8,7 @@ import type { AdmissionAttributes, AdmissionPlugin } from '../rest/admission.ts'
 import type { ServerCore } from '../rest/server-core.ts';
 import { listPrefix, PreconditionError, type Write } from '../storage/storage.ts';
 
+const quotas = listPrefix('', 'resourcequotas');
 /** Attempts against others that use the same quotas. */
 const maxAttempts = 20;
 
@@ -30,7 +31,8 @@ export class QuotaAdmission implements AdmissionPlugin {
     const counts =
       operation === 'CREATE' ||
       (operation === 'UPDATE' && countsUpdates(definition.group, definition.plural));
-    return counts && this.#core.storage.count(listPrefix('', 'resourcequotas', namespace)) > 0;
+    const { storage } = this.#core;
+    return counts && storage.count(quotas) > 0 && storage.count(`${quotas}${namespace}/`) > 0;
   }
 
   /** @throws {StatusError} 403 */

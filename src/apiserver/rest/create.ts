@@ -6,7 +6,7 @@ import { validateCustomObjectMeta } from '../../registry/metadata.ts';
 import { nameIsPathSegment } from '../../registry/names.ts';
 import { type Reservation, type StrategyContext } from '../../registry/strategy.ts';
 import type { UserInfo } from '../http/exchange.ts';
-import { PreconditionError } from '../storage/storage.ts';
+import { PreconditionError, type StoredObject } from '../storage/storage.ts';
 import { type AdmissionAttributes, checkNamespaceLifecycle } from './admission.ts';
 import { commitWith, nothing } from './begin.ts';
 import { generateName, matchNamespace } from './object-name.ts';
@@ -29,20 +29,26 @@ export interface Creation {
   track(object: KubeObject): void;
 }
 
+/** What a write came to. */
+export interface Written {
+  /** As it is stored; for a dry run, and for an object that the write removed, as it would be. */
+  readonly object: KubeObject;
+  /** The stored version; undefined for a dry run, and when the write removed the object. */
+  readonly stored: StoredObject | undefined;
+}
+
 /** Tries for a free name from `generateName` (KEP 4420). */
 const maxNameTries = 8;
 
 /**
  * Creates an object: admission, allocation, strategy, validation, store, in kube-apiserver's order (section 2.2 of
  * service-semantics: allocation comes before validation).
- *
- * @returns the object as it is stored; for a dry run as it would be.
  */
 export async function createObject(
   core: ServerCore,
   resource: ServedResource,
   creation: Creation,
-): Promise<KubeObject> {
+): Promise<Written> {
   for (let attempt = 1; ; attempt++) {
     const generated =
       (creation.object.metadata.name ?? '') === '' && (creation.object.metadata.generateName ?? '') !== '';
@@ -72,11 +78,7 @@ function lastNameTried(error: unknown, generated: boolean): unknown {
   );
 }
 
-async function createOnce(
-  core: ServerCore,
-  resource: ServedResource,
-  creation: Creation,
-): Promise<KubeObject> {
+async function createOnce(core: ServerCore, resource: ServedResource, creation: Creation): Promise<Written> {
   const { strategy } = resource.definition;
   const { namespace, subresource, dryRun, user } = creation;
   let { object } = creation;
@@ -107,6 +109,7 @@ async function createOnce(
   nameObject(core, object);
   strategy.admitCreate?.(object, context);
   fillSystemFields(core, object, context.now);
+  const key = keyOf(resource, namespace, object.metadata.name ?? '');
   const reservation = strategy.beginCreate?.(object, context) ?? nothing;
   try {
     finishObject(resource, object, context, creation);
@@ -114,16 +117,16 @@ async function createOnce(
       await core.admission.validate({ ...attributes, name: object.metadata.name ?? '', object }, reply);
     }
     checkNoResourceVersion(object);
-    checkAbsent(core, resource, namespace, object);
+    checkAbsent(core, resource, key, object);
   } catch (error) {
     reservation.rollback();
     throw error;
   }
   if (dryRun) {
     reservation.rollback();
-    return object;
+    return { object, stored: undefined };
   }
-  return store(core, resource, namespace, object, reservation, context);
+  return store(core, resource, key, object, reservation, context);
 }
 
 /** Admission has seen the object without the name that is made for it. */
@@ -157,15 +160,9 @@ function checkNoResourceVersion(object: KubeObject): void {
   }
 }
 
-function checkAbsent(
-  core: ServerCore,
-  resource: ServedResource,
-  namespace: string,
-  object: KubeObject,
-): void {
-  const name = object.metadata.name ?? '';
-  const present = core.storage.getForUpdate(keyOf(resource, namespace, name));
-  if (present !== undefined) throw taken(resource, name, present.object);
+function checkAbsent(core: ServerCore, resource: ServedResource, key: string, object: KubeObject): void {
+  const present = core.storage.getForUpdate(key);
+  if (present !== undefined) throw taken(resource, object.metadata.name ?? '', present.object);
 }
 
 function taken(resource: ServedResource, name: string, present: KubeObject | undefined): StatusError {
@@ -175,19 +172,17 @@ function taken(resource: ServedResource, name: string, present: KubeObject | und
 async function store(
   core: ServerCore,
   resource: ServedResource,
-  namespace: string,
+  key: string,
   object: KubeObject,
   reservation: Reservation,
   context: StrategyContext,
-): Promise<KubeObject> {
-  const name = object.metadata.name ?? '';
-  const key = keyOf(resource, namespace, name);
+): Promise<Written> {
   try {
     const stored = await commitWith(core, reservation, { key, expect: 'absent', object }, context);
-    return stored?.object ?? object;
+    return { object, stored };
   } catch (error) {
     if (error instanceof PreconditionError && error.key === key)
-      throw taken(resource, name, error.present?.object);
+      throw taken(resource, object.metadata.name ?? '', error.present?.object);
     throw error;
   }
 }

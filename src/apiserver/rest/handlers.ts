@@ -94,7 +94,7 @@ export const handleCreate: ResourceHandler = async (core, resource, request, rep
     warn: (text) => reply.warn(text),
     track: tracker(core, resource, request, options.fieldManager),
   });
-  sendWritten(core, reply, 201, output, resource, created);
+  sendWritten(reply, 201, output, resource, created, core.now());
 };
 
 export const handleUpdate: ResourceHandler = async (core, resource, request, reply) => {
@@ -136,7 +136,7 @@ export const handleUpdate: ResourceHandler = async (core, resource, request, rep
     },
     track: tracker(core, resource, request, options.fieldManager),
   });
-  sendWritten(core, reply, updated.created ? 201 : 200, output, resource, updated.object);
+  sendWritten(reply, updated.created ? 201 : 200, output, resource, updated, core.now());
 };
 
 export const handlePatch: ResourceHandler = async (core, resource, request, reply) => {
@@ -188,7 +188,7 @@ export const handlePatch: ResourceHandler = async (core, resource, request, repl
     produce,
     track: type === 'apply' ? () => undefined : tracker(core, resource, request, options.fieldManager),
   });
-  sendWritten(core, reply, updated.created ? 201 : 200, output, resource, updated.object);
+  sendWritten(reply, updated.created ? 201 : 200, output, resource, updated, core.now());
 };
 
 export const handleDelete: ResourceHandler = async (core, resource, request, reply) => {

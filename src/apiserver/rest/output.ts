@@ -10,8 +10,8 @@ import { encodeObject } from '../schema/encode.ts';
 import { registeredKind } from '../schema/builtin.ts';
 import { partialMetadata, partialMetadataList } from '../tables/partial-metadata.ts';
 import { type IncludeObject, includeObjectOf, toTable } from '../tables/table.ts';
-import { keyOf, otherJson, presented, type ServedResource, storedJson } from './served-resource.ts';
-import type { ServerCore } from './server-core.ts';
+import type { Written } from './create.ts';
+import { otherJson, presented, type ServedResource, storedJson } from './served-resource.ts';
 import type { StoredObject } from '../storage/storage.ts';
 
 /** How the client wants to see objects of one resource. */
@@ -51,19 +51,17 @@ export function sendStored(
   sendObject(reply, status, output, resource, stored.object, now);
 }
 
-/** Answers the object of a write: with the text of the stored version when it is the newest one. */
+/** Answers the object of a write: with the text of the stored version, where there is one. */
 export function sendWritten(
-  core: ServerCore,
   reply: Reply,
   status: number,
   output: Output,
   resource: ServedResource,
-  object: KubeObject,
+  { object, stored }: Written,
+  now: number,
 ): void {
-  const { namespace = '', name = '' } = object.metadata;
-  const stored = core.storage.get(keyOf(resource, namespace, name));
-  if (stored?.object === object) sendStored(reply, status, output, resource, stored, core.now());
-  else sendObject(reply, status, output, resource, object, core.now());
+  if (stored === undefined) sendObject(reply, status, output, resource, object, now);
+  else sendStored(reply, status, output, resource, stored, now);
 }
 
 /** Answers one object, stored or not. */

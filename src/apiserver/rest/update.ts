@@ -9,7 +9,7 @@ import { PreconditionError, type StoredObject, type Write } from '../storage/sto
 import { type AdmissionAttributes, type BodyKind, checkNamespaceLifecycle } from './admission.ts';
 import { commitWith, nothing } from './begin.ts';
 import { matchNamespace } from './object-name.ts';
-import { createObject } from './create.ts';
+import { createObject, type Written } from './create.ts';
 import { keyOf, type ServedResource, subjectOf } from './served-resource.ts';
 import { type ServerCore, strategyContext } from './server-core.ts';
 import { dedupOwnerReferences, keepSystemFields } from './system-fields.ts';
@@ -50,8 +50,7 @@ export interface ObjectView {
   write(object: KubeObject, view: KubeObject): KubeObject;
 }
 
-export interface Updated {
-  readonly object: KubeObject;
+export interface Updated extends Written {
   /** The write created the object. */
   readonly created: boolean;
 }
@@ -153,7 +152,9 @@ async function updateOnce(core: ServerCore, resource: ServedResource, update: Up
   }
   if (update.dryRun || (!removed && isUnchanged(object, old))) {
     reservation.rollback();
-    return { object: update.dryRun ? object : old, created: false };
+    return update.dryRun
+      ? { object, stored: undefined, created: false }
+      : { object: old, stored: live, created: false };
   }
   return store(core, live, object, removed, reservation, context);
 }
@@ -168,10 +169,9 @@ async function store(
 ): Promise<Updated> {
   const write: Write = { key: live.key, expect: live.revision, object: removed ? undefined : object };
   const stored = await commitWith(core, reservation, write, context);
-  if (!removed) return { object: stored?.object ?? object, created: false };
-  const version = stored?.object.metadata.resourceVersion;
-  if (version !== undefined) object.metadata.resourceVersion = version;
-  return { object, created: false };
+  if (!removed) return { object, stored, created: false };
+  if (stored !== undefined) object.metadata.resourceVersion = String(stored.revision);
+  return { object, stored: undefined, created: false };
 }
 
 function subresourceStrategy(resource: ServedResource, subresource: string): SubresourceStrategy {
@@ -203,7 +203,7 @@ async function createByUpdate(core: ServerCore, resource: ServedResource, update
     warn: (text) => update.warn(text),
     track: (next) => update.track(next, undefined),
   });
-  return { object: created, created: true };
+  return { ...created, created: true };
 }
 
 /** etcd's words for a uid that does not fit, which clients see as they are. */

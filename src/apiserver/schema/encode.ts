@@ -103,7 +103,8 @@ function compileStruct(schema: StructSchema): Writer {
     const { schema: type } = field;
     return {
       name: field.name,
-      label: `${JSON.stringify(field.name)}:`,
+      first: `{${JSON.stringify(field.name)}:`,
+      next: `,${JSON.stringify(field.name)}:`,
       write: partWriter(type),
       dropsEmpty: field.dropZero && type.type === 'list',
       // What a missing value is written as; undefined leaves the field out.
@@ -117,18 +118,16 @@ function compileStruct(schema: StructSchema): Writer {
   });
   return (text, value) => {
     if (!isRecord(value)) return `${text}null`;
-    let separator = '{';
+    let empty = true;
     for (const field of fields) {
       const member = value[field.name];
-      if (member === undefined || member === null || (field.dropsEmpty && isEmptyList(member))) {
-        if (field.absent === undefined) continue;
-        text += separator + field.label + field.absent;
-      } else {
-        text = field.write(text + separator + field.label, member);
-      }
-      separator = ',';
+      const absent = member === undefined || member === null || (field.dropsEmpty && isEmptyList(member));
+      if (absent && field.absent === undefined) continue;
+      text += empty ? field.first : field.next;
+      text = absent ? text + (field.absent ?? '') : field.write(text, member);
+      empty = false;
     }
-    return text + (separator === '{' ? '{}' : '}');
+    return text + (empty ? '{}' : '}');
   };
 }
 

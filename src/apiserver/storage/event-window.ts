@@ -56,9 +56,8 @@ export class EventWindow {
     this.oldest = oldest;
   }
 
-  /** Adds the next event, with the root behind it and the time at which it became visible. */
-  push(event: PastEvent, root: OrderedTree<Version>, time: number): void {
-    const [resource] = keyPrefixes(event.current.key);
+  /** Adds the next event of a resource (its prefix), with the root behind it and the time at which it became visible. */
+  push(event: PastEvent, resource: string, root: OrderedTree<Version>, time: number): void {
     const weight = ENTRY_WEIGHT + (event.previous?.weight ?? 0);
     this.entries.push({ event, resource, time, weight });
     this.weight += weight;

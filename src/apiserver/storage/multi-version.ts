@@ -19,7 +19,7 @@ import {
   type Write,
 } from './storage.ts';
 import { type Encode, type Version, Versions } from './version.ts';
-import { type Listener, type ListenerErrorHandler, Watchers } from './watchers.ts';
+import { keyPrefixes, type Listener, type ListenerErrorHandler, Watchers } from './watchers.ts';
 
 /** The revision of an empty store. */
 const FIRST_REVISION = 1;
@@ -55,6 +55,8 @@ export class MultiVersionStore {
   private readonly clock: () => number;
   private readonly window: EventWindow;
   private readonly watchers: Watchers;
+  /** How many objects there are of the resources that {@link count} was asked for: it is asked at every write. */
+  private readonly counts = new Map<string, number>();
   private published: StartingPoint;
   private staged: StartingPoint;
 
@@ -90,8 +92,12 @@ export class MultiVersionStore {
   }
 
   count(prefix: string): number {
+    const known = this.counts.get(prefix);
+    if (known !== undefined) return known;
     const [low, high] = bounds(prefix);
-    return treeRank(this.published.root, high) - treeRank(this.published.root, low);
+    const count = treeRank(this.published.root, high) - treeRank(this.published.root, low);
+    if (keyPrefixes(prefix)[0] === prefix) this.counts.set(prefix, count);
+    return count;
   }
 
   /** See {@link Storage.list}. */
@@ -174,7 +180,12 @@ export class MultiVersionStore {
     const root = commit.roots.at(-1);
     if (last === undefined || root === undefined) return;
     this.published = { root, revision: last.revision };
-    commit.events.forEach((event, i) => this.window.push(event, commit.roots[i] ?? root, time));
+    commit.events.forEach((event, i) => {
+      const [resource] = keyPrefixes(event.current.key);
+      this.window.push(event, resource, commit.roots[i] ?? root, time);
+      const known = event.type === 'MODIFIED' ? undefined : this.counts.get(resource);
+      if (known !== undefined) this.counts.set(resource, event.type === 'ADDED' ? known + 1 : known - 1);
+    });
     this.window.compact();
     this.watchers.deliver(commit.events);
   }

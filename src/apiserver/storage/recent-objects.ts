@@ -11,8 +11,6 @@ export interface Forgetful {
 export interface Held {
   readonly version: Forgetful;
   readonly object: KubeObject;
-  /** Its text, when that was made lately too. */
-  readonly text: string | undefined;
   /** Bytes of its text. */
   readonly weight: number;
   /** Somebody asked for it since it was last looked at. */

@@ -65,9 +65,8 @@ export interface Write {
   /** `absent`: must not exist. A number: the revision of the present version. `any`: no condition. */
   readonly expect: 'absent' | 'any' | number;
   /**
-   * The next version, which the store owns from now on: it sets `metadata.resourceVersion` and freezes it. Parts
-   * that are frozen already may be shared with other versions and must be frozen all the way down. Undefined
-   * deletes; to delete what is absent is a {@link PreconditionError}.
+   * The next version: the store sets its `metadata.resourceVersion` and keeps its text. Undefined deletes; to delete
+   * what is absent is a {@link PreconditionError}.
    */
   readonly object: KubeObject | undefined;
 }

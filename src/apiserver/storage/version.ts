@@ -42,13 +42,13 @@ class KeptVersion implements Version {
     return held.object;
   }
   text(): string {
-    return this.held?.text ?? this.kept.toString();
+    return this.kept.toString();
   }
   writeTo(target: Buffer, at: number, skip?: number): number {
     return this.kept.copy(target, at, skip);
   }
-  hold(object: KubeObject, text?: string): KubeObject {
-    this.held = this.versions.recent.hold({ version: this, object, text, weight: this.weight });
+  private hold(object: KubeObject): KubeObject {
+    this.held = this.versions.recent.hold({ version: this, object, weight: this.weight });
     return object;
   }
   forget(): void {
@@ -71,20 +71,14 @@ export class Versions {
   }
 
   /**
-   * Makes a version of an object that the store owns from now on: writes the revision into
-   * `metadata.resourceVersion` and freezes it. An object or metadata that is frozen already (shared with another
-   * version) is copied first.
+   * Makes a version of an object, whose text alone is kept: most objects that are written are never looked at again.
+   * Writes the revision into `metadata.resourceVersion`, of a copy where the object or its metadata is frozen.
    */
   written(key: string, revision: number, object: KubeObject): Version {
     const own = Object.isFrozen(object) ? { ...object } : object;
     if (Object.isFrozen(own.metadata)) own.metadata = { ...own.metadata };
     own.metadata.resourceVersion = String(revision);
-    deepFreeze(own);
-    const text = this.encode(own);
-    const version = new KeptVersion(key, revision, this.texts.add(text), this);
-    // The answer to the write and the watches want the text.
-    version.hold(own, text);
-    return version;
+    return new KeptVersion(key, revision, this.texts.add(this.encode(own)), this);
   }
 
   /** Makes a version of bytes that an earlier process wrote. */

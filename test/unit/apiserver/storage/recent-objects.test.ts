@@ -24,7 +24,7 @@ describe('RecentObjects', () => {
         let weight = 0;
         for (const which of asked) {
           const version = { forget: () => void (held.delete(version), (weight -= 40 + which)) };
-          recent.hold({ version, object: named('p'), text: undefined, weight: 40 + which });
+          recent.hold({ version, object: named('p'), weight: 40 + which });
           held.add(version);
           weight += 40 + which;
           // The newest may be larger than all that may be held.
