@@ -51,14 +51,12 @@ export function writeOptions(request: ApiRequest, kind: OptionsKind, isApply = f
 /** The options as an object, for webhooks. */
 export function optionsObject(kind: OptionsKind, options: WriteOptions): Record<string, unknown> {
   const { dryRun, force, fieldManager, fieldValidation } = options;
-  return {
-    kind,
-    apiVersion: 'meta.k8s.io/v1',
-    ...(dryRun ? { dryRun: ['All'] } : {}),
-    ...(force ? { force } : {}),
-    ...(fieldManager === '' ? {} : { fieldManager }),
-    fieldValidation,
-  };
+  const object: Record<string, unknown> = { kind, apiVersion: 'meta.k8s.io/v1' };
+  if (dryRun) object['dryRun'] = ['All'];
+  if (force) object['force'] = force;
+  if (fieldManager !== '') object['fieldManager'] = fieldManager;
+  object['fieldValidation'] = fieldValidation;
+  return object;
 }
 
 function isFieldValidation(text: string): text is FieldValidation {

@@ -21,9 +21,9 @@ export interface Held {
 const MOST = 2 ** 20;
 
 /**
- * The objects that are in memory besides the texts they are stored as: those that were written or asked for last. A
- * tree of objects takes as much memory as its text, and its many parts cost the collector far more; most of what a
- * store holds is never looked at again.
+ * The objects that are in memory besides the texts they are stored as: those that were asked for last. A tree of
+ * objects takes as much memory as its text, and its many parts cost the collector far more; most of what a store holds
+ * is never looked at again.
  *
  * Objects go in the order they came; one that was asked for in the meantime gets another round, so that what every
  * request needs (namespaces, roles, definitions) stays.
