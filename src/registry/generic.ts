@@ -1,7 +1,12 @@
 import { jsonEqual } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import type { FieldError } from './field-errors.ts';
-import { validateObjectMeta, validateObjectMetaUpdate } from './metadata.ts';
+import {
+  validateCustomObjectMeta,
+  validateCustomObjectMetaUpdate,
+  validateObjectMeta,
+  validateObjectMetaUpdate,
+} from './metadata.ts';
 import type { NameRule } from './names.ts';
 import type { Strategy, StrategyContext, SubresourceStrategy } from './strategy.ts';
 
@@ -12,6 +17,11 @@ import type { Strategy, StrategyContext, SubresourceStrategy } from './strategy.
 export interface KindRules<T extends KubeObject> {
   readonly namespaced: boolean;
   readonly nameRule: NameRule;
+  /**
+   * Who checks the metadata besides the request pipeline, which does it for every kind: default `core`
+   * (`apis/core/validation`), for some groups apimachinery, which lets finalizers have any name, for some nobody.
+   */
+  readonly metadataRules?: 'core' | 'machinery' | 'none';
   /**
    * Has a status of its own: a create starts with an empty one, an update of the main resource keeps the stored one,
    * and `/status` writes it.
@@ -84,7 +94,7 @@ export function genericStrategy<T extends KubeObject>(rules: KindRules<T>): Stra
     validateCreate: (object, context) => createErrors(rules, object, context),
     validateUpdate(object, old, context) {
       if (rules.repeatsCreate === 'instead') return createErrors(rules, object, context);
-      const errors = validateObjectMetaUpdate(object.metadata, old.metadata);
+      const errors = updateMetaErrors(rules, object, old);
       for (const error of rules.validateUpdate?.(object, old, context) ?? []) errors.push(error);
       if (rules.repeatsCreate === undefined) return errors;
       const repeated = createErrors(rules, object, context);
@@ -100,7 +110,21 @@ function createErrors<T extends KubeObject>(
   object: T,
   context: StrategyContext,
 ): FieldError[] {
-  return [...validateObjectMeta(object.metadata, rules), ...(rules.validateCreate?.(object, context) ?? [])];
+  return [...createMetaErrors(rules, object), ...(rules.validateCreate?.(object, context) ?? [])];
+}
+
+function createMetaErrors<T extends KubeObject>(rules: KindRules<T>, { metadata }: T): FieldError[] {
+  if (rules.metadataRules === 'none') return [];
+  return rules.metadataRules === 'machinery'
+    ? validateCustomObjectMeta(metadata, rules)
+    : validateObjectMeta(metadata, rules);
+}
+
+function updateMetaErrors<T extends KubeObject>(rules: KindRules<T>, { metadata }: T, old: T): FieldError[] {
+  if (rules.metadataRules === 'none') return [];
+  return rules.metadataRules === 'machinery'
+    ? validateCustomObjectMetaUpdate(metadata, old.metadata)
+    : validateObjectMetaUpdate(metadata, old.metadata);
 }
 
 /** `/status`: the spec is the stored one, status and most of the metadata are the client's. */
@@ -112,7 +136,7 @@ function statusStrategy<T extends KubeObject>(rules: KindRules<T>): SubresourceS
       rules.prepareStatus?.(object, old);
     },
     validateUpdate: (object, old) => [
-      ...validateObjectMetaUpdate(object.metadata, old.metadata),
+      ...updateMetaErrors(rules, object, old),
       ...(rules.validateStatus?.(object, old) ?? []),
     ],
     ...(rules.statusWarnings && { warningsOnUpdate: (object: T) => rules.statusWarnings?.(object) ?? [] }),

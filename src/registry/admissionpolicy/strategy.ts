@@ -16,6 +16,7 @@ import { validateMutatingSpec, validatePolicySpec } from './validation.ts';
 const rules: KindRules<KubeObject> = {
   namespaced: false,
   nameRule: nameIsDNSSubdomain,
+  metadataRules: 'machinery',
   allowUnconditionalUpdate: false,
   generationChanges: specChanges,
 };
@@ -40,7 +41,7 @@ export const validatingPolicyStrategy: Strategy<ValidatingAdmissionPolicy> = {
   ...genericStrategy<ValidatingAdmissionPolicy>({
     ...rules,
     hasStatus: true,
-    repeatsCreate: 'after',
+    repeatsCreate: 'instead',
     setDefaults: setPolicyDefaults,
     validateCreate: ({ spec = {} }) => validatePolicySpec(spec),
   }),
@@ -51,7 +52,7 @@ export const validatingPolicyStrategy: Strategy<ValidatingAdmissionPolicy> = {
 export const mutatingPolicyStrategy: Strategy<MutatingAdmissionPolicy> = {
   ...genericStrategy<MutatingAdmissionPolicy>({
     ...rules,
-    repeatsCreate: 'after',
+    repeatsCreate: 'instead',
     setDefaults: setPolicyDefaults,
     validateCreate: ({ spec = {} }) => validateMutatingSpec(spec),
   }),
@@ -76,7 +77,7 @@ function validateReference({ spec = {} }: PolicyBinding): FieldError[] {
 const bindingRules: KindRules<PolicyBinding> = {
   ...rules,
   generationChanges: specChanges,
-  repeatsCreate: 'after',
+  repeatsCreate: 'instead',
   setDefaults: ({ spec }) => setMatchDefaults(spec?.matchResources),
 };
 

@@ -7,6 +7,7 @@ import { nameIsDNSSubdomain } from '../names.ts';
 export const leaseStrategy = genericStrategy<Lease>({
   namespaced: true,
   nameRule: nameIsDNSSubdomain,
+  metadataRules: 'machinery',
   allowCreateOnUpdate: true,
   allowUnconditionalUpdate: false,
   setDefaults(lease: Partial<Pick<Lease, 'spec'>>) {

@@ -23,10 +23,11 @@ const evictionPolicies = ['AlwaysAllow', 'IfHealthyBudget'];
 export const podDisruptionBudgetStrategy = genericStrategy<PodDisruptionBudget>({
   namespaced: true,
   nameRule: nameIsDNSSubdomain,
+  metadataRules: 'none',
   allowUnconditionalUpdate: false,
   hasStatus: true,
   generationChanges: specChanges,
-  repeatsCreate: 'before',
+  repeatsCreate: 'instead',
   setDefaults: fillParts,
   validateCreate: ({ spec }) => validateSpec(spec),
   validateStatus: ({ status }) =>

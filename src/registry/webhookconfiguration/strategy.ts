@@ -16,9 +16,10 @@ function strategyOf(mutating: boolean): Strategy<WebhookConfiguration> {
   const rules = genericStrategy<WebhookConfiguration>({
     namespaced: false,
     nameRule: nameIsDNSSubdomain,
+    metadataRules: 'machinery',
     allowUnconditionalUpdate: false,
     generationChanges: (object, old) => !jsonEqual(object.webhooks ?? [], old.webhooks ?? []),
-    repeatsCreate: 'after',
+    repeatsCreate: 'instead',
     setDefaults({ webhooks = [] }) {
       for (const webhook of webhooks) setWebhookDefaults(webhook, mutating);
     },
