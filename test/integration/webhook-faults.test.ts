@@ -40,6 +40,45 @@ async function refuses(hook: object, path: string, why: string): Promise<void> {
   expect((await hooked.create()).status).toBe(201);
 }
 
+describe('a webhook that is busy', () => {
+  const busy = (status: number, headers: Record<string, string>): Scripted => ({
+    serve: (response) => response.writeHead(status, headers).end('busy'),
+  });
+  const allowed: Scripted = { response: { allowed: true } };
+
+  test.each([429, 500, 503])('is asked again after %d with Retry-After', async (status) => {
+    let left = 3;
+    webhooks.at('/busy', () => (left-- > 0 ? busy(status, { 'retry-after': '0' }) : allowed));
+    await hooked.configure('validating', [hooked.webhook('/busy')]);
+    expect((await hooked.create()).status).toBe(201);
+    expect(webhooks.asked).toHaveLength(4);
+  });
+
+  test('is asked eleven times at most', async () => {
+    webhooks.at('/busy', () => busy(503, { 'retry-after': '0' }));
+    await hooked.configure('validating', [hooked.webhook('/busy')]);
+    expect((await hooked.create()).status).toBe(500);
+    expect(webhooks.asked).toHaveLength(11);
+  });
+
+  test.each([
+    [503, {}],
+    [503, { 'retry-after': 'Wed, 21 Oct 2026 07:28:00 GMT' }],
+    [404, { 'retry-after': '0' }],
+  ])('is asked once: %d %j', async (status, headers) => {
+    webhooks.at('/busy', () => busy(status, headers));
+    await hooked.configure('validating', [hooked.webhook('/busy')]);
+    expect((await hooked.create()).status).toBe(500);
+    expect(webhooks.asked).toHaveLength(1);
+  });
+
+  test('is not waited for longer than its timeout', async () => {
+    webhooks.at('/busy', () => busy(429, { 'retry-after': '3600' }));
+    const hook = hooked.webhook('/busy', { timeoutSeconds: 1 });
+    await refuses(hook, 'busy', 'failed to call webhook: context deadline exceeded');
+  });
+});
+
 describe('a dead webhook', () => {
   test('nobody listens', async () => {
     const gone = await WebhookServer.start();

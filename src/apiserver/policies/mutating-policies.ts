@@ -11,7 +11,8 @@ import { joinErrors, validateConfig } from '../apply/validate-config.ts';
 import type { Authorizer } from '../authorization/authorizer.ts';
 import { PatchOperationError } from '../patch/json-patch.ts';
 import { patchObject } from '../patch/patch.ts';
-import type { AdmissionAttributes, AdmissionPlugin, BodyKind } from '../rest/admission.ts';
+import type { AdmissionAttributes, AdmissionPlugin, AdmissionReply, BodyKind } from '../rest/admission.ts';
+import type { Reinvocation } from '../rest/reinvocation.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { builtinSchema } from '../schema/builtin.ts';
@@ -43,12 +44,15 @@ export class MutatingPolicies implements AdmissionPlugin {
   }
 
   /**
-   * Asks the policies by their names. When one changes the object, those before it whose reinvocationPolicy is
-   * IfNeeded are asked once more at the end.
+   * Asks the policies by their names.
    *
    * @throws {StatusError} 403 when one fails whose failurePolicy is Fail.
    */
-  async mutate(attributes: AdmissionAttributes): Promise<KubeObject | undefined> {
+  async mutate(
+    attributes: AdmissionAttributes,
+    _reply: AdmissionReply,
+    rounds: Reinvocation,
+  ): Promise<KubeObject | undefined> {
     await loadRuleEngine();
     const { invocations, misconfigured } = invocationsOf(this.#core, policies, attributes);
     const failures: Failure[] = misconfigured.map((found) => ({
@@ -56,19 +60,19 @@ export class MutatingPolicies implements AdmissionPlugin {
       why: `failed to configure binding: ${found.why}`,
     }));
     let { object } = attributes;
-    const asked: Invocation<MutatingAdmissionPolicy>[] = [];
-    let again: readonly Invocation<MutatingAdmissionPolicy>[] = [];
-    const ask = (invocation: Invocation<MutatingAdmissionPolicy>): boolean => {
-      const next = this.#apply(invocation, { ...attributes, object }, failures);
-      const changed = next !== undefined && !jsonEqual(next, object);
-      if (changed) object = next;
-      return changed;
-    };
+    const turn = rounds.of('policies');
+    turn.begin(object);
     for (const invocation of invocations) {
-      if (ask(invocation)) again = [...asked];
-      if (invocation.policy.spec?.reinvocationPolicy === 'IfNeeded') asked.push(invocation);
+      const id = idOf(invocation);
+      if (!turn.asks(id)) continue;
+      const next = this.#apply(invocation, { ...attributes, object }, failures);
+      if (next !== undefined && !jsonEqual(next, object)) {
+        object = next;
+        turn.changed();
+      }
+      if (invocation.policy.spec?.reinvocationPolicy === 'IfNeeded') turn.asked(id);
     }
-    for (const invocation of again) ask(invocation);
+    turn.end(object);
     const counting = failures.filter(({ policy }) => policy.spec?.failurePolicy !== 'Ignore');
     if (counting.length > 0) throw refused(attributes, counting);
     return object;
@@ -98,6 +102,13 @@ export class MutatingPolicies implements AdmissionPlugin {
     }
     return object;
   }
+}
+
+/** A policy by its binding and parameters. */
+function idOf({ policy, binding, params }: Invocation<MutatingAdmissionPolicy>): string {
+  const given = isRecord(params) ? params['metadata'] : undefined;
+  const { namespace = '', name = '' } = isRecord(given) ? given : {};
+  return JSON.stringify([policy.metadata.name, binding.metadata.name, namespace, name]);
 }
 
 /** The object with the patch, decoded and defaulted again; a text says why it cannot be applied. */

@@ -3,6 +3,7 @@ import { forbidden, notFound } from '../../objects/status-errors.ts';
 import type { Namespace } from '../../objects/namespace.ts';
 import type { UserInfo } from '../http/exchange.ts';
 import { objectKey, type Storage } from '../storage/storage.ts';
+import { Reinvocation } from './reinvocation.ts';
 import type { ServedResource } from './served-resource.ts';
 
 /** A write as admission sees it (`admission/v1` AdmissionRequest). */
@@ -39,7 +40,11 @@ export interface AdmissionReply {
 /** An admission plugin: throws a StatusError to refuse. */
 export interface AdmissionPlugin {
   /** May replace the object; runs before allocation and validation. */
-  mutate?(attributes: AdmissionAttributes, reply: AdmissionReply): Promise<KubeObject | undefined>;
+  mutate?(
+    attributes: AdmissionAttributes,
+    reply: AdmissionReply,
+    rounds: Reinvocation,
+  ): Promise<KubeObject | undefined>;
   /** Runs after validation, before the store. */
   validate?(attributes: AdmissionAttributes, reply: AdmissionReply): Promise<void>;
   /** False when the plugin has nothing to say on the resource: no promise is made then. */
@@ -63,12 +68,25 @@ export class Admission {
     return this.#plugins.some((plugin) => plugin.handles(attributes));
   }
 
-  /** The object after all mutating plugins. */
+  /** The object after all mutating plugins, which are asked twice when a policy or a webhook has changed it. */
   async mutate(attributes: AdmissionAttributes, reply: AdmissionReply): Promise<KubeObject | undefined> {
-    let object = attributes.object;
+    const rounds = new Reinvocation();
+    const object = await this.#round(attributes, reply, rounds);
+    if (!rounds.isWanted) return object;
+    rounds.startSecond();
+    // A copy: plugins compare it with what they left, and some write into it.
+    return this.#round({ ...attributes, object: structuredClone(object) }, reply, rounds);
+  }
+
+  async #round(
+    attributes: AdmissionAttributes,
+    reply: AdmissionReply,
+    rounds: Reinvocation,
+  ): Promise<KubeObject | undefined> {
+    let { object } = attributes;
     for (const plugin of this.#plugins) {
       if (plugin.mutate === undefined || !plugin.handles(attributes)) continue;
-      object = (await plugin.mutate({ ...attributes, object }, reply)) ?? object;
+      object = (await plugin.mutate({ ...attributes, object }, reply, rounds)) ?? object;
     }
     return object;
   }

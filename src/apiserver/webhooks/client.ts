@@ -1,6 +1,7 @@
-import { Agent, buildConnector, type Dispatcher, request } from 'undici';
+import { Agent, buildConnector, type Dispatcher } from 'undici';
 import type { Webhook } from '../../registry/webhookconfiguration/webhook.ts';
 import type { WebhookAnswer } from './answer.ts';
+import { postUntilAnswered, WaitingTooLong } from './attempts.ts';
 import { transportFailure } from './transport-failure.ts';
 
 /** Asks one webhook. */
@@ -45,8 +46,9 @@ export function createWebhookClient(webhook: Webhook, resolve: ServiceResolver):
       const tooLate = 'context deadline exceeded';
       let head: Dispatcher.ResponseData;
       try {
-        head = await post(agent, address, body, signal);
+        head = await postUntilAnswered(agent, address, body, signal);
       } catch (error) {
+        if (error instanceof WaitingTooLong) throw new Error(tooLate, { cause: error });
         const why = signal.aborted ? tooLate : transportFailure(error, new URL(base));
         throw new Error(`Post ${JSON.stringify(address)}: ${why}`, { cause: error });
       }
@@ -97,20 +99,6 @@ function connector(
       callback,
     );
   };
-}
-
-async function post(
-  agent: Agent,
-  url: string,
-  body: string,
-  signal: AbortSignal,
-): Promise<Dispatcher.ResponseData> {
-  const headers = {
-    'content-type': 'application/json',
-    accept: 'application/json, */*',
-    'user-agent': 'kube-apiserver-admission',
-  };
-  return request(url, { method: 'POST', dispatcher: agent, headers, body, signal });
 }
 
 /** kube-apiserver reads as much as a webhook sends; one that never ends must not take all memory. */

@@ -7,6 +7,7 @@ import type { Authorizer } from '../authorization/authorizer.ts';
 import { patchObject } from '../patch/patch.ts';
 import { admissionInput } from '../policies/policy-input.ts';
 import type { AdmissionAttributes, AdmissionPlugin, AdmissionReply, BodyKind } from '../rest/admission.ts';
+import type { Reinvocation } from '../rest/reinvocation.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { builtinSchema } from '../schema/builtin.ts';
@@ -90,29 +91,27 @@ export class AdmissionWebhooks implements AdmissionPlugin {
     this.#resourcesVersion = this.#core.resources.version;
   }
 
-  /**
-   * Asks the mutating webhooks, one after the other. When one changes the object, those before it whose
-   * reinvocationPolicy is IfNeeded are asked once more at the end.
-   */
-  async mutate(attributes: AdmissionAttributes, reply: AdmissionReply): Promise<KubeObject | undefined> {
+  /** Asks the mutating webhooks, one after the other. */
+  async mutate(
+    attributes: AdmissionAttributes,
+    reply: AdmissionReply,
+    rounds: Reinvocation,
+  ): Promise<KubeObject | undefined> {
     await loadRulesFor(this.#mutating.hooks);
     let { object } = attributes;
-    const asked = new Set<Hook>();
-    const again = new Set<Hook>();
+    const turn = rounds.of('webhooks');
+    turn.begin(object);
     for (const hook of this.#mutating.hooks) {
+      if (!turn.asks(hook.id)) continue;
       const next = await this.#mutateOne(hook, { ...attributes, object }, reply);
       if (next === undefined) continue;
       if (next.changed) {
         object = next.object;
-        for (const earlier of asked) again.add(earlier);
+        turn.changed();
       }
-      if (hook.reinvokes) asked.add(hook);
+      if (hook.reinvokes) turn.asked(hook.id);
     }
-    for (const hook of this.#mutating.hooks) {
-      if (!again.has(hook)) continue;
-      const next = await this.#mutateOne(hook, { ...attributes, object }, reply);
-      if (next?.changed === true) object = next.object;
-    }
+    turn.end(object);
     return object;
   }
 

@@ -1,0 +1,80 @@
+/** Who is asked again about a write that others have changed (apiserver `admission/reinvocation.go`). */
+import { jsonEqual } from '../../objects/json.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+
+/** The rounds of the mutating plugins on one write: a second one when a policy or a webhook changed the object in the first. */
+export class Reinvocation {
+  #isSecond = false;
+  #isWanted = false;
+  readonly #plugins = new Map<string, PluginRounds>();
+
+  get isSecond(): boolean {
+    return this.#isSecond;
+  }
+
+  /** True when the first round changed what somebody may want to look at again. */
+  get isWanted(): boolean {
+    return this.#isWanted;
+  }
+
+  want(): void {
+    this.#isWanted = true;
+  }
+
+  startSecond(): void {
+    this.#isSecond = true;
+  }
+
+  /** What a plugin keeps from one round to the next. */
+  of(plugin: string): PluginRounds {
+    const known = this.#plugins.get(plugin) ?? new PluginRounds(this);
+    this.#plugins.set(plugin, known);
+    return known;
+  }
+}
+
+/**
+ * Which webhooks or policies of a plugin are asked (`plugin/webhook/mutating/reinvocationcontext.go` and
+ * `plugin/policy/mutating/reinvocationcontext.go`): all in the first round; in the second those with IfNeeded that were
+ * asked before another one changed the object.
+ */
+class PluginRounds {
+  readonly #rounds: Reinvocation;
+  #asked = new Set<string>();
+  readonly #again = new Set<string>();
+  #output: KubeObject | undefined;
+
+  constructor(rounds: Reinvocation) {
+    this.#rounds = rounds;
+  }
+
+  /** Begins a round. What other plugins have changed since is news to all. */
+  begin(object: KubeObject | undefined): void {
+    if (this.#rounds.isSecond && !jsonEqual(object, this.#output)) this.#askAgain();
+  }
+
+  /** Who was not asked in the first round is not asked in the second for the first time. */
+  asks(id: string): boolean {
+    return !this.#rounds.isSecond || this.#again.has(id);
+  }
+
+  /** Tells that one has changed the object, before {@link asked} tells that it was asked. */
+  changed(): void {
+    this.#askAgain();
+    this.#rounds.want();
+  }
+
+  /** Tells that one with IfNeeded was asked. */
+  asked(id: string): void {
+    this.#asked.add(id);
+  }
+
+  end(object: KubeObject | undefined): void {
+    this.#output = object;
+  }
+
+  #askAgain(): void {
+    for (const id of this.#asked) this.#again.add(id);
+    this.#asked = new Set();
+  }
+}

@@ -1,0 +1,51 @@
+/** How often a webhook is asked one question: as client-go's REST client does. */
+import { setTimeout } from 'node:timers/promises';
+import { type Dispatcher, request } from 'undici';
+
+/** A webhook that asks to be asked again is asked so often (client-go `rest/request.go` maxRetries). */
+const mostRetries = 10;
+const headers = {
+  'content-type': 'application/json',
+  accept: 'application/json, */*',
+  'user-agent': 'kube-apiserver-admission',
+};
+
+/** The webhook wants to be asked again at a time that is too late. */
+export class WaitingTooLong extends Error {
+  override readonly name = 'WaitingTooLong';
+}
+
+/**
+ * Posts a question. 429 and server errors with `Retry-After` in seconds are not answers yet, but for the last of them
+ * (client-go `rest/with_retry.go`). Redirects are, and are not followed: in kube-apiserver they are a way into its
+ * network (CVE-2020-8561).
+ *
+ * @throws {WaitingTooLong} when the signal aborts while it waits; what the transport throws.
+ */
+export async function postUntilAnswered(
+  dispatcher: Dispatcher,
+  url: string,
+  body: string,
+  signal: AbortSignal,
+): Promise<Dispatcher.ResponseData> {
+  for (let attempt = 0; ; attempt++) {
+    const answer = await request(url, { method: 'POST', dispatcher, headers, body, signal });
+    const seconds = attempt < mostRetries ? retryAfter(answer) : undefined;
+    if (seconds === undefined) return answer;
+    await answer.body.dump();
+    try {
+      await setTimeout(seconds * 1000, undefined, { signal });
+    } catch (error) {
+      throw new WaitingTooLong('the webhook wants to be asked again later', { cause: error });
+    }
+  }
+}
+
+/** Seconds; undefined when the answer counts. */
+function retryAfter({ statusCode, headers }: Dispatcher.ResponseData): number | undefined {
+  if (statusCode !== 429 && (statusCode < 500 || statusCode > 599)) return undefined;
+  const header = headers['retry-after'];
+  return typeof header === 'string' && /^[+-]?\d{1,9}$/.test(header)
+    ? Math.max(Number(header), 0)
+    : undefined;
+}
