@@ -171,6 +171,42 @@ describe('a cluster with RBAC', () => {
     expect((await send('POST', reviews, { spec: secrets })).body['status']).toEqual({ allowed: false });
   });
 
+  const requirement = (operator: string, ...values: string[]) => ({ key: 'a', operator, values });
+  test.each([
+    [
+      { fieldSelector: { rawSelector: 'a=b,c!=d' }, labelSelector: { rawSelector: 'a in (b),!c' } },
+      undefined,
+    ],
+    [{ fieldSelector: { requirements: [requirement('In', 'b'), requirement('NotIn', 'b')] } }, undefined],
+    [{ labelSelector: { requirements: [requirement('Exists'), requirement('NotIn', 'b', 'c')] } }, undefined],
+    [
+      { fieldSelector: { rawSelector: 'a in b' }, labelSelector: { rawSelector: '&' } },
+      'spec.resourceAttributes.fieldSelector ignored due to parse error; ' +
+        'spec.resourceAttributes.labelSelector ignored due to parse error',
+    ],
+    [
+      {
+        fieldSelector: {
+          requirements: [requirement('In', 'b'), requirement('Exists'), requirement('In', 'b', 'c')],
+        },
+      },
+      'spec.resourceAttributes.fieldSelector partially ignored due to parse error',
+    ],
+    [
+      { labelSelector: { requirements: [requirement('Exists', 'b'), requirement('Like', 'b')] } },
+      'spec.resourceAttributes.labelSelector ignored due to parse error',
+    ],
+  ])('reads the selectors %j of a review', async (selectors, evaluationError) => {
+    const resourceAttributes = { verb: 'list', resource: 'pods', namespace: 'default', ...selectors };
+    const { body } = await send('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', {
+      spec: { user: 'nobody', resourceAttributes },
+    });
+    expect(body['status']).toEqual({
+      allowed: false,
+      ...(evaluationError === undefined ? {} : { evaluationError }),
+    });
+  });
+
   const authorization = '/apis/authorization.k8s.io/v1';
   const pods = { verb: 'get', resource: 'pods', namespace: 'default' };
   const refusedReviews: [string, object, string][] = [

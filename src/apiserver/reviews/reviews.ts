@@ -11,6 +11,7 @@ import type { PolicyRule } from '../authorization/rbac.ts';
 import type { UserInfo } from '../http/exchange.ts';
 import { checkAccessReview } from './access-review.ts';
 import { attributesOf, subjectOf, userInfo } from './attributes.ts';
+import { selectorErrors } from './selectors.ts';
 
 /** What answers reviews. */
 export interface ReviewSources {
@@ -97,7 +98,14 @@ function decide({ authorizer }: ReviewSources, user: UserInfo, spec: JsonRecord)
   const attributes = attributesOf(spec);
   if (attributes === undefined) return { status: { allowed: false } };
   const { allowed, reason } = authorizer.authorize(user, attributes);
-  return { status: { allowed, ...(reason === '' ? {} : { reason }) } };
+  const evaluationError = selectorErrors(spec);
+  return {
+    status: {
+      allowed,
+      ...(reason === '' ? {} : { reason }),
+      ...(evaluationError === '' ? {} : { evaluationError }),
+    },
+  };
 }
 
 /** The answer does not repeat what was asked (`selfsubjectrulesreview.REST`). */

@@ -60,17 +60,20 @@ function read(source: string, issues: Issue[]): Expression {
   }
   const found = tokenize(source);
   issues.push(...found.issues);
-  return new Parser(new TokenReader(found.tokens, issues)).whole();
+  return new Parser(new TokenReader(found.tokens, issues), issues).whole();
 }
 
 class Parser {
   readonly #reader: TokenReader;
+  readonly #issues: Issue[];
   #depth = 0;
   /** What may stand where the next expression starts, as errors say. */
   #expecting = startsExpression;
 
-  constructor(reader: TokenReader) {
+  /** @param issues is told what does not keep the rest from being read. */
+  constructor(reader: TokenReader, issues: Issue[]) {
     this.#reader = reader;
+    this.#issues = issues;
   }
 
   whole(): Expression {
@@ -189,7 +192,7 @@ class Parser {
     }
     const open = this.#reader.accept('(');
     if (open === undefined) return { kind: 'select', at, operand, field: name.text, test: false };
-    return expandMacro(name.text, open.at, operand, this.#args());
+    return this.#expanded(name.text, open.at, operand);
   }
 
   #index(operand: Expression, at: number): Expression {
@@ -251,10 +254,20 @@ class Parser {
     if (name === 'null') return { kind: 'literal', at, value: null };
     if (name === 'in') throw mismatched(token, startsExpression);
     const open = this.#reader.accept('(');
-    if (reserved.has(name)) throw new SyntaxIssue(at, `reserved identifier: ${name}`);
-    return open === undefined
-      ? { kind: 'ident', at, name }
-      : expandMacro(name, open.at, undefined, this.#args());
+    if (reserved.has(name)) this.#issues.push({ at, message: `reserved identifier: ${name}` });
+    return open === undefined ? { kind: 'ident', at, name } : this.#expanded(name, open.at, undefined);
+  }
+
+  /** A call, or what its macro makes of it. A macro that cannot be is told. */
+  #expanded(name: string, at: number, target: Expression | undefined): Expression {
+    const args = this.#args();
+    try {
+      return expandMacro(name, at, target, args);
+    } catch (error) {
+      if (!(error instanceof SyntaxIssue)) throw error;
+      this.#issues.push(error);
+      return { kind: 'call', at, name, target, args };
+    }
   }
 
   #bracketed(token: Token, expecting: string): Expression {
@@ -317,16 +330,16 @@ class Parser {
     const { at, kind, text } = token;
     if (kind === 'double') {
       const value = Number(sign + text);
-      if (!Number.isFinite(value)) throw new SyntaxIssue(at, 'invalid double literal');
+      if (!Number.isFinite(value)) this.#issues.push({ at, message: 'invalid double literal' });
       return { kind: 'literal', at, value };
     }
     const digits = BigInt(text.replace(/[uU]$/, ''));
     const value = sign === '-' ? -digits : digits;
     if (kind === 'uint') {
-      if (BigInt.asUintN(64, value) !== value) throw new SyntaxIssue(at, 'invalid uint literal');
+      if (BigInt.asUintN(64, value) !== value) this.#issues.push({ at, message: 'invalid uint literal' });
       return { kind: 'literal', at, value: new Uint(value) };
     }
-    if (BigInt.asIntN(64, value) !== value) throw new SyntaxIssue(at, 'invalid int literal');
+    if (BigInt.asIntN(64, value) !== value) this.#issues.push({ at, message: 'invalid int literal' });
     return { kind: 'literal', at, value };
   }
 }

@@ -111,7 +111,10 @@ function withText(change: (question: AccessQuestion, value: string) => AccessQue
   );
 }
 
-/** Whether the requester may do something (`apiserver/pkg/cel/library/authz.go`); selectors do not narrow a check here. */
+/**
+ * Whether the requester may do something (`apiserver/pkg/cel/library/authz.go`). Selectors change nothing: RBAC looks at
+ * none, and what cannot be read of them is left out.
+ */
 export const authorizationFunctions: Library = [
   [
     'path',

@@ -171,6 +171,20 @@ describe('an expression does not compile', () => {
     ['a b', "ERROR: <input>:1:3: Syntax error: extraneous input 'b' expecting <EOF>\n | a b\n | ..^"],
     ['has(self)', 'ERROR: <input>:1:5: invalid argument to has() macro\n | has(self)\n | ....^'],
     ['if', 'ERROR: <input>:1:1: reserved identifier: if\n | if\n | ^'],
+    [
+      'if + 99999999999999999999',
+      'ERROR: <input>:1:1: reserved identifier: if\n | if + 99999999999999999999\n | ^\n' +
+        'ERROR: <input>:1:6: invalid int literal\n | if + 99999999999999999999\n | .....^',
+    ],
+    [
+      'has(1) || [1].all(1, true)',
+      'ERROR: <input>:1:5: invalid argument to has() macro\n | has(1) || [1].all(1, true)\n | ....^\n' +
+        'ERROR: <input>:1:19: argument must be a simple name\n | has(1) || [1].all(1, true)\n | ..................^',
+    ],
+    [
+      'if ? 1',
+      "ERROR: <input>:1:1: reserved identifier: if\n | if ? 1\n | ^\nERROR: <input>:1:7: Syntax error: mismatched input '<EOF>' expecting ':'\n | if ? 1\n | ......^",
+    ],
   ])('%s', (expression, expected) => {
     expect(issuesOf(expression)).toBe(expected);
   });
