@@ -6,6 +6,7 @@ import { hashTemplate, podTemplateHash, sameTemplate } from '../workloads/plan-t
 import { maxSurge } from './plan-limits.ts';
 
 export const revisionAnnotation = 'deployment.kubernetes.io/revision';
+const maxRevision = 2n ** 63n - 1n;
 const revisionHistoryAnnotation = 'deployment.kubernetes.io/revision-history';
 export const desiredReplicasAnnotation = 'deployment.kubernetes.io/desired-replicas';
 export const maxReplicasAnnotation = 'deployment.kubernetes.io/max-replicas';
@@ -33,16 +34,21 @@ export function generationsOf(deployment: Deployment, replicaSets: readonly Repl
   return { newest, old: sorted.filter((replicaSet) => replicaSet !== newest) };
 }
 
-/** The revision of a Deployment or ReplicaSet; 0 for none. */
-export function revisionOf({ metadata }: Deployment | ReplicaSet): number {
+/** The revision of a Deployment or ReplicaSet, which may be as large as Go's int64; 0 for none. */
+export function revisionOf({ metadata }: Deployment | ReplicaSet): bigint {
   const text = metadata.annotations?.[revisionAnnotation] ?? '';
-  return /^\d{1,15}$/.test(text) ? Number(text) : 0;
+  const revision = /^\d{1,19}$/.test(text) ? BigInt(text) : 0n;
+  return revision <= maxRevision ? revision : 0n;
+}
+
+function larger(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
 }
 
 /** The revision that the newest ReplicaSet has or gets: one more than all old ones. */
-function nextRevision({ newest, old }: Generations): number {
-  const next = Math.max(0, ...old.map(revisionOf)) + 1;
-  return newest === undefined ? next : Math.max(next, revisionOf(newest));
+function nextRevision({ newest, old }: Generations): bigint {
+  const next = old.map(revisionOf).reduce(larger, 0n) + 1n;
+  return newest === undefined ? next : larger(next, revisionOf(newest));
 }
 
 /** The annotations of the newest ReplicaSet as they should be (`SetNewReplicaSetAnnotations`). */
@@ -53,10 +59,10 @@ export function newestAnnotations(deployment: Deployment, generations: Generatio
     if (!notInherited.has(name)) annotations[name] = value;
   }
   const revision = nextRevision(generations);
-  const before = generations.newest === undefined ? 0 : revisionOf(generations.newest);
+  const before = generations.newest === undefined ? 0n : revisionOf(generations.newest);
   if (before !== revision) {
     annotations[revisionAnnotation] = String(revision);
-    if (before !== 0) {
+    if (before !== 0n) {
       const history = annotations[revisionHistoryAnnotation] ?? '';
       annotations[revisionHistoryAnnotation] = history === '' ? String(before) : `${history},${before}`;
     }
@@ -108,7 +114,7 @@ export function outdated(deployment: Deployment, old: readonly ReplicaSet[]): Re
   const kept = old.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
   if (limit === undefined || kept.length <= limit) return [];
   return kept
-    .sort((a, b) => revisionOf(a) - revisionOf(b))
+    .sort((a, b) => (revisionOf(a) < revisionOf(b) ? -1 : 1))
     .slice(0, kept.length - limit)
     .filter(({ spec, status, metadata }) => {
       const seen = (status.observedGeneration ?? 0) >= (metadata.generation ?? 0);

@@ -8,6 +8,7 @@ import { pushChoiceErrors } from '../pod/field-checks.ts';
 import { validateNonNegative } from '../workload/rules.ts';
 import { fillParts } from '../workload/workload.ts';
 import { scheduleFault } from './schedule.ts';
+import { validateTimeZone } from './time-zone.ts';
 
 /** Batch/v1 CronJob. */
 export interface CronJob extends KubeObject {
@@ -52,16 +53,20 @@ export const cronJobStrategy = genericStrategy<CronJob>({
     }
     return errors;
   },
-  validateUpdate: ({ spec }) => validateSpec(spec),
+  validateUpdate: ({ spec }, old) => validateSpec(spec, old.spec),
 });
 
-function validateSpec(spec: CronJob['spec']): FieldError[] {
+function validateSpec(spec: CronJob['spec'], old?: CronJob['spec']): FieldError[] {
   const { schedule = '', jobTemplate = {} } = spec;
   const errors: FieldError[] = [];
   const fault = schedule === '' ? '' : scheduleFault(schedule);
   if (schedule === '') errors.push(required('spec.schedule'));
   else if (fault !== '') errors.push(invalid('spec.schedule', schedule, fault));
+  const zoneFault = schedule.includes('TZ') ? faultOfZone(spec, old) : '';
+  if (zoneFault !== '') errors.push(invalid('spec.schedule', schedule, zoneFault));
   errors.push(...validateNonNegative(spec.startingDeadlineSeconds, 'spec.startingDeadlineSeconds'));
+  if (old === undefined || old.timeZone !== spec.timeZone)
+    errors.push(...validateTimeZone(spec.timeZone, 'spec.timeZone'));
   pushChoiceErrors(errors, 'spec.concurrencyPolicy', spec.concurrencyPolicy, concurrencyPolicies);
   const path = 'spec.jobTemplate.spec';
   errors.push(...validateJobSpec(jobTemplate.spec ?? {}, path));
@@ -69,4 +74,11 @@ function validateSpec(spec: CronJob['spec']): FieldError[] {
   errors.push(...validateNonNegative(spec.successfulJobsHistoryLimit, 'spec.successfulJobsHistoryLimit'));
   errors.push(...validateNonNegative(spec.failedJobsHistoryLimit, 'spec.failedJobsHistoryLimit'));
   return errors;
+}
+
+/** A schedule names a time zone only where it did so before, and beside no other (`validateScheduleFormat`). */
+function faultOfZone({ timeZone }: CronJob['spec'], old?: CronJob['spec']): string {
+  if (old?.schedule?.includes('TZ') !== true)
+    return 'cannot use TZ or CRON_TZ in schedule, use timeZone field instead';
+  return timeZone === undefined ? '' : 'cannot use both timeZone field and TZ or CRON_TZ in schedule';
 }

@@ -8,6 +8,7 @@ import { templateWarnings, workloadNameWarnings } from '../pod/warnings.ts';
 import {
   isZeroCount,
   validateAtMost100Percent,
+  validateAvailable,
   validateCollisions,
   validateCountOrPercent,
   validateCounts,
@@ -75,6 +76,7 @@ export const deploymentStrategy = genericStrategy<Deployment>({
       ['observedGeneration', ...counts],
       ['updatedReplicas', 'readyReplicas', 'availableReplicas'],
     ),
+    ...validateAvailable(status),
     ...validateCollisions(status.collisionCount, old.status.collisionCount),
   ],
 });

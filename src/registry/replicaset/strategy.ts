@@ -4,7 +4,12 @@ import { validateImmutableField } from '../metadata.ts';
 import { nameIsDNSSubdomain } from '../names.ts';
 import { setTemplateDefaults } from '../pod/defaults.ts';
 import { templateWarnings, workloadNameWarnings } from '../pod/warnings.ts';
-import { validateCounts, validateNonNegative, validateSelectedTemplate } from '../workload/rules.ts';
+import {
+  validateAvailable,
+  validateCounts,
+  validateNonNegative,
+  validateSelectedTemplate,
+} from '../workload/rules.ts';
 import { fillParts, type Workload, type WorkloadSpec, type WorkloadStatus } from '../workload/workload.ts';
 
 /** Apps/v1 ReplicaSet. */
@@ -35,8 +40,10 @@ export const replicaSetStrategy = genericStrategy<ReplicaSet>({
   warningsOnCreate: (object) => [...workloadNameWarnings(object), ...templateWarnings(object.spec.template)],
   warningsOnUpdate: (object, old) =>
     object.metadata.generation === old.metadata.generation ? [] : templateWarnings(object.spec.template),
-  validateStatus: ({ status }) =>
-    validateCounts(status, ['replicas', ...limited, 'observedGeneration'], limited),
+  validateStatus: ({ status }) => [
+    ...validateCounts(status, ['replicas', ...limited, 'observedGeneration'], limited),
+    ...validateAvailable(status),
+  ],
   fields: ({ status = {} }: Partial<Pick<ReplicaSet, 'status'>>) => ({
     'status.replicas': String(status.replicas ?? 0),
   }),

@@ -6,7 +6,13 @@ import { nameIsDNSSubdomain } from '../names.ts';
 import { setTemplateDefaults } from '../pod/defaults.ts';
 import type { PodTemplateSpec } from '../pod/types.ts';
 import { templateWarnings, workloadNameWarnings } from '../pod/warnings.ts';
-import { unselected, validateCounts, validateNonNegative, validateTemplate } from '../workload/rules.ts';
+import {
+  unselected,
+  validateAvailable,
+  validateCounts,
+  validateNonNegative,
+  validateTemplate,
+} from '../workload/rules.ts';
 import { fillParts } from '../workload/workload.ts';
 
 /** Core/v1 ReplicationController: its selector is a plain map of labels. */
@@ -48,8 +54,10 @@ export const replicationControllerStrategy = genericStrategy<ReplicationControll
   warningsOnCreate: (object) => [...workloadNameWarnings(object), ...templateWarnings(object.spec.template)],
   warningsOnUpdate: (object, old) =>
     object.metadata.generation === old.metadata.generation ? [] : templateWarnings(object.spec.template),
-  validateStatus: ({ status }) =>
-    validateCounts(status, ['replicas', ...limited, 'observedGeneration'], limited),
+  validateStatus: ({ status }) => [
+    ...validateCounts(status, ['replicas', ...limited, 'observedGeneration'], limited),
+    ...validateAvailable(status),
+  ],
   fields: ({ status = {} }: Partial<Pick<ReplicationController, 'status'>>) => ({
     'status.replicas': String(status.replicas ?? 0),
   }),

@@ -7,7 +7,13 @@ import { nameIsDNSSubdomain } from '../names.ts';
 import { setTemplateDefaults } from '../pod/defaults.ts';
 import { validatePodTemplate } from '../pod/validation.ts';
 import { templateWarnings, workloadNameWarnings } from '../pod/warnings.ts';
-import { unselected, validateCollisions, validateCounts, validateNonNegative } from '../workload/rules.ts';
+import {
+  unselected,
+  validateAvailable,
+  validateCollisions,
+  validateCounts,
+  validateNonNegative,
+} from '../workload/rules.ts';
 import { fillParts, type Workload, type WorkloadSpec, type WorkloadStatus } from '../workload/workload.ts';
 
 /** Apps/v1 StatefulSet. */
@@ -83,6 +89,7 @@ export const statefulSetStrategy = genericStrategy<StatefulSet>({
     object.metadata.generation === old.metadata.generation ? [] : templateWarnings(object.spec.template),
   validateStatus: ({ status }, old) => [
     ...validateCounts(status, ['replicas', ...limited, 'observedGeneration', 'collisionCount'], limited),
+    ...validateAvailable(status, 'status.readyReplicas'),
     ...validateCollisions(status.collisionCount, old.status.collisionCount),
   ],
 });

@@ -84,6 +84,20 @@ export function validateCounts(
   ];
 }
 
+/**
+ * What is available is ready too.
+ *
+ * @param ready what the kind calls the count of ready Pods in its message.
+ */
+export function validateAvailable(
+  counts: Readonly<Record<string, unknown>>,
+  ready = 'readyReplicas',
+): FieldError[] {
+  const { readyReplicas = 0, availableReplicas = 0 } = counts;
+  if (Number(availableReplicas) <= Number(readyReplicas)) return [];
+  return [invalid('status.availableReplicas', availableReplicas, `cannot be greater than ${ready}`)];
+}
+
 /** A count of collisions only grows. */
 export function validateCollisions(count: number | undefined, old: number | undefined): FieldError[] {
   if (old === undefined || (count !== undefined && count >= old)) return [];

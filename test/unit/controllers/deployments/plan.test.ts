@@ -160,11 +160,11 @@ describe('planDeployment', () => {
     model.settle();
     model.setImage('i:2');
     model.settle();
-    expect(model.replicaSets.map(revisionOf)).toEqual([1, 2]);
+    expect(model.replicaSets.map(revisionOf)).toEqual([1n, 2n]);
     model.setImage('i:1');
     model.settle();
-    expect(model.replicaSets.map(revisionOf)).toEqual([3, 2]);
-    expect(revisionOf(model.deployment)).toBe(3);
+    expect(model.replicaSets.map(revisionOf)).toEqual([3n, 2n]);
+    expect(revisionOf(model.deployment)).toBe(3n);
     expect(model.replicaSets[0]?.metadata.annotations?.['deployment.kubernetes.io/revision-history']).toBe(
       '1',
     );
@@ -187,7 +187,7 @@ describe('planDeployment', () => {
       model.setImage(`i:${i}`);
       model.settle();
     }
-    expect(model.replicaSets.map(revisionOf)).toEqual([4, 5, 6]);
+    expect(model.replicaSets.map(revisionOf)).toEqual([4n, 5n, 6n]);
   });
 
   it('scales a rollout in proportion', () => {
