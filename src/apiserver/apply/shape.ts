@@ -13,11 +13,14 @@ import { asFields, asItems, isEmptyValue, memberSchema } from './typed-value.ts'
 export function shapeOf(schema: Schema, value: unknown): string {
   const fields = asFields(schema, value);
   if (fields !== undefined && isRecord(value)) {
+    const isGoStruct = fields.type === 'struct' && fields.custom === undefined;
     let text = '{';
     for (const name of Object.keys(value)) {
       const type = memberSchema(fields, name);
-      // Clients choose names, so each comes with its length.
-      if (type !== undefined) text += `${name.length}:${name}${shapeOf(type, value[name])}`;
+      if (type === undefined) continue;
+      // Names that clients choose come with their lengths; those of Go's fields end where a shape, no letter, begins.
+      text += isGoStruct ? name : `${name.length}:${name}`;
+      text += shapeOf(type, value[name]);
     }
     return `${text}}`;
   }
@@ -35,10 +38,10 @@ export function shapeOf(schema: Schema, value: unknown): string {
 
 /** Only values that an empty object may have too differ from others. */
 function shapeOfLeaf(value: unknown): string {
-  if (value === undefined) return 'u';
+  if (value === undefined) return '?';
   if (value === '' || value === '0' || value === 0 || value === false || value === null) {
     return `=${JSON.stringify(value)};`;
   }
-  if (isEmptyValue(value)) return 'e';
-  return typeof value === 'object' ? 'o' : 'v';
+  if (isEmptyValue(value)) return '-';
+  return typeof value === 'object' ? '#' : '.';
 }

@@ -15,12 +15,12 @@ type Writer = (text: string, value: unknown) => string;
  */
 export function encodeObject(schema: StructSchema, object: object): string {
   if (schema.custom !== undefined) return encodeSorted(object);
-  return escapeHtml(writerOf(schema)('', object));
+  return writerOf(schema)('', object);
 }
 
 /** Any JSON value with all keys sorted, as Go encodes a `map[string]interface{}`. */
 export function encodeSorted(value: unknown): string {
-  return escapeHtml(writeSorted('', value));
+  return writeSorted('', value);
 }
 
 /** Any JSON value with its members in the order they have. */
@@ -28,20 +28,18 @@ export function encodePlain(value: unknown): string {
   return escapeHtml(JSON.stringify(value));
 }
 
-const escapable = /[<>&\u2028\u2029]/;
-
+/** Escapes in a JSON text what Go's encoder escapes in strings besides: it is nowhere else. */
 function escapeHtml(text: string): string {
-  if (!escapable.test(text)) return text;
   return text.replace(
     /[<>&\u2028\u2029]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 }
 
-const needsEscape = /["\\\u0000-\u001f\ud800-\udfff]/;
+const needsEscape = /["\\<>&\u0000-\u001f\u2028\u2029\ud800-\udfff]/;
 
 function quote(text: string): string {
-  return needsEscape.test(text) ? JSON.stringify(text.toWellFormed()) : `"${text}"`;
+  return needsEscape.test(text) ? escapeHtml(JSON.stringify(text.toWellFormed())) : `"${text}"`;
 }
 
 const writers = new WeakMap<Schema, Writer>();
@@ -159,14 +157,14 @@ function compileList(write: Writer): Writer {
 function writePlain(text: string, value: unknown): string {
   if (value === undefined) return `${text}null`;
   const known = typeof value === 'object' && value !== null ? shared.get(value) : undefined;
-  return text + (known ?? JSON.stringify(value));
+  return text + (known ?? escapeHtml(JSON.stringify(value)));
 }
 
 const shared = new WeakMap<object, string>();
 
 /** Says what the JSON of a value without a type of its own is, which never changes and which many objects share. */
 export function shareJson(value: Readonly<object>, json: string): void {
-  shared.set(value, json);
+  shared.set(value, escapeHtml(json));
 }
 
 function writeSorted(text: string, value: unknown): string {
