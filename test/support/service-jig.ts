@@ -104,8 +104,9 @@ export class ServiceJig {
   async run(
     replicas: number,
     template: PodChanges & { containers?: readonly JsonRecord[] } = {},
+    name = this.name,
   ): Promise<void> {
-    await runDeployment(this.cluster, this.namespace, this.name, this.labels, replicas, template);
+    await runDeployment(this.cluster, this.namespace, name, this.labels, replicas, template);
   }
 
   /** `createPodOrFail`, `CreateSync`: a Pod that is ready. */
@@ -254,7 +255,7 @@ export async function runDeployment(
       },
     },
   });
-  await deploymentComplete(cluster, namespace, name, replicas);
+  await deploymentComplete(cluster, namespace, name);
   const labelSelector = Object.entries(labels)
     .map(([key, value]) => `${key}=${String(value)}`)
     .join();
@@ -263,16 +264,15 @@ export async function runDeployment(
 }
 
 /** `WaitForDeploymentComplete` (`DeploymentComplete` of pkg/controller/deployment/util). */
-async function deploymentComplete(
+export async function deploymentComplete(
   cluster: E2eCluster,
   namespace: string,
   name: string,
-  replicas: number,
 ): Promise<void> {
   await poll(async () => {
-    const { metadata, status } = await cluster.resource('deployments', namespace).get(name);
+    const { metadata, spec, status } = await cluster.resource('deployments', namespace).get(name);
     const counts = ['updatedReplicas', 'replicas', 'availableReplicas'].map((each) => numberAt(status, each));
     const seen = numberAt(status, 'observedGeneration') >= numberAt(metadata, 'generation');
-    return seen && counts.every((count) => count === replicas);
+    return seen && counts.every((count) => count === numberAt(spec, 'replicas'));
   });
 }

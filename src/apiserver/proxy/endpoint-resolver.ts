@@ -52,8 +52,8 @@ interface ProxyId {
   readonly port: string;
 }
 
-/** Undefined when it is none (apimachinery `util/net/port_split.go`). */
-function parseId(id: string): ProxyId | undefined {
+/** `[scheme:]name[:port]`; undefined when it is none (apimachinery `util/net/port_split.go`). */
+export function parseId(id: string): ProxyId | undefined {
   const parts = id.split(':');
   const [scheme = '', name = '', port = ''] = parts.length === 3 ? parts : ['', parts[0], parts[1]];
   if (parts.length > 3 || name === '' || (scheme !== '' && scheme !== 'http' && scheme !== 'https')) {

@@ -9,7 +9,7 @@ import { evictionHandler } from './eviction.ts';
 import { bindingHandler } from './pod-binding.ts';
 import { scaleHandler } from './scale.ts';
 import { tokenRequestHandler } from './token-request.ts';
-import { noContainers } from './unserved.ts';
+import { noContainers, noKubelet } from './unserved.ts';
 import { componentStatuses } from './virtual.ts';
 
 /** What the special handlers need beyond the store. */
@@ -37,7 +37,7 @@ export function specialHandlers(sources: SpecialSources): SpecialHandlers {
     ['/pods/attach', noContainers],
     ['/pods/portforward', noContainers],
     ['/pods/log', noContainers],
-    ['/nodes/proxy', noContainers],
+    ['/nodes/proxy', noKubelet],
     ['/serviceaccounts/token', tokenRequestHandler(sources.serviceAccountTokens)],
     ['scale', scaleHandler],
     ['/replicationcontrollers/scale', scaleHandler],

@@ -1,6 +1,7 @@
 import { StatusError } from '../../objects/status.ts';
 import type { ApiRequest } from '../http/exchange.ts';
-import { notFound } from '../../objects/status-errors.ts';
+import { badRequest, notFound } from '../../objects/status-errors.ts';
+import { parseId } from '../proxy/endpoint-resolver.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
 import { keyOf } from '../rest/served-resource.ts';
 import { admitConnection } from './admit.ts';
@@ -16,17 +17,35 @@ export const noContainers: ResourceHandler = async (core, resource, request, rep
   throw stored === undefined ? notFound(resource.groupResource, info.name) : noContainer(info);
 };
 
+/** Answers for `nodes/proxy`, whose path may name a scheme and a port: no kubelet listens on a simulated Node. */
+export const noKubelet: ResourceHandler = async (core, resource, request, reply) => {
+  const { info } = request;
+  await admitConnection(core, request, reply);
+  const name = parseId(info.name)?.name;
+  if (name === undefined) throw badRequest(`invalid node request ${JSON.stringify(info.name)}`);
+  const stored = core.storage.get(keyOf(resource, info.namespace, name));
+  throw stored === undefined
+    ? notFound(resource.groupResource, name)
+    : notSimulated(info, 'kubelet on', name);
+};
+
 /** Whether an upgrade asks for a container's streams. */
 export function wantsContainer({ group, resource, subresource }: ApiRequest['info']): boolean {
   return group === '' && resource === 'pods' && streams.has(subresource);
 }
 
 /** 501 that says why there are no logs, streams and ports. */
-export function noContainer({ resource, subresource, name }: ApiRequest['info']): StatusError {
+export function noContainer(info: ApiRequest['info']): StatusError {
+  return notSimulated(info, 'container behind', info.name);
+}
+
+function notSimulated(info: ApiRequest['info'], missing: string, name: string): StatusError {
+  const { resource, subresource } = info;
+  const what = resource === 'nodes' ? 'Nodes' : 'Pods';
   return new StatusError(
     501,
     'NotImplemented',
-    `${resource}/${subresource}: Pods are simulated here, there is no container behind ${JSON.stringify(name)}`,
+    `${resource}/${subresource}: ${what} are simulated here, there is no ${missing} ${JSON.stringify(name)}`,
     { details: { name, kind: resource } },
   );
 }
