@@ -12,6 +12,11 @@ const kind = (apiVersion: string, name: string, plural: string): Kind => ({
 
 /** The kinds that e2e tests of networking ask for. */
 export const kinds = {
+  bindings: kind(
+    'admissionregistration.k8s.io/v1',
+    'ValidatingAdmissionPolicyBinding',
+    'validatingadmissionpolicybindings',
+  ),
   configMaps: kind('v1', 'ConfigMap', 'configmaps'),
   daemonSets: kind('apps/v1', 'DaemonSet', 'daemonsets'),
   deployments: kind('apps/v1', 'Deployment', 'deployments'),
@@ -25,6 +30,11 @@ export const kinds = {
   networkPolicies: kind('networking.k8s.io/v1', 'NetworkPolicy', 'networkpolicies'),
   nodes: kind('v1', 'Node', 'nodes'),
   pods: kind('v1', 'Pod', 'pods'),
+  policies: kind(
+    'admissionregistration.k8s.io/v1',
+    'ValidatingAdmissionPolicy',
+    'validatingadmissionpolicies',
+  ),
   replicaSets: kind('apps/v1', 'ReplicaSet', 'replicasets'),
   replicationControllers: kind('v1', 'ReplicationController', 'replicationcontrollers'),
   serviceAccounts: kind('v1', 'ServiceAccount', 'serviceaccounts'),
