@@ -95,7 +95,11 @@ export class ApiServices {
     const { group, version, custom } = served;
     const object: KubeObject & { spec: object } = {
       metadata: { name: nameOf(served), labels: { [managed]: custom ? always : onStart } },
-      spec: { group, version, ...(custom ? customPriority : builtInPriority(group, version)) },
+      spec: {
+        ...(group === '' ? {} : { group }),
+        version,
+        ...(custom ? customPriority : builtInPriority(group, version)),
+      },
     };
     await ensureObject(this.#core, aggregatorGroup, plural, '', object);
   }

@@ -48,8 +48,8 @@ export function certificateSigningRequestStrategy(reader: CertificateReader): St
       const { username: _name, uid: _uid, groups: _groups, extra: _extra, ...spec } = request.spec;
       request.spec = {
         ...spec,
-        username: name,
-        uid,
+        ...(name === '' ? {} : { username: name }),
+        ...(uid === '' ? {} : { uid }),
         ...(groups.length === 0 ? {} : { groups: [...groups] }),
         ...(Object.keys(extra).length === 0 ? {} : { extra: copied(extra) }),
       };

@@ -6,7 +6,7 @@ import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { at, listAt, numberAt, recordAt, textAt } from '../../objects/read.ts';
 import type { SharedStorage } from '../strategy.ts';
-import { oldMetric, oldReading, newMetric, newReading } from './old-metrics.ts';
+import { isQuantity, newMetric, newReading, oldMetric, oldReading } from './old-metrics.ts';
 import type { Behavior, MetricSpec, MetricStatus, ScalingRules } from './types.ts';
 
 const prefix = 'autoscaling.alpha.kubernetes.io/';
@@ -130,7 +130,7 @@ function readRules(given: unknown): ScalingRules | undefined {
   return {
     ...(typeof seconds === 'number' ? { stabilizationWindowSeconds: seconds } : {}),
     ...(typeof selectPolicy === 'string' ? { selectPolicy } : {}),
-    ...(typeof tolerance === 'string' ? { tolerance } : {}),
+    ...(isQuantity(tolerance) ? { tolerance } : {}),
     ...(Array.isArray(policies)
       ? {
           policies: policies.map((policy) => ({

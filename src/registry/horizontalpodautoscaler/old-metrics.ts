@@ -1,5 +1,6 @@
 /** Metrics in the form that annotations of autoscaling/v1 have, and back (`apis/autoscaling/v1/conversion.go`). */
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
+import { parseQuantity } from '../../objects/quantity.ts';
 import { textAt } from '../../objects/read.ts';
 import type { MetricReading, MetricSource, MetricSpec, MetricStatus, MetricValue } from './types.ts';
 
@@ -100,8 +101,8 @@ function values(members: JsonRecord, what: 'target' | 'current'): MetricValue {
   const average = members[`${what}AverageValue`] ?? members['averageValue'];
   const use = members[`${what}AverageUtilization`];
   return {
-    ...(typeof value === 'string' ? { value } : {}),
-    ...(typeof average === 'string' ? { averageValue: average } : {}),
+    ...(isQuantity(value) ? { value } : {}),
+    ...(isQuantity(average) ? { averageValue: average } : {}),
     ...(typeof use === 'number' ? { averageUtilization: use } : {}),
   };
 }
@@ -125,4 +126,15 @@ function newMembers(source: Source, members: JsonRecord): JsonRecord {
 
 function defined(members: JsonRecord): JsonRecord {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
+}
+
+/** Anybody may write annotations: what is no quantity says nothing. */
+export function isQuantity(value: unknown): value is string {
+  if (typeof value !== 'string') return false;
+  try {
+    parseQuantity(value);
+    return true;
+  } catch {
+    return false;
+  }
 }
