@@ -3,29 +3,24 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { bitString, integer, oid, sequence, setOfOne, utf8String } from '../../src/apiserver/pki/der.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
-import { startApiServer, type TestServer } from '../../src/testing/index.ts';
-import { apiOperations, makeNamespace } from '../support/api-operations.ts';
-import { TypedClient } from '../support/typed-client.ts';
+import { apiOperations } from '../support/api-operations.ts';
+import { E2eCluster } from '../support/e2e-cluster.ts';
+import type { TypedClient } from '../support/typed-client.ts';
 
 /** The calls of e2e tests of classes of Pods and of requests for certificates; titles are theirs. */
-let server: TestServer;
+let cluster: E2eCluster;
 let client: TypedClient;
 let namespace = '';
 beforeAll(async () => {
-  server = await startApiServer();
-  client = new TypedClient(server);
-  namespace = await makeNamespace(server, 'e2e-classes');
+  cluster = await E2eCluster.start();
+  client = cluster.client;
+  namespace = await cluster.namespace('classes');
 });
-afterAll(async () => {
-  await client.close();
-  await server.stop();
-});
+afterAll(async () => cluster.stop());
 
 test('[sig-node] RuntimeClass should support RuntimeClasses API operations', async () => {
-  await apiOperations(server, {
-    ...{ root: '/apis/node.k8s.io/v1', plural: 'runtimeclasses', kind: 'RuntimeClass', namespace: undefined },
-    objects: new Map(['first', 'second', 'third'].map((name) => [name, { handler: 'e2e' }])),
-  });
+  const objects = ['first', 'second', 'third'].map((name) => ({ metadata: { name }, handler: 'e2e' }));
+  await apiOperations(cluster, { kind: 'runtimeClasses', namespace: undefined, objects });
 });
 
 const runtimeClasses = '/apis/node.k8s.io/v1/runtimeclasses';
@@ -206,7 +201,7 @@ test('[sig-auth] Certificates API [Privileged:ClusterAdmin] should support CSR A
   expect(conditionsOf(approved).map(({ type }) => type)).toEqual(['ApprovalPatch', 'Approved']);
 
   expect(textAt((await client.call('GET', `${path}/${name}/status`)).body, 'metadata', 'uid')).toBe(uid);
-  const certificate = Buffer.from(server.ca).toString('base64');
+  const certificate = Buffer.from(cluster.server.ca).toString('base64');
   const issued = await client.call('PATCH', `${path}/${name}/status`, {
     body: { metadata: { annotations: { patchedstatus: 'true' } }, status: { certificate } },
     patch: 'merge',

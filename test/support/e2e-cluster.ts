@@ -10,7 +10,7 @@ const kind = (apiVersion: string, name: string, plural: string): Kind => ({
   ...{ apiVersion, kind: name, plural },
 });
 
-/** The kinds that e2e tests of networking ask for. */
+/** The kinds that e2e tests ask for. */
 export const kinds = {
   bindings: kind(
     'admissionregistration.k8s.io/v1',
@@ -18,6 +18,7 @@ export const kinds = {
     'validatingadmissionpolicybindings',
   ),
   configMaps: kind('v1', 'ConfigMap', 'configmaps'),
+  csiStorageCapacities: kind('storage.k8s.io/v1', 'CSIStorageCapacity', 'csistoragecapacities'),
   daemonSets: kind('apps/v1', 'DaemonSet', 'daemonsets'),
   deployments: kind('apps/v1', 'Deployment', 'deployments'),
   endpoints: kind('v1', 'Endpoints', 'endpoints'),
@@ -37,6 +38,7 @@ export const kinds = {
   ),
   replicaSets: kind('apps/v1', 'ReplicaSet', 'replicasets'),
   replicationControllers: kind('v1', 'ReplicationController', 'replicationcontrollers'),
+  runtimeClasses: kind('node.k8s.io/v1', 'RuntimeClass', 'runtimeclasses'),
   serviceAccounts: kind('v1', 'ServiceAccount', 'serviceaccounts'),
   serviceCidrs: kind('networking.k8s.io/v1', 'ServiceCIDR', 'servicecidrs'),
   services: kind('v1', 'Service', 'services'),
