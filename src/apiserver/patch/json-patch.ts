@@ -1,7 +1,7 @@
 /**
  * JSON Patch (RFC 6902) with the habits of the library that kube-apiserver uses (evanphx/json-patch v4): paths lose
  * everything before their first slash, `replace` does not mind a missing member, negative list positions count from
- * the end, and a `test` for null holds where nothing is.
+ * the end, and a `test` for null holds where nothing is and for a string only where it is spelt as Go spells it.
  */
 import { isRecord } from '../../objects/json.ts';
 import { tooLarge } from '../../objects/status-errors.ts';
@@ -24,29 +24,36 @@ type Container = unknown[] | Record<string, unknown>;
  * Applies a patch to a document, which it changes, and returns the result: the document, or what replaced it.
  *
  * @param patch a list of operations, or null.
+ * @param misspelt strings of the patch that no `test` finds: the library compares texts.
  * @throws {StatusError} 413 when the patch is too long.
  * @throws {PatchOperationError} when an operation fails.
  */
-export function applyJsonPatch(document: Record<string, unknown>, patch: unknown): unknown {
+export function applyJsonPatch(
+  document: Record<string, unknown>,
+  patch: unknown,
+  misspelt: ReadonlySet<string> = new Set(),
+): unknown {
   const operations: readonly unknown[] = Array.isArray(patch) ? patch : [];
   if (operations.length > maxOperations) {
     throw tooLarge(
       `The allowed maximum operations in a JSON patch is ${maxOperations}, got ${operations.length}`,
     );
   }
-  const run = new JsonPatchRun(document);
+  const run = new JsonPatchRun(document, misspelt);
   for (const operation of operations) run.apply(isRecord(operation) ? operation : {});
   return run.finish();
 }
 
 class JsonPatchRun {
   #document: Container;
+  readonly #misspelt: ReadonlySet<string>;
   #copiedBytes = 0;
   /** Objects that a path went through: the library reads them into maps, and writes those sorted. */
   readonly #opened = new Set<Record<string, unknown>>();
 
-  constructor(document: Record<string, unknown>) {
+  constructor(document: Record<string, unknown>, misspelt: ReadonlySet<string>) {
     this.#document = document;
+    this.#misspelt = misspelt;
     this.#opened.add(document);
   }
 
@@ -132,7 +139,9 @@ class JsonPatchRun {
 
   #test(path: string, expected: unknown): void {
     const found = path === '' ? this.#document : (this.#read(path) ?? null);
-    if (!sameJson(found, expected)) throw new PatchOperationError(`testing value ${path} failed`);
+    if (!sameJson(found, expected, this.#misspelt)) {
+      throw new PatchOperationError(`testing value ${path} failed`);
+    }
   }
 
   #read(path: string): unknown {
@@ -201,19 +210,19 @@ function structuredCopy(value: unknown): unknown {
   return copy;
 }
 
-/** Equality of JSON texts: numbers are compared as they are spelt, the order of members does not count. */
-function sameJson(a: unknown, b: unknown): boolean {
+/** Equality of JSON texts: scalars are compared as they are spelt, the order of members does not count. */
+function sameJson(a: unknown, b: unknown, misspelt: ReadonlySet<string>): boolean {
   if (a instanceof RawNumber || b instanceof RawNumber) {
     return a instanceof RawNumber && b instanceof RawNumber && a.literal === b.literal;
   }
   if (Array.isArray(a)) {
-    return Array.isArray(b) && a.length === b.length && a.every((item, i) => sameJson(item, b[i]));
+    return Array.isArray(b) && a.length === b.length && a.every((item, i) => sameJson(item, b[i], misspelt));
   }
-  if (!isRecord(a)) return a === b;
+  if (!isRecord(a)) return a === b && !(typeof b === 'string' && misspelt.has(b));
   if (!isRecord(b)) return false;
   const keys = Object.keys(a);
   return (
     keys.length === Object.keys(b).length &&
-    keys.every((key) => Object.hasOwn(b, key) && sameJson(a[key], b[key]))
+    keys.every((key) => Object.hasOwn(b, key) && sameJson(a[key], b[key], misspelt))
   );
 }

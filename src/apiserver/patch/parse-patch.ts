@@ -14,6 +14,7 @@ import {
   type StructSchema,
 } from '../schema/schema.ts';
 import { jsonTypeName } from '../schema/version-kind.ts';
+import { misspeltStrings } from './go-spelling.ts';
 
 /** The patch types but apply, which has a room of its own. Custom resources have no strategic merge. */
 export type PatchType = 'json' | 'merge' | 'strategic';
@@ -24,6 +25,8 @@ export interface ParsedPatch {
   readonly value: unknown;
   /** What Strict mode complains of in the patch itself; looked for whatever the mode. */
   readonly strictErrors: readonly string[];
+  /** JSON: the strings that are not spelt as Go spells them. */
+  readonly misspelt?: ReadonlySet<string>;
 }
 
 interface PatchBody {
@@ -48,7 +51,10 @@ export function parsePatch({ type, bytes, fieldValidation }: PatchBody): ParsedP
     if (type === 'strategic' || (type === 'json' && lax)) throw badRequest(error.message);
     throw badRequest(lax ? badMergePatch : `error decoding patch: ${error.message}`);
   }
-  if (type === 'json') return lax ? readOperations(parsed) : checkOperations(parsed);
+  if (type === 'json') {
+    const operations = lax ? readOperations(parsed) : checkOperations(parsed);
+    return { ...operations, misspelt: misspeltStrings(bytes.toString('utf8')) };
+  }
   checkObject(type, parsed.value, lax);
   return { value: parsed.value, strictErrors: repeatedFields(parsed) };
 }

@@ -57,7 +57,7 @@ function versionedCopy({ live, liveText, expected }: PatchRequest): JsonRecord {
 
 /** JSON and merge patches make a text, which is decoded like a body. */
 function patchText(request: PatchRequest, patch: ParsedPatch, live: JsonRecord): Patched {
-  const patched = request.type === 'json' ? runJsonPatch(live, patch.value) : mergeText(live, patch.value);
+  const patched = request.type === 'json' ? runJsonPatch(live, patch) : mergeText(live, patch.value);
   const refuse = (reason: string): StatusError => invalidPatch(encodePlain(patched), reason);
   try {
     const value: ParsedJson = { value: patched, repeated: undefined, hasRawNumbers: true };
@@ -70,9 +70,9 @@ function patchText(request: PatchRequest, patch: ParsedPatch, live: JsonRecord):
   }
 }
 
-function runJsonPatch(live: JsonRecord, operations: unknown): unknown {
+function runJsonPatch(live: JsonRecord, patch: ParsedPatch): unknown {
   try {
-    return applyJsonPatch(live, operations);
+    return applyJsonPatch(live, patch.value, patch.misspelt);
   } catch (error) {
     throw error instanceof PatchOperationError ? rejected(error) : error;
   }

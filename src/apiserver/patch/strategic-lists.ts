@@ -19,6 +19,16 @@ export type MergeItem = (live: JsonRecord, patch: JsonRecord) => JsonRecord;
 /** The key that directives are set by. */
 export const directive = '$patch';
 
+/** A list after its merge. */
+export interface MergedList {
+  items: unknown[];
+  /**
+   * What then counts as the order of the live list. In Go the merge works inside the live list: elements that it
+   * adds come to stand where deletions left room, and so have a place among the live ones.
+   */
+  liveOrder: readonly unknown[];
+}
+
 /**
  * Merges two lists. `mergeKey` undefined: a list of scalars, or an error when it is none.
  *
@@ -31,11 +41,11 @@ export function mergeList(
   mergeKey: string | undefined,
   typeName: string,
   mergeItem: MergeItem,
-): unknown[] {
-  if (live.length === 0 && patch.length === 0) return [];
+): MergedList {
+  if (live.length === 0 && patch.length === 0) return { items: [], liveOrder: live };
   if (elementKind(live, patch) !== 'map') {
     const merged = new Set([...live, ...patch].map(scalar));
-    return ordered([...merged], patch, live, undefined);
+    return { items: ordered([...merged], patch, live, undefined), liveOrder: live };
   }
   if (mergeKey === undefined) {
     throw new StrategicPatchError(`cannot merge lists without merge key for ${typeName}`);
@@ -49,7 +59,10 @@ export function mergeList(
     if (found === undefined) merged.push(item);
     else merged[at] = mergeItem(found, item);
   }
-  return ordered(merged, special.patch, special.live, mergeKey);
+  return {
+    items: ordered(merged, special.patch, special.live, mergeKey),
+    liveOrder: special.replaced ? live : merged.slice(0, live.length),
+  };
 }
 
 /**
@@ -68,7 +81,7 @@ function applyDirectives(
   live: JsonRecord[],
   patch: JsonRecord[],
   mergeKey: string,
-): { live: JsonRecord[]; patch: JsonRecord[] } {
+): { live: JsonRecord[]; patch: JsonRecord[]; replaced: boolean } {
   const plain: JsonRecord[] = [];
   let kept = live;
   let replace = false;
@@ -87,7 +100,7 @@ function applyDirectives(
       throw badPatchType(word, item);
     }
   }
-  return replace ? { live: plain, patch: [] } : { live: kept, patch: plain };
+  return replace ? { live: plain, patch: [], replaced: true } : { live: kept, patch: plain, replaced: false };
 }
 
 /**

@@ -7,7 +7,14 @@ import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import { RawNumber } from '../schema/parse-json.ts';
 import { type Field, type Schema, setMember } from '../schema/schema.ts';
 import { badFormat, badPatchType, noSuchField, wrongListArgument } from './strategic-error.ts';
-import { checkOrder, deleteScalars, directive, mergeList, ordered } from './strategic-lists.ts';
+import {
+  checkOrder,
+  deleteScalars,
+  directive,
+  type MergedList,
+  mergeList,
+  ordered,
+} from './strategic-lists.ts';
 
 export const retainKeys = '$retainKeys';
 export const deleteFromList = '$deleteFromPrimitiveList';
@@ -84,13 +91,13 @@ function mergeOrderedLists(
     const mergeKey = field?.patchMergeKey;
     checkOrder(change ?? [], order, mergeKey);
     if (live === undefined && change === undefined) continue;
-    const items =
+    const { items, liveOrder } =
       live === undefined
-        ? newItems(change ?? [])
+        ? { items: newItems(change ?? []), liveOrder: [] }
         : change === undefined
-          ? live
+          ? { items: live, liveOrder: live }
           : mergeLists(field, memberSchema(schema, name), live, change);
-    setMember(merged, name, ordered(items, order, live ?? [], mergeKey));
+    setMember(merged, name, ordered(items, order, liveOrder, mergeKey));
     patch.delete(name);
   }
 }
@@ -103,7 +110,7 @@ function mergeMember(
   isDeletion: boolean,
 ): unknown {
   if (Array.isArray(before) && Array.isArray(value)) {
-    return isDeletion ? deleteScalars(before, value) : mergeLists(field, schema, before, value);
+    return isDeletion ? deleteScalars(before, value) : mergeLists(field, schema, before, value).items;
   }
   if (isObject(before) && isObject(value)) {
     return field?.patchStrategy.includes('replace') === true ? value : strategicMerge(schema, before, value);
@@ -116,8 +123,8 @@ function mergeLists(
   schema: Schema | undefined,
   live: readonly unknown[],
   patch: readonly unknown[],
-): unknown[] {
-  if (field?.patchStrategy.includes('merge') !== true) return [...patch];
+): MergedList {
+  if (field?.patchStrategy.includes('merge') !== true) return { items: [...patch], liveOrder: live };
   const items = schema?.type === 'list' ? schema.items : undefined;
   const typeName = items?.type === 'struct' ? items.name : '';
   return mergeList(live, patch, field.patchMergeKey, typeName, (a, b) => strategicMerge(items, a, b));

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { applyJsonPatch, PatchOperationError } from '../../../../src/apiserver/patch/json-patch.ts';
+import { parsePatch } from '../../../../src/apiserver/patch/parse-patch.ts';
 
 function document(): Record<string, unknown> {
   return { a: { b: 1, 'x/y~z': 2 }, list: ['p', 'q'], n: null };
@@ -63,6 +64,31 @@ describe('applyJsonPatch', () => {
         { op: 'add', path: '/b', value: 2 },
       ]),
     ).toEqual({ b: 2 });
+  });
+
+  it('finds strings only where they are spelt as Go spells them', () => {
+    const tests = (value: string): boolean => {
+      const body = Buffer.from(`[{"op":"test","path":"/t","value":{"a":[${value}]}}]`);
+      const { value: patch, misspelt } = parsePatch({ type: 'json', bytes: body, fieldValidation: 'Ignore' });
+      try {
+        return applyJsonPatch({ t: { a: [JSON.parse(value)] } }, patch, misspelt) !== undefined;
+      } catch {
+        return false;
+      }
+    };
+    for (const text of [String.raw`"a\u003cb\u0026"`, '"é\u{1F600}"', String.raw`"\"\\\n\u0001"`, '""']) {
+      expect(tests(text), text).toBe(true);
+    }
+    for (const text of [
+      '"a<b"',
+      '"&"',
+      '">"',
+      String.raw`"\u00e9"`,
+      String.raw`"\/"`,
+      String.raw`"\u0041"`,
+    ]) {
+      expect(tests(text), text).toBe(false);
+    }
   });
 
   it('sorts the members of what a path goes through, and of nothing else', () => {

@@ -44,6 +44,19 @@ describe('strategicMerge', () => {
     });
   });
 
+  it('puts new items where deleted ones stood, as the merge in place of Go does', () => {
+    const named = (...names: string[]): object[] => names.map((name) => ({ name }));
+    const merged = (before: string[], deleted: string[], order: string[], added: string[]): unknown => {
+      const containers = [...named(...added), ...deleted.map((name) => ({ name, $patch: 'delete' }))];
+      const patch = { spec: { containers, '$setElementOrder/containers': named(...order) } };
+      return strategicMerge(pod, { spec: { containers: named(...before) } }, patch)['spec'];
+    };
+    expect(merged(['a', 'b', 'x'], ['a'], ['b', 'c'], ['c'])).toEqual({ containers: named('b', 'x', 'c') });
+    expect(merged(['a', 'x'], ['a'], ['b', 'c'], ['b', 'c'])).toEqual({ containers: named('x', 'b', 'c') });
+    expect(merged(['a', 'x'], [], ['a', 'c'], ['c'])).toEqual({ containers: named('a', 'c', 'x') });
+    expect(merged(['a', 'x'], ['z'], ['a', 'c'], ['c'])).toEqual({ containers: named('a', 'c', 'x') });
+  });
+
   it('replaces lists without a merge strategy', () => {
     expect(spec({ clusterIPs: ['2', '3'] })).toMatchObject({ clusterIPs: ['2', '3'] });
   });
