@@ -156,8 +156,9 @@ function compileList(write: Writer): Writer {
 
 function writePlain(text: string, value: unknown): string {
   if (value === undefined) return `${text}null`;
-  const known = typeof value === 'object' && value !== null ? shared.get(value) : undefined;
-  return text + (known ?? escapeHtml(JSON.stringify(value)));
+  if (typeof value === 'string') return text + quote(value);
+  if (typeof value !== 'object' || value === null) return text + JSON.stringify(value);
+  return text + (shared.get(value) ?? escapeHtml(JSON.stringify(value)));
 }
 
 const shared = new WeakMap<object, string>();
