@@ -97,6 +97,26 @@ export function describeStorage(
       expect(Object.isFrozen(stored?.object.metadata.labels)).toBe(true);
     });
 
+    it('keeps the text of an object and nothing else: what its writer does with it later shows nowhere', async () => {
+      const storage = await fresh();
+      const object = sample('a');
+      await storage.commit([{ key: key('a'), expect: 'absent', object }]);
+      object.metadata.labels = { v: 'later' };
+      expect(storage.get(key('a'))?.object.metadata.labels).toEqual({ v: '1' });
+      expect(storage.get(key('a'))?.text()).not.toContain('later');
+    });
+
+    it('counts what comes and goes after it was first asked', async () => {
+      const storage = await fresh();
+      const counts = [storage.count(SERVICES)];
+      for (const name of ['a', 'b', 'a']) {
+        await put(storage, name);
+        counts.push(storage.count(SERVICES));
+      }
+      await remove(storage, 'a');
+      expect([...counts, storage.count(SERVICES)]).toEqual([0, 1, 2, 2, 1]);
+    });
+
     it('takes an object that shares frozen parts with the version before', async () => {
       const storage = await fresh();
       await put(storage, 'a');
