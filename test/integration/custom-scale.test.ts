@@ -111,7 +111,9 @@ describe('/scale of a custom resource', () => {
       'application/merge-patch+json',
     );
     expect(negative.status).toBe(422);
-    expect(negative.body['message']).toContain('spec.replicas');
+    expect(negative.body['message']).toBe(
+      'Fleet.example.com "a" is invalid: .spec.ships: Invalid value: -1: should be a non-negative integer',
+    );
   });
 
   test('of an object that does not say how many it wants is an error to read, and can be set', async () => {

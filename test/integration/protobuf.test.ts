@@ -101,7 +101,7 @@ test('custom resources have no protobuf', async () => {
   });
   const list = await ask('GET', '/apis/example.com/v1/widgets');
   expect(list.status).toBe(406);
-  expect(list.object['message']).toContain('does not implement the protobuf marshalling interface');
+  expect(list.object['message']).toContain('only the following media types are accepted');
 });
 
 test('discovery can be read', async () => {

@@ -109,8 +109,7 @@ class ApplyRun {
       throw plainError(`failed to create typed patch object (${this.#subject()}): ${joinErrors(errors)}`);
     }
     const before = this.#readManagers();
-    const { subresource, hasStatus } = this.#request;
-    const self = this.#row(filterForEndpoint(fieldsOf(this.#schema, this.#config), subresource, hasStatus));
+    const self = this.#row(this.#filter(fieldsOf(this.#schema, this.#config)));
     const id = managerId(self);
     const previous = before.get(id);
     const managers: Managers = new Map(before).set(id, self);
@@ -183,12 +182,14 @@ class ApplyRun {
     return removeFields(schema, merged, intersection(difference(all, leftWithOwned), lastNamed)) ?? {};
   }
 
+  #filter(set: FieldSet): FieldSet {
+    return filterForEndpoint(set, { ...this.#request, schema: this.#schema });
+  }
+
   /** @throws {StatusError} 409, unless forced: then the others lose what they owned. */
   #settleConflicts(managers: Managers, id: string, next: unknown): void {
-    const { subresource, hasStatus } = this.#request;
-    const filter = (set: FieldSet): FieldSet => filterForEndpoint(set, subresource, hasStatus);
-    const changed = filter(changedFields(this.#schema, this.#base, next));
-    const removed = filter(removedFields(this.#schema, this.#base, next));
+    const changed = this.#filter(changedFields(this.#schema, this.#base, next));
+    const removed = this.#filter(removedFields(this.#schema, this.#base, next));
     const conflicts = findConflicts(managers, id, changed);
     if (conflicts.size > 0 && !this.#request.force) {
       const refused = this.#withoutAllowed(conflicts);

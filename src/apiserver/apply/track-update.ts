@@ -135,14 +135,11 @@ export function recordUpdate(
   from: unknown,
   to: unknown,
 ): void {
-  const { schema, subresource, hasStatus } = update;
+  const { schema, subresource } = update;
   dropEmptyRows(managers);
-  const changed = filterForEndpoint(changedFields(schema, from, to), subresource, hasStatus);
+  const changed = filterForEndpoint(changedFields(schema, from, to), update);
   // What is removed only matters to those who own something, and of a new object nobody does.
-  const removed =
-    managers.size === 0
-      ? emptySet
-      : filterForEndpoint(removedFields(schema, from, to), subresource, hasStatus);
+  const removed = managers.size === 0 ? emptySet : filterForEndpoint(removedFields(schema, from, to), update);
   const gone = union(changed, removed);
   if (isEmptySet(gone)) return;
   const self: Managed = {

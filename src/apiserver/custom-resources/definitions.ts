@@ -9,6 +9,7 @@ import {
 import { cleanupFinalizer } from '../../registry/customresourcedefinition/strategy.ts';
 import { type ServerCore, timestamp } from '../rest/server-core.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
+import { trackAs } from '../rest/tracker.ts';
 import { listPrefix, PreconditionError, type StoredObject } from '../storage/storage.ts';
 import { emptyResource } from './empty.ts';
 import { judgeNames } from './names.ts';
@@ -103,8 +104,15 @@ export class CustomResourceDefinitions {
     const status = { ...approved.status, ...judgeNames(approved, others, now) };
     if (jsonEqual(status, definition.status)) return;
     const next: CustomResourceDefinition = { ...definition, metadata: { ...definition.metadata }, status };
+    this.#track(next, definition);
     await storage.commit([{ key: stored.key, expect: stored.revision, object: next }]);
     this.#lookAtOthers(stored.key);
+  }
+
+  /** The server writes the status as a client of itself. */
+  #track(next: CustomResourceDefinition, definition: CustomResourceDefinition): void {
+    const resource = this.#core.resources.find('apiextensions.k8s.io', 'v1', 'customresourcedefinitions');
+    if (resource !== undefined) trackAs(this.#core, resource, 'kube-apiserver', 'status')(next, definition);
   }
 
   /** Removes the objects, then the finalizer; the definition goes with its last one. */
@@ -117,6 +125,7 @@ export class CustomResourceDefinitions {
       this.#waitUntilEmpty(stored.key, resource);
       const next = inProgress(definition);
       if (jsonEqual(next.status, definition.status)) return;
+      this.#track(next, definition);
       await storage.commit([{ key: stored.key, expect: stored.revision, object: next }]);
       return;
     }

@@ -1,6 +1,6 @@
 import { isRecord } from '../../objects/json.ts';
 import { writeProtobuf } from '../schema/write-protobuf.ts';
-import { yaml } from '../yaml.ts';
+import { withoutDot, yaml } from '../yaml.ts';
 import type { MediaType } from './media-types.ts';
 
 /**
@@ -15,6 +15,7 @@ export function encode(value: unknown, mediaType: MediaType): string | Buffer {
   // sigs.k8s.io/yaml: members sorted, lists not indented, nothing folded; 1.1 so that "yes" and "on" are quoted
   return yaml().stringify(value, {
     version: '1.1',
+    customTags: (tags) => tags.map(withoutDot),
     sortMapEntries: true,
     indentSeq: false,
     lineWidth: 0,

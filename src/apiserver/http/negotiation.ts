@@ -3,7 +3,6 @@
  * resources) and of apiserver `pkg/endpoints/handlers/negotiation`, which differ in what a wildcard matches.
  */
 import { notAcceptable } from '../../objects/status-errors.ts';
-import { notMarshalable } from '../schema/write-protobuf.ts';
 import { type MediaType, servedMediaTypes } from './media-types.ts';
 
 /** The conversions of meta.k8s.io that a client can ask for with `as=`; "" is the object itself. */
@@ -60,9 +59,8 @@ export function negotiate(accept: string | undefined, endpoint: Endpoint): Negot
       if (converted === undefined || (converted.as !== '' && endpoint === 'review')) continue;
       // tables have no protobuf
       if (converted.as === 'Table' && mediaType === protobuf) continue;
-      if (converted.as === '' && mediaType === protobuf && endpoint === 'custom-watch') {
-        throw notAcceptable(notMarshalable);
-      }
+      // Of custom objects only what meta.k8s.io makes of them has a protobuf.
+      if (converted.as === '' && mediaType === protobuf && !guarded) continue;
       return { mediaType, ...converted };
     }
   }

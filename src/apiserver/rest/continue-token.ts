@@ -20,12 +20,14 @@ export function decodeContinue(text: string): ContinueToken {
   const bad = /[^A-Za-z0-9_-]/.exec(text);
   const illegal = bad?.index ?? (text.length % 4 === 1 ? text.length - 1 : -1);
   if (illegal >= 0) throw invalidToken(`illegal base64 data at input byte ${illegal}`);
-  const json = Buffer.from(text, 'base64url').toString();
+  const bytes = Buffer.from(text, 'base64url');
+  const json = bytes.toString();
   let value: unknown;
   try {
     value = JSON.parse(json);
   } catch {
-    const first = json.charAt(0);
+    // Go shows the byte, as the character of that number.
+    const first = String.fromCharCode(bytes[0] ?? 0);
     throw invalidToken(
       json === ''
         ? 'unexpected end of JSON input'

@@ -1,9 +1,7 @@
 /** One function per verb: reads options and body, calls the verb, writes the answer. */
-import { notFound } from '../../objects/status-errors.ts';
+import { conflict, notFound } from '../../objects/status-errors.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { applyObject } from '../apply/apply.ts';
-import { managerName } from '../apply/manager-name.ts';
-import { trackUpdate } from '../apply/track-update.ts';
 import type { ApiRequest, Reply } from '../http/exchange.ts';
 import { bodyMediaType, patchType } from '../http/media-types.ts';
 import { patchObject } from '../patch/patch.ts';
@@ -21,6 +19,7 @@ import { selectionOf } from './selection.ts';
 import { keyOf, type ServedResource } from './served-resource.ts';
 import { type ServerCore, timestamp } from './server-core.ts';
 import { dedupOwnerReferences } from './system-fields.ts';
+import { tracker } from './tracker.ts';
 import type { StoredObject } from '../storage/storage.ts';
 import { updateObject } from './update.ts';
 import { watchObjects } from './watch.ts';
@@ -171,6 +170,11 @@ export const handlePatch: ResourceHandler = async (core, resource, request, repl
         : patchObject({ type, bytes, live: base, liveText, expected, fieldValidation });
     if (!warned) for (const warning of warnings) reply.warn(warning);
     warned = true;
+    const { uid = '' } = object.metadata;
+    if (live === undefined && uid !== '') {
+      const why = `uid mismatch: the provided object specified uid ${uid}, and no existing object was found`;
+      throw conflict(resource.groupResource, name, why);
+    }
     matchNamespace(object, resource.definition.namespaced ? namespace : '');
     matchName(object, name);
     return storedForm(resource, object);
@@ -264,27 +268,4 @@ function storedForm(resource: ServedResource, object: KubeObject): KubeObject {
 
 function servedForm(resource: ServedResource, object: KubeObject): KubeObject {
   return resource.shared === undefined ? object : resource.shared.fromStored(object);
-}
-
-/** Records the request's manager as the owner of the fields that it changes. */
-function tracker(
-  core: ServerCore,
-  resource: ServedResource,
-  request: ApiRequest,
-  fieldManager: string,
-): (object: KubeObject, live?: KubeObject) => void {
-  return (object, live) => {
-    const managedFields = trackUpdate({
-      schema: resource.schema,
-      live,
-      next: object,
-      manager: managerName(fieldManager === '' ? null : fieldManager, request.headers['user-agent']),
-      subresource: request.info.subresource,
-      apiVersion: resource.apiVersion,
-      now: timestamp(core.now()),
-      hasStatus: resource.definition.strategy.status !== undefined,
-    });
-    if (managedFields === undefined) delete object.metadata.managedFields;
-    else object.metadata.managedFields = managedFields;
-  };
 }

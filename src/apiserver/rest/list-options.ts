@@ -125,14 +125,17 @@ function watchErrors(options: ListOptions): FieldError[] {
   return errors;
 }
 
-/** A resourceVersion as a number; "" is 0. @throws {StatusError} the 500 that kube-apiserver answers. */
-export function parseResourceVersion(text: string): number {
+/**
+ * A resourceVersion as a number; "" is 0.
+ *
+ * @param refuse the error for what is no number: of gets and watches the 500 that kube-apiserver answers.
+ * @throws what `refuse` makes.
+ */
+export function parseResourceVersion(text: string, refuse: (message: string) => Error = plainError): number {
   if (text === '') return 0;
-  const value = Number(text);
-  if (!/^\d{1,20}$/.test(text)) {
-    throw plainError(
-      `resourceVersion: Invalid value: ${JSON.stringify(text)}: strconv.ParseUint: parsing ${JSON.stringify(text)}: invalid syntax`,
-    );
-  }
-  return value;
+  if (/^\d{1,20}$/.test(text)) return Number(text);
+  const quoted = JSON.stringify(text);
+  throw refuse(
+    `resourceVersion: Invalid value: ${quoted}: strconv.ParseUint: parsing ${quoted}: invalid syntax`,
+  );
 }

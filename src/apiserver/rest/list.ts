@@ -66,7 +66,9 @@ async function startOf(
     const after = prefix + start.replace(/\0$/, '');
     return { revision: revision < 0 ? undefined : revision, after };
   }
-  const revision = parseResourceVersion(options.resourceVersion);
+  const revision = parseResourceVersion(options.resourceVersion, (message) =>
+    badRequest(`invalid resource version: ${message}`),
+  );
   if (revision === 0) return { revision: undefined, after: undefined };
   await waitForRevision(core, revision, signal);
   const exact =

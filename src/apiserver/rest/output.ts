@@ -108,9 +108,14 @@ export function convertOne(
       metadata,
       withColumns,
       version,
+      inOrder: inOrderOf(resource),
     });
   }
   return partialMetadata(object, version);
+}
+
+function inOrderOf({ schema }: ServedResource): (object: KubeObject) => unknown {
+  return (object): unknown => JSON.parse(encodeObject(schema, object));
 }
 
 /** Answers a list. `metadata` is the list's. */
@@ -136,7 +141,14 @@ export function sendList(
       reply,
       200,
       mediaType,
-      toTable(resource.table, objects, { includeObject, now, metadata, withColumns: true, version }),
+      toTable(resource.table, objects, {
+        includeObject,
+        now,
+        metadata,
+        withColumns: true,
+        version,
+        inOrder: inOrderOf(resource),
+      }),
     );
     return;
   }

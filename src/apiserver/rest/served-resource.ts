@@ -77,10 +77,12 @@ export function prefixOf(resource: ServedResource, namespace: string): string {
   );
 }
 
-/** What a 422 about an object names: its own kind, which differs for a custom object of a wrong kind. */
+/** What a 422 about an object names: its own kind, which differs for a custom object of a wrong kind or group. */
 export function subjectOf(resource: ServedResource, object: KubeObject): InvalidSubject {
   const { group, kind } = resource.groupKind;
-  return { group, kind: object.kind ?? kind, name: object.metadata.name ?? '' };
+  const { apiVersion = '' } = object;
+  const own = resource.custom ? apiVersion.slice(0, Math.max(0, apiVersion.indexOf('/'))) : group;
+  return { group: own, kind: object.kind ?? kind, name: object.metadata.name ?? '' };
 }
 
 /** The object as this resource serves it: in its version, and as readers of the main resource see it. */

@@ -184,13 +184,18 @@ function subresourceStrategy(resource: ServedResource, subresource: string): Sub
 
 async function createByUpdate(core: ServerCore, resource: ServedResource, update: Update): Promise<Updated> {
   const { name, namespace, user, dryRun } = update;
-  // The store looks at the precondition before anybody asks whether the object may be created.
+  const { allowCreateOnUpdate } = resource.definition.strategy;
+  const main = update.subresource === '';
+  // An apply forces the store to create, but not through a subresource.
+  const mayCreate =
+    update.create === 'always'
+      ? main || allowCreateOnUpdate
+      : update.create === 'if-allowed' && main && allowCreateOnUpdate;
+  if (!mayCreate) throw notFound(resource.groupResource, name);
+  // The store looks at the precondition before anybody computes the object.
   if (update.uid !== '') {
     throw conflict(resource.groupResource, name, uidMismatch(resource, namespace, name, update.uid, ''));
   }
-  const allowed = update.subresource === '' && resource.definition.strategy.allowCreateOnUpdate;
-  const mayCreate = update.create === 'always' || (update.create === 'if-allowed' && allowed);
-  if (!mayCreate) throw notFound(resource.groupResource, name);
   const object = update.produce(undefined);
   delete object.metadata.resourceVersion;
   const created = await createObject(core, resource, {

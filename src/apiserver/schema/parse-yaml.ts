@@ -4,7 +4,7 @@
  */
 import type { Document, LineCounter, ParsedNode } from 'yaml';
 
-import { yaml } from '../yaml.ts';
+import { withoutDot, yaml } from '../yaml.ts';
 import { yamlProblem } from './yaml-problem.ts';
 import { YamlSyntaxError } from './yaml-syntax-error.ts';
 import { valueOf } from './yaml-value.ts';
@@ -47,7 +47,8 @@ function parse(text: string): ParsedYaml {
     prettyErrors: false,
     logLevel: 'silent',
     stringKeys: false,
-    customTags: (tags) => tags.filter((tag) => typeof tag === 'string' || !isIgnoredTag(tag.tag, tag.format)),
+    customTags: (tags) =>
+      tags.filter((tag) => typeof tag === 'string' || !isIgnoredTag(tag.tag, tag.format)).map(withoutDot),
   });
   const error = document.errors.find(({ code }) => code !== 'MULTIPLE_DOCS');
   if (error !== undefined) throw new YamlSyntaxError(`yaml: ${yamlProblem(error, text)}`);

@@ -17,6 +17,7 @@ import { negotiate } from '../http/negotiation.ts';
 import { patchObject } from '../patch/patch.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
 import { keyOf, type ServedResource } from '../rest/served-resource.ts';
+import { tracker } from '../rest/tracker.ts';
 import { updateObject } from '../rest/update.ts';
 import { writeOptions, type WriteOptions } from '../rest/write-options.ts';
 import { builtinSchema } from '../schema/builtin.ts';
@@ -67,11 +68,13 @@ export const scaleHandler: ResourceHandler = async (core, resource, request, rep
         const why = `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${before.metadata.uid ?? ''}`;
         throw conflict({ group, resource: `${plural}/scale` }, name, why);
       }
-      const errors = validateScale(wanted);
+      // Custom objects have rules of their own for what a Scale does to them.
+      const errors = resource.custom ? [] : validateScale(wanted);
       if (errors.length > 0) throw invalidObject({ group: 'autoscaling', kind: 'Scale', name }, errors);
       return live === undefined ? wanted : form.write(live.object, wanted);
     },
-    track: () => undefined,
+    // Of custom objects kube-apiserver fails to track it, silently: it finds no version of theirs called autoscaling/v1.
+    track: resource.custom ? () => undefined : tracker(core, resource, request, change.options.fieldManager),
   });
   scaled = form.read(object) ?? scaled;
   reply.send(200, mediaType, encode(scaled, mediaType));

@@ -55,6 +55,8 @@ export interface TableOptions {
   /** False leaves the column definitions out (watch events after the first). */
   readonly withColumns: boolean;
   readonly version: MetaVersion;
+  /** The object with its members in the order of its kind, for `includeObject=Object`. */
+  readonly inOrder: (object: KubeObject) => unknown;
 }
 
 /**
@@ -93,14 +95,14 @@ export function toTable(
   };
 }
 
-function included(object: KubeObject, { includeObject, version }: TableOptions): unknown {
+function included(object: KubeObject, { includeObject, version, inOrder }: TableOptions): unknown {
   switch (includeObject) {
     case 'None':
       return null;
     case 'Metadata':
       return partialMetadata(object, version);
     case 'Object':
-      return object;
+      return inOrder(object);
   }
 }
 

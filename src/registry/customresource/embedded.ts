@@ -1,13 +1,15 @@
 /** Objects within objects (apiextensions `schema/objectmeta/validation.go`). */
 import { isRecord } from '../../objects/json.ts';
+import type { ObjectMeta } from '../../objects/meta.ts';
 import { itemsOf, type JsonSchema, valuesOf } from '../customresourcedefinition/json-schema.ts';
 import { type FieldError, invalid, required } from '../field-errors.ts';
-import { isDNS1035Label } from '../names.ts';
+import { validateCustomObjectMeta } from '../metadata.ts';
+import { isDNS1035Label, nameIsPathSegment } from '../names.ts';
 
 /** Values deeper than this are refused elsewhere. */
 const maxDepth = 500;
 
-/** What is an `x-kubernetes-embedded-resource` says what it is. */
+/** What is an `x-kubernetes-embedded-resource` says what it is, and its metadata holds where it has some. */
 export function validateEmbedded(schema: JsonSchema, value: unknown, path = '', depth = 0): FieldError[] {
   if (depth > maxDepth) return [];
   if (Array.isArray(value)) {
@@ -18,7 +20,7 @@ export function validateEmbedded(schema: JsonSchema, value: unknown, path = '', 
   if (!isRecord(value)) return [];
   const { properties = {} } = schema;
   const values = valuesOf(schema);
-  const errors = schema['x-kubernetes-embedded-resource'] === true ? validateTypeMeta(value, path) : [];
+  const errors = schema['x-kubernetes-embedded-resource'] === true ? validateObject(value, path) : [];
   for (const [name, member] of Object.entries(value)) {
     const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
     const at = path === '' ? name : `${path}.${name}`;
@@ -30,11 +32,47 @@ export function validateEmbedded(schema: JsonSchema, value: unknown, path = '', 
   return errors;
 }
 
+function validateObject(value: Readonly<Record<string, unknown>>, path: string): FieldError[] {
+  const errors = validateTypeMeta(value, path);
+  // The metadata of the whole object is checked with the object.
+  if (path === '' || !isRecord(value['metadata'])) return errors;
+  const metadata = metadataOf(value['metadata']);
+  const namespaced = (metadata.namespace ?? '') !== '';
+  return [
+    ...errors,
+    ...validateCustomObjectMeta(metadata, {
+      namespaced,
+      nameRule: nameIsPathSegment,
+      path: `${path}.metadata`,
+    }),
+  ];
+}
+
+/** The names, labels, annotations and finalizers of embedded metadata; a name is not asked for. */
+function metadataOf(value: Readonly<Record<string, unknown>>): ObjectMeta {
+  const text = (member: string) => (typeof value[member] === 'string' ? value[member] : '');
+  const texts = (member: string) => {
+    const entries = isRecord(value[member]) ? Object.entries(value[member]) : [];
+    return Object.fromEntries(
+      entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+    );
+  };
+  const finalizers = Array.isArray(value['finalizers']) ? value['finalizers'] : [];
+  return {
+    name: text('name') === '' ? 'fakename' : text('name'),
+    generateName: text('generateName'),
+    namespace: text('namespace'),
+    labels: texts('labels'),
+    annotations: texts('annotations'),
+    finalizers: finalizers.filter((finalizer) => typeof finalizer === 'string'),
+  };
+}
+
 function validateTypeMeta(value: Readonly<Record<string, unknown>>, path: string): FieldError[] {
   const members = ['apiVersion', 'kind'] as const;
   const errors = members
     .filter((member) => !Object.hasOwn(value, member))
-    .map((member) => required(`${path}.${member}`, 'must not be empty'));
+    .map((member) => required(`${path}.${member}`));
   for (const member of members) {
     if (!Object.hasOwn(value, member)) continue;
     const text = value[member];

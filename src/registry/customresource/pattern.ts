@@ -12,13 +12,13 @@ export function matchesPattern(pattern: string, text: string): boolean {
   return compile(pattern).test(text);
 }
 
-/** True for a pattern that can be compiled. */
-export function isPattern(pattern: string): boolean {
+/** Why a pattern cannot be compiled, in the words of Go's regexp; undefined when it can. */
+export function patternFault(pattern: string): string | undefined {
   try {
     compile(pattern);
-    return true;
-  } catch {
-    return false;
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
   }
 }
 

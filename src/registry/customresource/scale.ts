@@ -2,6 +2,7 @@ import { isRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { internalError } from '../../objects/status-errors.ts';
 import type { CustomResourceVersion } from '../customresourcedefinition/definition.ts';
+import { type FieldError, invalid } from '../field-errors.ts';
 import { type ScaleForm, scaleMetadata } from '../scale.ts';
 import { fieldAt, simplePath } from './simple-path.ts';
 
@@ -43,6 +44,58 @@ export function customScale({
       return next;
     },
   };
+}
+
+const maxReplicas = 2 ** 31 - 1;
+
+/** What `/scale` reads must be a number of replicas (`registry/customresource/validator.go` ValidateScaleSpec). */
+export function validateScaleSpec(object: KubeObject, { specReplicasPath }: ScalePaths): FieldError[] {
+  return validateReplicas(object, specReplicasPath);
+}
+
+/** The replicas that there are, and the text of a selector (ValidateScaleStatus). */
+export function validateScaleStatus(
+  object: KubeObject,
+  { statusReplicasPath, labelSelectorPath = '' }: ScalePaths,
+): FieldError[] {
+  const errors = validateReplicas(object, statusReplicasPath);
+  const fault = accessFault(object, labelSelectorPath, 'string', (value) => typeof value === 'string');
+  if (fault !== undefined) errors.push(invalid(labelSelectorPath, '', fault));
+  return errors;
+}
+
+function validateReplicas(object: KubeObject, path: string): FieldError[] {
+  const fault = accessFault(object, path, 'int64', Number.isInteger);
+  if (fault !== undefined) return [invalid(path, 0, fault)];
+  const value = numberAt(object, simplePath(path)) ?? 0;
+  if (value < 0) return [invalid(path, value, 'should be a non-negative integer')];
+  return value > maxReplicas ? [invalid(path, value, `should be less than or equal to ${maxReplicas}`)] : [];
+}
+
+/** Why a value cannot be read at a path; what is missing can (apimachinery `unstructured.NestedInt64` and its like). */
+function accessFault(
+  object: KubeObject,
+  path: string,
+  wanted: string,
+  fits: (value: unknown) => boolean,
+): string | undefined {
+  let value: unknown = object;
+  for (const name of simplePath(path)) {
+    if (value === undefined || value === null) return undefined;
+    if (!isRecord(value)) return accessorError(path, value, 'map[string]interface{}');
+    value = Object.hasOwn(value, name) ? value[name] : undefined;
+  }
+  return value === undefined || value === object || fits(value)
+    ? undefined
+    : accessorError(path, value, wanted);
+}
+
+function accessorError(path: string, value: unknown, wanted: string): string {
+  const number = Number.isInteger(value) ? 'int64' : 'float64';
+  const types: Record<string, string> = { string: 'string', boolean: 'bool', number };
+  const type = types[typeof value] ?? (Array.isArray(value) ? '[]interface {}' : 'map[string]interface {}');
+  const shown = typeof value === 'string' ? value : JSON.stringify(value);
+  return `${path} accessor error: ${shown} is of the type ${type}, expected ${wanted}`;
 }
 
 function numberAt(object: KubeObject, path: readonly string[]): number | undefined {

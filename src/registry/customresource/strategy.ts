@@ -11,6 +11,7 @@ import { validateEmbedded } from './embedded.ts';
 import { validateListTypes } from './list-types.ts';
 import { hasRules } from './rules/has-rules.ts';
 import { loadRuleEngine, ruleEngine } from '../cel/on-demand.ts';
+import { validateScaleSpec, validateScaleStatus } from './scale.ts';
 import { fieldAt, simplePath } from './simple-path.ts';
 import { validateValue } from './validate-value.ts';
 
@@ -52,13 +53,16 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
   const { kind, namespaced, version, apiVersion, storedApiVersion, since } = custom;
   const schema = version.schema?.openAPIV3Schema;
   const hasStatus = version.subresources?.status !== undefined;
+  const scale = version.subresources?.scale;
   const rules = { namespaced, nameRule: nameIsDNSSubdomain };
-  const valueErrors = (object: CustomObject, old?: CustomObject): FieldError[] => {
+  const valueErrors = (object: CustomObject, old?: CustomObject, part?: 'status'): FieldError[] => {
     if (schema === undefined) return [];
     // A list that was wrong before may stay so.
     const wrongBefore = old !== undefined && validateListTypes(schema, old).length > 0;
     return [
       ...validateValue(schema, object, '', old === undefined ? undefined : { value: old }),
+      ...(scale === undefined || part === 'status' ? [] : validateScaleSpec(object, scale)),
+      ...(scale === undefined ? [] : validateScaleStatus(object, scale)),
       ...validateEmbedded(schema, object),
       ...(wrongBefore ? [] : validateListTypes(schema, object)),
     ];
@@ -91,7 +95,7 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
     },
     validateUpdate: (object, old) => {
       const errors = validateCustomObjectMetaUpdate(object.metadata, old.metadata);
-      return withRules([...errors, ...valueErrors(object, old)], object, old);
+      return withRules([...errors, ...valueErrors(object, old, 'status')], object, old);
     },
     warningsOnUpdate,
   };
@@ -111,14 +115,15 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
       object.metadata.generation = (old.metadata.generation ?? 0) + (changed ? 1 : 0);
     },
     validateCreate: (object) => {
-      const errors = [...kindErrors(object), ...validateCustomObjectMeta(object.metadata, rules)];
+      const wrong = kindErrors(object);
+      if (wrong.length > 0) return withRules(wrong, object);
+      const errors = validateCustomObjectMeta(object.metadata, rules);
       return withRules([...errors, ...valueErrors(object)], object);
     },
     validateUpdate: (object, old) => {
-      const errors = [
-        ...kindErrors(object),
-        ...validateCustomObjectMetaUpdate(object.metadata, old.metadata),
-      ];
+      const wrong = kindErrors(object);
+      if (wrong.length > 0) return withRules(wrong, object, old);
+      const errors = validateCustomObjectMetaUpdate(object.metadata, old.metadata);
       return withRules([...errors, ...valueErrors(object, old)], object, old);
     },
     warningsOnUpdate,

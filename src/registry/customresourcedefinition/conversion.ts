@@ -13,7 +13,9 @@ const reviewVersions = ['v1', 'v1beta1'];
  */
 export function validateConversion(conversion: CustomResourceConversion | undefined): FieldError[] {
   const { strategy, webhook } = conversion ?? { strategy: 'None' };
-  const { clientConfig, conversionReviewVersions: versions = [] } = webhook ?? {};
+  const { clientConfig, conversionReviewVersions } = webhook ?? {};
+  // An empty list of clients arrives as null, as Go keeps it.
+  const versions = conversionReviewVersions ?? [];
   if (strategy === 'Webhook') {
     const errors = [
       ...(clientConfig === undefined

@@ -87,9 +87,9 @@ function ownErrors(schema: JsonSchema, place: Place): FieldError[] {
   const compiled = compileRules(schema, root || isEmbedded(schema));
   const size = declSize(schema, root || isEmbedded(schema));
   if (compiled === undefined || size === undefined) {
-    const preserves = schema['x-kubernetes-preserve-unknown-fields'] === true;
-    const why = `rule declared on schema that does not support validation rules type: '${schema.type ?? ''}' x-kubernetes-preserve-unknown-fields: '${preserves}'`;
-    return [internalFault(at, why)];
+    const step = 'failed to construct type information for x-kubernetes-validations rules';
+    const why = 'unable to convert structural schema to CEL declarations';
+    return [internalFault(at, `internal error: ${step}: ${why}`)];
   }
   const costOf = (program: Program) => program.estimateCost((way) => maxElementsAt(size, way));
   return compiled.flatMap(({ rule, program, error, message, messageError, usesOldSelf }, i) => {

@@ -10,7 +10,9 @@ const maxDepth = 100;
 /** The rules that defaults break, wherever they are. */
 export function validateSchemaDefaults(schema: JsonSchema, path: string, depth = 0): FieldError[] {
   if (depth > maxDepth) return [];
-  const errors = schema.default === undefined ? [] : validateDefault(schema, `${path}.default`);
+  // What is at the root is a whole object.
+  const whole = depth === 0 ? { ...schema, 'x-kubernetes-embedded-resource': true } : schema;
+  const errors = schema.default === undefined ? [] : validateDefault(whole, `${path}.default`);
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
     errors.push(...validateSchemaDefaults(property, `${path}.properties[${name}]`, depth + 1));
   }

@@ -1,6 +1,7 @@
 /** Inside of allOf, anyOf, oneOf and not only values are told about, nothing that tells a structure. */
 import { jsonEqual } from '../../objects/json.ts';
-import { type FieldError, forbiddenField, required } from '../field-errors.ts';
+import { patternFault } from '../customresource/pattern.ts';
+import { type FieldError, forbiddenField, invalid, required } from '../field-errors.ts';
 import { itemsOf, type JsonSchema } from './json-schema.ts';
 
 const maxDepth = 100;
@@ -39,9 +40,20 @@ function partsOf(schema: JsonSchema, path: string): Part[] {
   return parts;
 }
 
-/** The junctors of a schema name no structure (`validateValueValidation`). */
+/** The junctors of a schema name no structure, and its pattern is one (`validateValueValidation`). */
 export function validateNestedValues(schema: JsonSchema, path: string, depth = 0): FieldError[] {
   if (depth > maxDepth) return [];
+  return [...validateJunctors(schema, path, depth), ...validatePattern(schema, path)];
+}
+
+function validatePattern({ pattern = '' }: JsonSchema, path: string): FieldError[] {
+  const fault = patternFault(pattern);
+  if (fault === undefined) return [];
+  const detail = `must be a valid regular expression, but isn't: ${fault}`;
+  return [invalid(`${path}.pattern`, pattern, detail)];
+}
+
+function validateJunctors(schema: JsonSchema, path: string, depth: number): FieldError[] {
   // The two ways to say that a value is an integer or a string name types.
   const { anyOf: _anyOf, ...others } = schema;
   const checked = jsonEqual(schema.anyOf ?? [], intOrString) ? others : schema;
@@ -76,7 +88,7 @@ function says(value: unknown): boolean {
   return !Array.isArray(value) || value.length > 0;
 }
 
-/** What the junctors of a schema tell about is declared beside them (`validateStructuralCompleteness`). */
+/** What the junctors at the root tell about is declared beside them; others are not asked (`validateStructuralCompleteness`). */
 export function validateJunctorsCovered(schema: JsonSchema, path: string): FieldError[] {
   return partsOf(schema, path).flatMap((part) => covered(part, schema, path, 0));
 }

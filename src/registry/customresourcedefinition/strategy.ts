@@ -36,13 +36,11 @@ const rules = genericStrategy<CustomResourceDefinition>({
     spec.conversion ??= { strategy: 'None' };
   },
   prepareForCreate(definition) {
-    const stored = (definition.spec.versions ?? [])
-      .filter((version) => version.storage)
-      .map(({ name }) => name);
+    const storage = (definition.spec.versions ?? []).find((version) => version.storage)?.name;
     definition.status = {
       conditions: null,
       acceptedNames: { plural: '', kind: '' },
-      storedVersions: stored.length === 0 ? null : stored,
+      storedVersions: storage === undefined ? null : [storage],
     };
   },
   prepareForUpdate(definition) {

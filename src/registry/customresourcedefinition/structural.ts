@@ -1,5 +1,4 @@
 /** Structural schemas (apiextensions `apiserver/schema/{validation,complete}.go`, KEP 20190425): what a schema must be. */
-import { isPattern } from '../customresource/pattern.ts';
 import { hasRules } from '../customresource/rules/has-rules.ts';
 import { ruleEngine } from '../cel/on-demand.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../field-errors.ts';
@@ -35,6 +34,7 @@ export function validateSchema(schema: JsonSchema, path: string): FieldError[] {
 function validateStructural(schema: JsonSchema, path: string): FieldError[] {
   const errors: FieldError[] = [];
   visit(schema, path, 'at the root', errors, 0);
+  errors.push(...validateJunctorsCovered(schema, path));
   const text = ({ field, body }: FieldError) => `${field}: ${body}`;
   return errors.sort((a, b) => (text(a) < text(b) ? -1 : Number(text(a) > text(b))));
 }
@@ -63,10 +63,6 @@ function visit(schema: JsonSchema, path: string, place: Place, errors: FieldErro
   }
   pushExtensionErrors(schema, path, errors);
   errors.push(...validateNestedValues(schema, path));
-  errors.push(...validateJunctorsCovered(schema, path));
-  if (schema.pattern !== undefined && !isPattern(schema.pattern)) {
-    errors.push(invalid(`${path}.pattern`, schema.pattern, "must be a valid regular expression, but isn't"));
-  }
   pushTypeErrors(schema, path, place, errors);
   if (root || schema['x-kubernetes-embedded-resource'] === true) {
     pushTypeMetaErrors(properties, path, root, errors);

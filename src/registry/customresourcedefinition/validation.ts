@@ -73,11 +73,14 @@ function validateStoredVersions(
   if (stored === null || stored.length === 0) {
     return [invalid(path, stored, 'must have at least one stored version')];
   }
-  return stored.flatMap((name, i) => {
-    if (versions.some((version) => version.name === name)) return [];
+  const missing = versions.filter(({ name, storage }) => storage && !stored.includes(name));
+  const errors = missing.map(({ name }) => invalid(path, stored, `must have the storage version ${name}`));
+  stored.forEach((name, i) => {
+    if (versions.some((version) => version.name === name)) return;
     const why = `${name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in ${name} and removes ${name} from status.storedVersions`;
-    return [invalid(`${path}[${i}]`, name, `missing from spec.versions; ${why}`)];
+    errors.push(invalid(`${path}[${i}]`, name, `missing from spec.versions; ${why}`));
   });
+  return errors;
 }
 
 /** What versions have each for itself: the internal form of a definition has what is equal in all of them once. */
@@ -94,7 +97,7 @@ function validateVersions(list: readonly CustomResourceVersion[] | null): FieldE
   const [first] = versions;
   versions.forEach(({ schema }, i) => {
     if (schema?.openAPIV3Schema !== undefined) return;
-    errors.push(required(`spec.versions[${i}].schema.openAPIV3Schema`, 'schemas are required'));
+    errors.push(required(`spec.versions[${i}].schema.openAPIV3Schema`));
   });
   versions.forEach((version, i) => {
     const path = `spec.versions[${i}]`;

@@ -90,9 +90,12 @@ describe('Accept', () => {
   });
 
   test('custom resources have no protobuf, their metadata has', () => {
-    expect(refusal(() => negotiate(protobuf, 'custom-watch')).message).toBe(
-      'object *unstructured.Unstructured does not implement the protobuf marshalling interface and cannot be encoded to a protobuf message',
-    );
+    for (const endpoint of ['custom', 'custom-watch'] as const) {
+      expect(refusal(() => negotiate(protobuf, endpoint)).message).toContain(
+        'only the following media types',
+      );
+      expect(negotiate(`${protobuf}, application/json`, endpoint).mediaType).toBe('application/json');
+    }
     const metadata = `${protobuf};as=PartialObjectMetadata;g=meta.k8s.io;v=v1`;
     expect(negotiate(metadata, 'custom-watch').mediaType).toBe(protobuf);
   });

@@ -16,7 +16,13 @@ const configMap: KubeObject = {
 
 describe('toTable', () => {
   const converter = tableConverter('', 'ConfigMap');
-  const options = { now, metadata: { resourceVersion: '5' }, withColumns: true, version: 'v1' } as const;
+  const options = {
+    now,
+    metadata: { resourceVersion: '5' },
+    withColumns: true,
+    version: 'v1',
+    inOrder: ({ metadata }: KubeObject) => ({ metadata, kind: 'ConfigMap' }),
+  } as const;
 
   test('carries the metadata of the objects unless told otherwise', () => {
     const table = toTable(converter, [configMap], { ...options, includeObject: 'Metadata' });
@@ -37,9 +43,10 @@ describe('toTable', () => {
       ],
     });
     expect(toTable(converter, [configMap], { ...options, includeObject: 'None' }).rows[0]?.object).toBeNull();
-    expect(toTable(converter, [configMap], { ...options, includeObject: 'Object' }).rows[0]?.object).toBe(
-      configMap,
-    );
+    expect(toTable(converter, [configMap], { ...options, includeObject: 'Object' }).rows[0]?.object).toEqual({
+      metadata: configMap.metadata,
+      kind: 'ConfigMap',
+    });
   });
 
   test('is of the version that was asked for, and so is the metadata in it', () => {

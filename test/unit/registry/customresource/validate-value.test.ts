@@ -16,7 +16,30 @@ describe('a value is refused', () => {
     [
       { type: 'integer' },
       1.5,
-      ['spec: Invalid value: "number": spec in body must be of type integer: "number"'],
+      [
+        'spec: Invalid value: "number": spec in body must be of type integer: "number"',
+        '<nil>: Invalid value: "": Checked value must be of type integer (default format) in spec',
+      ],
+    ],
+    [
+      { type: 'integer', format: 'int32' },
+      2 ** 31,
+      ['<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec'],
+    ],
+    [
+      { type: 'number', format: 'float' },
+      1e39,
+      ['<nil>: Invalid value: "": Checked value must be of type number with format float in spec'],
+    ],
+    [
+      { type: 'number', multipleOf: 0.5 },
+      1e300,
+      ['spec: Invalid value: 1e+300: spec in body should be a multiple of 0.5'],
+    ],
+    [
+      { type: 'string', format: 'date' },
+      '2020-02-30',
+      ['spec: Invalid value: "2020-02-30": spec in body must be of type date: "2020-02-30"'],
     ],
     [{ type: 'string' }, null, ['spec: Invalid value: "null": spec in body must be of type string: "null"']],
     [
@@ -138,7 +161,8 @@ describe('a value holds', () => {
     [{ 'x-kubernetes-preserve-unknown-fields': true }, [{ any: 'thing' }]],
     [{ type: 'object', additionalProperties: { type: 'string' } }, { a: 'b' }],
     [{ type: 'string', format: 'nobody-knows' }, 'x'],
-    [{ type: 'integer', format: 'int32' }, 2 ** 40],
+    [{ type: 'integer', format: 'int32' }, -(2 ** 31)],
+    [{ type: 'number', multipleOf: 0.1 }, 0.3],
     [{ type: 'string', format: 'uri' }, '/a/b'],
   ])('%j: %j', (schema, value) => {
     expect(faults(schema, value)).toEqual([]);

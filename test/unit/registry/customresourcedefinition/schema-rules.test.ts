@@ -47,17 +47,12 @@ describe('a rule is refused', () => {
     [
       'with an empty message',
       { message: ' ' },
-      ['message: Invalid value: " ": message must be non-empty if specified'],
+      ['message: Invalid value: " ": must be non-empty if specified'],
     ],
     [
       'with lines in its message',
       { message: 'a\nb' },
-      [String.raw`message: Invalid value: "a\nb": message must not contain line breaks`],
-    ],
-    [
-      'with a long message',
-      { message: 'm'.repeat(2049) },
-      ['message: Invalid value: "mmmmmmmmmm...": message must have a maximum length of 2048 characters'],
+      [String.raw`message: Invalid value: "a\nb": must not contain line breaks`],
     ],
     [
       'of several lines without a message',
@@ -76,11 +71,7 @@ describe('a rule is refused', () => {
         'reason: Unsupported value: "Other": supported values: "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"',
       ],
     ],
-    [
-      'with a path to nothing',
-      { fieldPath: '.x' },
-      ['fieldPath: Invalid value: ".x": fieldPath must be a valid path: does not refer to a valid field'],
-    ],
+    ['with a path to nothing', { fieldPath: '.x' }, ['fieldPath: Invalid value: ".x": must be a valid path']],
     [
       'that does not compile',
       { rule: 'self.b > 1' },
@@ -127,7 +118,7 @@ describe('a rule is refused', () => {
       'x-kubernetes-validations': [{ rule: 'true' }],
     };
     expect(faults({ type: 'object', properties: { free } })).toEqual([
-      "s.properties[free].x-kubernetes-validations: Internal error: rule declared on schema that does not support validation rules type: '' x-kubernetes-preserve-unknown-fields: 'true'",
+      's.properties[free].x-kubernetes-validations: Internal error: internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations',
     ]);
   });
 });

@@ -58,6 +58,7 @@ describe('a definition is refused', () => {
       { versions: [v1, { ...v1, name: 'v2' }] },
       [
         `spec.versions: Invalid value: [${shown('v1', true)},${shown('v2', true)}]: must have exactly one version marked as storage version`,
+        'status.storedVersions: Invalid value: ["v1"]: must have the storage version v2',
       ],
     ],
     [
@@ -66,13 +67,14 @@ describe('a definition is refused', () => {
       [
         `spec.versions[0].name: Invalid value: "V1": ${label}`,
         `spec.version: Invalid value: "V1": ${label}`,
+        'status.storedVersions: Invalid value: ["v1"]: must have the storage version V1',
         'status.storedVersions[0]: Invalid value: "v1": missing from spec.versions; v1 was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in v1 and removes v1 from status.storedVersions',
       ],
     ],
     [
       'without a schema',
       { versions: [{ name: 'v1', served: true, storage: true }] },
-      ['spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required'],
+      ['spec.versions[0].schema.openAPIV3Schema: Required value'],
     ],
     [
       'with the schema told of behind the names',

@@ -1,0 +1,42 @@
+import type { KubeObject } from '../../objects/meta.ts';
+import { managerName } from '../apply/manager-name.ts';
+import { trackUpdate } from '../apply/track-update.ts';
+import type { ApiRequest } from '../http/exchange.ts';
+import type { ServedResource } from './served-resource.ts';
+import { type ServerCore, timestamp } from './server-core.ts';
+
+type Track = (object: KubeObject, live?: KubeObject) => void;
+
+/** Records the request's manager as the owner of the fields that it changes. */
+export function tracker(
+  core: ServerCore,
+  resource: ServedResource,
+  request: ApiRequest,
+  fieldManager: string,
+): Track {
+  const manager = managerName(fieldManager === '' ? null : fieldManager, request.headers['user-agent']);
+  return trackAs(core, resource, manager, request.info.subresource);
+}
+
+/** Records a manager as the owner of the fields that it changes through a subresource, "" for the main resource. */
+export function trackAs(
+  core: ServerCore,
+  resource: ServedResource,
+  manager: string,
+  subresource: string,
+): Track {
+  return (object, live) => {
+    const managedFields = trackUpdate({
+      schema: resource.schema,
+      live,
+      next: object,
+      manager,
+      subresource,
+      apiVersion: resource.apiVersion,
+      now: timestamp(core.now()),
+      hasStatus: resource.definition.strategy.status !== undefined,
+    });
+    if (managedFields === undefined) delete object.metadata.managedFields;
+    else object.metadata.managedFields = managedFields;
+  };
+}
