@@ -76,14 +76,9 @@ export class PoolKeeper {
     const layOutAgain = (): void => this.controller.enqueue(layOutKey, { after: gather.layout });
     this.#pools.addHandler({
       added: layOutAgain,
-      updated: (pool, old) => {
-        // The generation, too: a list after a lost watch shows an edit and its undoing as one change of nothing.
-        const sameGeneration = pool.metadata.generation === old.metadata.generation;
-        if (!sameGeneration || !jsonEqual(pool.spec, old.spec)) layOutAgain();
-        // What was last compared with may have been older than an own write: nobody else would look again.
-        if (!jsonEqual(pool.status, old.status))
-          this.controller.enqueue(keyOf(pool), { after: gather.count });
-      },
+      // Whatever changed: after a lost watch an edit and its undoing show as a change of nothing but the generation, and
+      // what a status was compared with may have been older than an own write. What is the same costs a comparison.
+      updated: layOutAgain,
       deleted: (pool) => {
         this.#metrics.forget(keyOf(pool));
         layOutAgain();
@@ -115,17 +110,15 @@ export class PoolKeeper {
   load(): void {
     const objects = [...this.#pools.cache.values()];
     const forbidden = forbiddenRanges(this.#nodes.cache.values(), this.#cidrs.cache.values());
+    // Also where the specs are what they were: an edit that was undone is observed.
+    this.#generations = new Map(objects.map((object) => [keyOf(object), object.metadata.generation]));
     const input = JSON.stringify([
-      // The generation, too: an edit and its undoing leave the same spec, and a status that has not observed them.
-      objects.map(({ metadata: { name, creationTimestamp, generation }, spec }) => [
-        ...[name, creationTimestamp, generation, spec],
-      ]),
+      objects.map(({ metadata: { name, creationTimestamp }, spec }) => [name, creationTimestamp, spec]),
       forbidden.map(({ range, owner }) => [range.text, owner]),
     ]);
     if (input === this.#loaded) return;
     const read = objects.map((object) => readPool(object));
     this.#problems = new Map(read.map(({ pool, problems }) => [pool.name, problems]));
-    this.#generations = new Map(objects.map((object) => [keyOf(object), object.metadata.generation]));
     this.#layouts = this.#allocator.setPools(
       read.map(({ pool }) => pool),
       forbidden,
