@@ -213,3 +213,90 @@ describe('the endpoints controllers', () => {
     });
   });
 });
+
+it('the endpoints controller removes what was left while nobody led, though it was there to see it', async () => {
+  const leases = '/apis/coordination.k8s.io/v1/namespaces/kube-system/leases';
+  const path = '/api/v1/namespaces/default/endpoints';
+  const standby = await startApiServer();
+  const send = async (method: string, to: string, body?: JsonRecord): Promise<number> =>
+    (await call(standby.client, method, to, { body })).status;
+  await send('POST', leases, {
+    metadata: { name: 'endpoints' },
+    spec: { holderIdentity: 'dead', leaseDurationSeconds: 3600, renewTime: '2026-01-01T00:00:00.000000Z' },
+  });
+  const heard: string[] = [];
+  const transport: Transport = {
+    server: standby.client.server,
+    request: (method, to, options) => standby.client.request(method, to, options),
+    stream: async (to, options) => {
+      const stream = await standby.client.stream(to, options);
+      async function* chunks(): AsyncGenerator<Buffer> {
+        for await (const chunk of stream.chunks) {
+          yield chunk;
+          heard.push(chunk.toString());
+        }
+      }
+      return { ...stream, chunks: chunks() };
+    },
+    close: () => Promise.resolve(),
+  };
+  const { running } = startControllers(transport, ['endpoints-controller'], {
+    namespace: 'kube-system',
+    name: 'endpoints',
+    identity: 'next',
+    leaseDuration: 60_000,
+    renewDeadline: 40_000,
+    retryPeriod: 100,
+  });
+  try {
+    await expect.poll(() => running.healthChecks().every((check) => check.check() === undefined)).toBe(true);
+    await send('POST', path, { metadata: { name: 'left' }, subsets: [{ addresses: [{ ip: '10.9.0.1' }] }] });
+    await expect.poll(() => heard.some((text) => text.includes('"left"'))).toBe(true);
+    await send('DELETE', `${leases}/endpoints`);
+    await expect.poll(() => send('GET', `${path}/left`)).toBe(404);
+  } finally {
+    await running.stop();
+    await standby.stop();
+  }
+});
+
+it('the endpoints controller removes what it has not heard of when its Service goes', async () => {
+  // A server that leaves allocation to others leaves the Endpoints of Services that go to others, too.
+  const deaf = await startApiServer({ allocation: 'controller' });
+  const held = Promise.withResolvers<undefined>();
+  let isHeld = false;
+  const late: Transport = {
+    server: deaf.client.server,
+    request: (method, path, options) => deaf.client.request(method, path, options),
+    stream: async (path, options) => {
+      const stream = await deaf.client.stream(path, options);
+      async function* chunks(): AsyncGenerator<Buffer> {
+        for await (const chunk of stream.chunks) {
+          if (isHeld && path.endsWith('/endpoints')) await held.promise;
+          yield chunk;
+        }
+      }
+      return { ...stream, chunks: chunks() };
+    },
+    close: () => Promise.resolve(),
+  };
+  const { running } = startControllers(late, ['endpoints-controller']);
+  try {
+    const services = '/api/v1/namespaces/default/services';
+    const path = '/api/v1/namespaces/default/endpoints';
+    const spec = { ports: [{ port: 80 }] };
+    const send = async (method: string, to: string, body?: JsonRecord): Promise<number> =>
+      (await call(deaf.client, method, to, { body })).status;
+    await send('POST', services, { metadata: { name: 'first' }, spec: { ...spec, selector: { app: 'a' } } });
+    await untilObject(deaf.client, `${path}/first`, (_, status) => status === 200);
+    isHeld = true;
+    await send('POST', services, { metadata: { name: 'hand' }, spec });
+    await send('POST', path, { metadata: { name: 'hand' }, subsets: [{ addresses: [{ ip: '10.9.0.1' }] }] });
+    await send('DELETE', `${services}/hand`);
+    await expect.poll(() => send('GET', `${path}/hand`)).toBe(404);
+  } finally {
+    held.resolve(undefined);
+    await running.stop();
+    await deaf.stop();
+  }
+});

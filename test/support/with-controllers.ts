@@ -1,6 +1,11 @@
 import { pino } from 'pino';
 import type { Transport } from '../../src/client/transport.ts';
-import { clusterControllers, runControllers, type RunningControllers } from '../../src/controllers/index.ts';
+import {
+  clusterControllers,
+  type LeaderElectionSettings,
+  runControllers,
+  type RunningControllers,
+} from '../../src/controllers/index.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';
 import { call } from './test-server.ts';
@@ -18,7 +23,11 @@ export interface WatchedControllers {
 }
 
 /** Starts controllers on a transport whose writes are noted. */
-export function startControllers(inner: Transport, controllers: readonly string[]): WatchedControllers {
+export function startControllers(
+  inner: Transport,
+  controllers: readonly string[],
+  leaderElection?: LeaderElectionSettings,
+): WatchedControllers {
   const writes: string[] = [];
   const transport: Transport = {
     server: inner.server,
@@ -36,6 +45,7 @@ export function startControllers(inner: Transport, controllers: readonly string[
     controllers,
     log: pino({ enabled: false }),
     metrics,
+    ...(leaderElection === undefined ? {} : { leaderElection }),
   });
   const reconciles = async (): Promise<number> =>
     (await metrics.reconciles.get()).values.reduce((sum, { value }) => sum + value, 0);

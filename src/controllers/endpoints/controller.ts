@@ -63,7 +63,7 @@ class EndpointsWiring {
       context,
       reconcile: (key, signal) => this.#reconcile(key, signal),
       workers: 10,
-      waitFor: [this.#services, pods, this.#endpoints],
+      waitFor: [this.#services, pods, { synced: (signal) => this.#lookForLeftovers(signal) }],
       backoff: { base: 5, max: 1_000_000 },
     });
     const enqueue = (keys: Iterable<ObjectKey>): void => {
@@ -87,10 +87,6 @@ class EndpointsWiring {
     });
     this.#endpoints.addHandler({
       added: (object, initial) => {
-        // Endpoints that were left without a Service while nobody looked are removed; locks of elections are not.
-        if (initial && !Object.hasOwn(object.metadata.annotations ?? {}, leaderAnnotation)) {
-          this.#enqueue(keyOf(object), { priority: Priority.resync });
-        }
         if (!initial) this.#arrived(object);
       },
       updated: (object) => this.#arrived(object),
@@ -102,6 +98,19 @@ class EndpointsWiring {
   #enqueue(key: ObjectKey, options: EnqueueOptions = {}): void {
     this.#due.add(key);
     this.controller.enqueue(key, options);
+  }
+
+  /**
+   * When the work begins, and not when the process does: Endpoints that were left without a Service while nobody looked
+   * are removed (`checkLeftoverEndpoints`); locks of elections are not.
+   */
+  async #lookForLeftovers(signal: AbortSignal): Promise<boolean> {
+    const synced = await this.#endpoints.synced(signal);
+    for (const object of this.#endpoints.cache.values()) {
+      if (Object.hasOwn(object.metadata.annotations ?? {}, leaderAnnotation)) continue;
+      this.#enqueue(keyOf(object), { priority: Priority.resync });
+    }
+    return synced;
   }
 
   async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
@@ -190,7 +199,7 @@ class EndpointsWiring {
     this.#times.forget(key);
     this.#grace.forget(key);
     this.#written.delete(key);
-    const existing = this.#endpoints.cache.get(key);
+    const existing = this.#endpoints.cache.get(key) ?? (await this.#unheard(key, signal));
     // Endpoints carry the labels of their Service: they tell whose they were when it went while nobody looked.
     const ours = existing === undefined || this.#departed.has(key) || this.#context.serves(existing);
     const stands = existing !== undefined || !this.#expectations.settled(key);
@@ -209,6 +218,34 @@ class EndpointsWiring {
     }
     this.#waiting.delete(key);
     this.#departed.delete(key);
+  }
+
+  /**
+   * Endpoints of a Service that was seen to go, where the cache has none: somebody may have written them a moment before,
+   * and their coming is no reason to look again. Kubernetes' controller deletes without looking.
+   */
+  async #unheard(key: ObjectKey, signal: AbortSignal): Promise<Endpoints | undefined> {
+    if (!this.#departed.has(key)) return undefined;
+    const { namespace, name } = splitKey(key);
+    try {
+      const present = await this.#client.get(namespace, name, { signal });
+      // They may be those of another Service of that name, which the cache does not show either.
+      return (await this.#isThere(key, signal)) ? undefined : present;
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+
+  async #isThere(key: ObjectKey, signal: AbortSignal): Promise<boolean> {
+    const { namespace, name } = splitKey(key);
+    try {
+      await this.#context.clients.for(services).get(namespace, name, { signal });
+      return true;
+    } catch (error) {
+      if (isNotFound(error)) return false;
+      throw error;
+    }
   }
 
   /**
