@@ -76,6 +76,44 @@ describe('load-balancer-controller', () => {
     expect(addressesOf(await cluster.read('newer'))).toEqual(['192.0.2.1']);
   });
 
+  test('an address is given on when it is written that its Service gave it back, not before', async () => {
+    const cluster = await BalancedServer.start();
+    ending.push(() => cluster.server.stop());
+    const { client } = cluster.server;
+    await cluster.pool('p', { addresses: ['192.0.2.1/32'] });
+    const order: string[] = [];
+    const given = Promise.withResolvers<string>();
+    const slow: Transport = {
+      ...lateNews(client, 0),
+      request: async (method, path, options) => {
+        const isWrite = method === 'PATCH' && path.endsWith('/status');
+        if (
+          isWrite &&
+          path.includes('/first/') &&
+          JSON.stringify(options?.body).includes('"finalizers":null')
+        )
+          await Promise.race([given.promise, sleep(1000)]);
+        if (isWrite && path.includes('/second/') && JSON.stringify(options?.body).includes('192.0.2.1')) {
+          order.push('second has it');
+          given.resolve('too early');
+        }
+        const answer = await client.request(method, path, options);
+        if (isWrite && path.includes('/first/')) order.push('first is written');
+        return answer;
+      },
+    };
+    const running = startLoadBalancer(slow);
+    ending.push(() => running.stop());
+    await cluster.service('first');
+    await cluster.untilReason('first', 'Assigned');
+    await cluster.service('second');
+    await cluster.untilReason('second', 'PoolExhausted');
+    order.length = 0;
+    await cluster.clients.for(services).delete('default', 'first');
+    await cluster.untilReason('second', 'Assigned');
+    expect(order).toEqual(['first is written', 'second has it']);
+  });
+
   test('nothing moves, and nothing is given twice, while leaders change under load', async () => {
     const cluster = await BalancedServer.start();
     ending.push(() => cluster.server.stop());

@@ -118,6 +118,8 @@ class LoadBalancerWiring {
     const plan = this.#plan(key, service);
     this.#spread();
     if (plan !== undefined) await this.#carryOut(key, service, plan, signal);
+    // Not before: until it is written, the status of a Service that is left shows what others would be given.
+    if (this.#leaves(service)) this.#release(key);
     return undefined;
   }
 
@@ -135,11 +137,7 @@ class LoadBalancerWiring {
 
   #plan(key: ObjectKey, service: Service): ServicePlan | undefined {
     const own = this.#presentOf(service);
-    const served = this.#serves(service);
-    if (!served || service.metadata.deletionTimestamp !== undefined) {
-      this.#release(key);
-      return planReleased(service, own, served);
-    }
+    if (this.#leaves(service)) return planReleased(service, own, this.#serves(service));
     // Somebody may have written over the status of a Service that has our address.
     if (isForeign(service, own) && this.#allocator.book.addressesOf(key).size === 0) {
       this.#release(key);
@@ -188,7 +186,7 @@ class LoadBalancerWiring {
     const slices = new TimeSlices();
     for (const service of all.values()) {
       if (slices.due) await slices.pause();
-      if (!this.#serves(service) || service.metadata.deletionTimestamp !== undefined) continue;
+      if (this.#leaves(service)) continue;
       claims.push({ request: this.#requestOf(service), present: this.#presentOf(service) });
     }
     const adoption = this.#allocator.adopt(claims);
@@ -217,6 +215,11 @@ class LoadBalancerWiring {
 
   #serves(service: Service): boolean {
     return isServed(service, this.#settings) && this.#context.serves(service);
+  }
+
+  /** It is going, or is not ours (any more). */
+  #leaves(service: Service): boolean {
+    return !this.#serves(service) || service.metadata.deletionTimestamp !== undefined;
   }
 
   #presentOf(service: Service): PresentAddress[] {
