@@ -21,6 +21,17 @@ function start(context: ControllerContext): readonly Runnable[] {
   const addresses = context.informers.informer(ipAddresses);
   const client = context.clients.for(serviceCIDRs);
 
+  /** When the deletion of a ServiceCIDR was first seen (monotonic), by uid. */
+  const deletions = new Map<string, number>();
+
+  const deletedFor = ({ metadata: { uid = '', deletionTimestamp } }: ServiceCIDR): number => {
+    if (deletionTimestamp === undefined) return 0;
+    const now = context.clock.monotonic();
+    const seen = deletions.get(uid) ?? now;
+    deletions.set(uid, seen);
+    return now - seen;
+  };
+
   const carryOut = async (cidr: ServiceCIDR, step: CidrStep, signal: AbortSignal): Promise<void> => {
     const { name = '', resourceVersion = '', finalizers = [] } = cidr.metadata;
     switch (step.do) {
@@ -55,13 +66,12 @@ function start(context: ControllerContext): readonly Runnable[] {
   const reconcile = async (key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> => {
     const cidr = cidrs.cache.get(key);
     if (cidr === undefined) return undefined;
-    const now = context.clock.now();
     const step = planCidr({
       cidr,
       cidrs: cidrs.cache.values(),
       addresses: managed(addresses.cache.values()),
-      now,
-      time: formatTime(now),
+      deletedFor: deletedFor(cidr),
+      time: formatTime(context.clock.now()),
     });
     try {
       await carryOut(cidr, step, signal);
@@ -91,7 +101,10 @@ function start(context: ControllerContext): readonly Runnable[] {
     updated: (cidr) => {
       controller.enqueue(keyOf(cidr));
     },
-    deleted: wakeDeleted,
+    deleted: ({ metadata }) => {
+      deletions.delete(metadata.uid ?? '');
+      wakeDeleted();
+    },
   });
   addresses.addHandler({ added: wakeDeleted, deleted: wakeDeleted });
   return [controller];

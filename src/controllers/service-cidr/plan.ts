@@ -3,12 +3,14 @@ import { parseAddress, parseCidr, type ParsedCidr } from '../../objects/address.
 import { addressBits } from '../../objects/address.ts';
 import type { Condition } from '../../objects/meta.ts';
 import type { IPAddress, ServiceCIDR } from '../../objects/networking.ts';
-import { parseTime } from '../../objects/time.ts';
 
 /** Keeps a ServiceCIDR until no address needs it. */
 export const serviceCidrFinalizer = 'networking.k8s.io/service-cidr-finalizer';
 
-/** How long a ServiceCIDR stays after its deletion, so that every allocator has seen it, in milliseconds. */
+/**
+ * How long a ServiceCIDR stays after its deletion, so that every allocator has seen it, in milliseconds. Kubernetes'
+ * controller counts from the deletionTimestamp, so that a clock which is ahead of the API server's makes it nothing.
+ */
 const gracePeriod = 10_000;
 
 /** What is to be done with a ServiceCIDR. */
@@ -27,15 +29,15 @@ export interface CidrInput {
   cidrs: Iterable<ServiceCIDR>;
   /** The addresses that the API server's allocators made. */
   addresses: Iterable<IPAddress>;
-  /** Milliseconds since 1970. */
-  now: number;
-  /** `now` in RFC 3339, for conditions. */
+  /** Milliseconds since its deletion was first seen; 0 for one that is not deleted. */
+  deletedFor: number;
+  /** Now, in RFC 3339, for conditions. */
   time: string;
 }
 
 /** The next step for a ServiceCIDR; after a write it is planned again. */
 export function planCidr(input: CidrInput): CidrStep {
-  const { cidr, now } = input;
+  const { cidr, deletedFor } = input;
   const { deletionTimestamp, finalizers = [] } = cidr.metadata;
   const isKept = finalizers.includes(serviceCidrFinalizer);
   if (deletionTimestamp === undefined) {
@@ -51,7 +53,7 @@ export function planCidr(input: CidrInput): CidrStep {
       'There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR',
     );
   }
-  const left = (parseTime(deletionTimestamp) ?? now) + gracePeriod - now;
+  const left = gracePeriod - deletedFor;
   return left > 0 ? { do: 'wait', milliseconds: left } : { do: 'remove finalizer' };
 }
 
