@@ -96,7 +96,8 @@ export class HostileProxy {
               // One for all connections: they are many.
               connect: { secureContext: createSecureContext({ ca: upstream.ca }) },
               bodyTimeout: 0,
-              connections: 64,
+              // A watch keeps one for itself, and whoever collects garbage watches all there is.
+              connections: 1024,
             }),
           };
     await old?.agent.destroy();

@@ -1,56 +1,80 @@
 import { pino } from 'pino';
 import type { Clock } from '../../../src/client/clock.ts';
 import { createTransport } from '../../../src/client/connect.ts';
-import type { Transport } from '../../../src/client/transport.ts';
 import {
   controllersBesideACluster,
   runControllers,
   type RunningControllers,
 } from '../../../src/controllers/index.ts';
+import { maxEndpointsPerSlice } from './findings/endpoints.ts';
+import { SimulatedProcess } from './process.ts';
 import type { Choices } from './random.ts';
+import type { Scene } from './scene.ts';
 import type { Trace } from './trace.ts';
 
 const lease = { namespace: 'kube-system', name: 'simulation' };
+const controllers = {
+  always: ['*', 'endpoints-controller', 'endpointslice-controller', 'endpointslice-mirroring-controller'],
+  collecting: ['garbage-collector-controller', 'namespace-controller'],
+};
 
 /** What an instance runs with. */
 export interface InstanceOptions {
   readonly url: string;
-  readonly allocation: 'server' | 'controller';
+  readonly scene: Scene;
   readonly clock: Clock;
   readonly choices: Choices;
   readonly identity: string;
   readonly trace: Trace;
+  /** One of another installation: it allocates, and asks nobody whether it may. */
+  readonly isRival?: boolean;
 }
 
 /** One process of controllers, as far as the cluster can tell. */
 export class Instance {
-  readonly #transport: Transport;
+  readonly process: SimulatedProcess;
+  readonly identity: string;
   readonly #running: RunningControllers;
 
-  private constructor(transport: Transport, running: RunningControllers) {
-    this.#transport = transport;
+  private constructor(identity: string, process: SimulatedProcess, running: RunningControllers) {
+    this.identity = identity;
+    this.process = process;
     this.#running = running;
   }
 
   static async start(options: InstanceOptions): Promise<Instance> {
-    const { url, allocation, clock, choices, identity, trace } = options;
-    const transport = await createTransport({ kind: 'endpoint', url });
+    const { url, scene, choices, identity, trace, isRival = false } = options;
+    const process = new SimulatedProcess(await createTransport({ kind: 'endpoint', url }), options.clock);
+    const { transport, clock } = process;
+    const { allocation, nodePorts, collects } = scene;
     const running = runControllers({
       transport,
       catalog: controllersBesideACluster(
-        { transport, allocation, nodePorts: { first: 30000, last: 30099 } },
-        { transport },
+        { transport, allocation, nodePorts },
+        { transport, maxEndpointsPerSlice, namespaceGracePeriod: 1000 },
       ),
-      controllers: ['*', 'endpoints-controller', 'endpointslice-controller'],
+      controllers: isRival
+        ? ['service-allocation-controller']
+        : [...controllers.always, 'service-cidr-controller', ...(collects ? controllers.collecting : [])],
       log:
         trace === undefined
           ? pino({ enabled: false })
           : pino({ level: 'debug', base: { identity } }, { write: trace }),
       clock,
       random: choices.next,
-      leaderElection: { ...lease, identity, leaseDuration: 10_000, renewDeadline: 8000, retryPeriod: 500 },
+      ...(isRival
+        ? {}
+        : {
+            leaderElection: {
+              ...lease,
+              identity,
+              leaseDuration: 10_000,
+              renewDeadline: 8000,
+              retryPeriod: 500,
+            },
+          }),
     });
-    return new Instance(transport, running);
+    return new Instance(identity, process, running);
   }
 
   /** Resolves when it leads no more: it was stopped, or lost the lease. Rejects on a bug. */
@@ -72,13 +96,16 @@ export class Instance {
 
   /** As a signal does: work is finished and the lease given back, where the network lets it. */
   async stop(): Promise<void> {
+    // A signal waits until a process goes on.
+    this.process.continue('timers');
+    this.process.hear();
     await this.#running.stop();
-    await this.#transport.close();
+    await this.process.transport.close();
   }
 
   /** As kill -9 does: nothing is sent any more. What is on its way arrives all the same. */
   async crash(): Promise<void> {
-    await this.#transport.close();
+    await this.process.transport.close();
     await this.#running.stop();
   }
 }

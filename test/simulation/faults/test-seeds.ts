@@ -8,7 +8,13 @@ const chunk = 10;
 const kinds = [
   ...['409', '410', '429', '500', '503', '410 in a watch'],
   ...['drop', 'lose-answer', 'cut in an answer', 'cut in a watch', 'twice', 'late-copy', 'overtaken'],
-  ...['server away', 'restart of the server', 'crash', 'stop'],
+  ...['server away', 'restart of the server', 'crash', 'stop', 'hand-over, unheard'],
+  ...[
+    'a leader stopped for a while',
+    'a follower stopped for a while',
+    'news come late',
+    'a wall clock was set',
+  ],
 ];
 
 /** The gate's part of the faults: `npm run simulate` runs more seeds. A failure names the seed and the way back to it. */

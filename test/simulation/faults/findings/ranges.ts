@@ -1,0 +1,29 @@
+import type { ServiceCIDR } from '../../../../src/objects/networking.ts';
+import { isIn, spanOf } from './addresses.ts';
+import type { Snapshot } from './snapshot.ts';
+
+const finalizer = 'networking.k8s.io/service-cidr-finalizer';
+
+/** ServiceCIDRs that nobody guards, that went too early or that never go. */
+export function rangeFindings({ cidrs, addresses }: Snapshot): string[] {
+  return cidrs.flatMap((cidr) => {
+    const { metadata, status } = cidr;
+    const name = metadata.name ?? '';
+    const ready = status.conditions?.find(({ type }) => type === 'Ready');
+    if (metadata.deletionTimestamp === undefined) {
+      if (metadata.finalizers?.includes(finalizer) !== true) return [`${name}: nobody guards it`];
+      return ready?.status === 'True' ? [] : [`${name}: is not ready`];
+    }
+    const kept = addresses.filter(({ metadata: { name: ip = '', labels } }) => {
+      const isAllocated = labels?.['ipaddress.kubernetes.io/managed-by'] === 'ipallocator.k8s.io';
+      const homes = cidrs.filter((other) => has(other, ip));
+      return isAllocated && homes.length === 1 && homes[0] === cidr;
+    });
+    if (kept.length === 0) return [`${name}: never went`];
+    return ready?.status === 'False' ? [] : [`${name}: is needed and goes, and says that it is ready`];
+  });
+}
+
+function has({ spec }: ServiceCIDR, ip: string): boolean {
+  return (spec.cidrs ?? []).some((text) => isIn(ip, spanOf(text)));
+}

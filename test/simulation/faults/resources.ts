@@ -1,0 +1,10 @@
+import { isKubeObject, type ResourceType } from '../../../src/client/resources.ts';
+
+export const configMaps: ResourceType = {
+  group: '',
+  version: 'v1',
+  plural: 'configmaps',
+  kind: 'ConfigMap',
+  namespaced: true,
+  isObject: isKubeObject,
+};
