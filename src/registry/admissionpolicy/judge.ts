@@ -78,8 +78,8 @@ export function judgePolicy(spec: PolicySpec, input: PolicyInput): Refusal[] {
       fail(program);
       continue;
     }
-    const { value, error, cost } = program.evaluate(bindings, Math.min(perCallLimit, left));
-    left -= cost;
+    const { value, error, burden } = program.evaluate(bindings, Math.min(perCallLimit, left));
+    left -= burden;
     if (error !== undefined) fail(error.message);
     else if (value !== true) refusals.push({ message: messageOf(compiledOne, bindings, left), reason });
   }
@@ -111,8 +111,8 @@ function annotationFaults(
     const refusal = (message: string): Refusal[] => [{ message, reason: '', always: true }];
     const failed = (why: string) => refusal(`expression '${source}' resulted in error: ${why}`);
     if (typeof program === 'string') return failed(program);
-    const { value, error, cost } = program.evaluate(bindings, Math.min(perCallLimit, left));
-    left -= cost;
+    const { value, error, burden } = program.evaluate(bindings, Math.min(perCallLimit, left));
+    left -= burden;
     if (error !== undefined) return failed(error.message);
     if (value === null || typeof value === 'string') return [];
     const why = 'unsupported return type. Return type must be either string or null.';

@@ -36,6 +36,8 @@ export interface Outcome {
   readonly error: Error | undefined;
   /** Units of cost that were spent. */
   readonly cost: number;
+  /** Units that it takes off a budget of several evaluations: the cost, or more where it took longer than that says. */
+  readonly burden: number;
 }
 
 /** A CEL expression that is ready to be evaluated, any number of times. */
@@ -86,10 +88,10 @@ export class Program {
     const meter = new Meter(costLimit);
     try {
       const value = evaluate(this.#expression, this.#checked, this.#constants, bindings, meter);
-      return { value, error: undefined, cost: meter.spent };
+      return { value, error: undefined, cost: meter.spent, burden: meter.burden };
     } catch (error) {
       if (!isExpected(error)) throw error;
-      return { value: undefined, error, cost: meter.spent };
+      return { value: undefined, error, cost: meter.spent, burden: meter.burden };
     }
   }
 }

@@ -46,8 +46,8 @@ export function conditionsHold(
       failures.push(program);
       continue;
     }
-    const { value, error, cost } = program.evaluate(bindings, left);
-    left -= cost;
+    const { value, error, burden } = program.evaluate(bindings, left);
+    left -= burden;
     if (error !== undefined) failures.push(`expression '${expression}' resulted in error: ${error.message}`);
     else if (value !== true) return false;
   }

@@ -1,13 +1,13 @@
 import type { Meter } from '../meter.ts';
 import { int, type Library, member, overload2, overload3, text } from '../overload.ts';
-import { compilePattern, type PatternProgram } from '../patterns/program.ts';
+import { compilePattern, isCompiled, type PatternProgram } from '../patterns/program.ts';
 import { findMatches, hasMatch } from '../patterns/search.ts';
 import { compileSteps } from '../patterns/size.ts';
 import { boolType, listType, stringType } from '../types.ts';
 import { EvaluationError, PlainList } from '../values.ts';
 
 function compiled(pattern: string, meter: Meter): PatternProgram {
-  meter.compile(pattern, compileSteps(pattern));
+  meter.compile(pattern, compileSteps(pattern), isCompiled(pattern));
   return compilePattern(pattern);
 }
 

@@ -47,6 +47,11 @@ const mostSteps = 10_000_000;
 const mostCompiled = 200;
 const compiled = new Map<string, PatternProgram>();
 
+/** True for a pattern that need not be compiled any more. */
+export function isCompiled(pattern: string): boolean {
+  return compiled.has(pattern);
+}
+
 /**
  * A pattern in Go's syntax.
  *

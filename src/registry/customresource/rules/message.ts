@@ -21,7 +21,7 @@ export function evaluateMessage(
   costLimit: number,
 ): Message {
   if (message === undefined) return { text: undefined, cost: 0 };
-  const { value, error, cost } = message.evaluate(bindings, costLimit);
+  const { value, error, burden: cost } = message.evaluate(bindings, costLimit);
   if (error instanceof CostLimitError) {
     const source = JSON.stringify(rule.messageExpression);
     const why =

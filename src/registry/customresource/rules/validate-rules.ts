@@ -142,7 +142,7 @@ class Run implements RuleVerdict {
   ): boolean {
     const outcome = rule.program?.evaluate(bindings, perCallLimit);
     if (outcome === undefined) return true;
-    const { value, error, cost } = outcome;
+    const { value, error, burden: cost } = outcome;
     if (error instanceof CostLimitError) {
       const why = 'no further validation rules will be run due to call cost exceeds limit for rule';
       return this.#stop(invalid(at, type, `'${error.message}': ${why}: ${shown(rule.rule)}`));

@@ -4,6 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { CostLimitError, Meter } from '../../../../src/registry/cel/meter.ts';
 import { compilePattern } from '../../../../src/registry/cel/patterns/program.ts';
 import { findMatches, hasMatch } from '../../../../src/registry/cel/patterns/search.ts';
+import { Program } from '../../../../src/registry/cel/program.ts';
+import { stringType } from '../../../../src/registry/cel/types.ts';
 import { compileSteps } from '../../../../src/registry/cel/patterns/size.ts';
 import { issuesOf, valueOf } from './evaluating.ts';
 
@@ -155,6 +157,16 @@ describe('compiling', () => {
     }).toThrow(CostLimitError);
   });
 
+  test('takes a budget of several evaluations only where it is done', () => {
+    const counted = new Meter(1000);
+    counted.compile('a', 9000, true);
+    expect(counted.burden).toBe(0);
+    counted.compile('b', 900);
+    expect(counted.burden).toBe(45);
+    counted.charge(46);
+    expect(counted.burden).toBe(46);
+  });
+
   test('the number of steps is never less than 500 for an instruction of the library', () => {
     fc.assert(
       fc.property(pattern, (source) => {
@@ -171,6 +183,42 @@ describe('compiling', () => {
     ['a)b', 20_000],
   ])('%s takes no more than it must', (source, most) => {
     expect(compileSteps(source)).toBeLessThan(most);
+  });
+});
+
+describe('what an evaluation takes off a budget', () => {
+  const program = new Program(
+    'text.findAll(pattern).size() >= 0',
+    new Map([
+      ['text', stringType],
+      ['pattern', stringType],
+    ]),
+  );
+  const outcome = (pattern: string, text: string) => {
+    // The first time compiles the pattern.
+    const evaluate = () =>
+      program.evaluate(
+        new Map([
+          ['text', text],
+          ['pattern', pattern],
+        ]),
+        1_000_000,
+      );
+    evaluate();
+    return evaluate();
+  };
+
+  test('is its cost where that says how long it takes', () => {
+    const { cost, burden } = outcome(
+      '^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$',
+      'a.b-c.example.com',
+    );
+    expect(burden).toBe(cost);
+  });
+
+  test('is more where many things are looked at for little cost', () => {
+    const { cost, burden } = outcome('(.{0,300}x)+y|a', 'ax'.repeat(1000));
+    expect(burden).toBeGreaterThan(3 * cost);
   });
 });
 
