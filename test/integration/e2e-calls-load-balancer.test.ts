@@ -180,7 +180,7 @@ test.each([
   async (_title, name) => {
     const jig = await jigOf(name, 'esipp');
     const service = await jig.createLoadBalancer(local);
-    await jig.run(1);
+    await jig.runController(1);
     expect(healthCheckNodePortOf(service)).toEqual(expect.any(Number));
     expect(listAt(service, 'status', 'loadBalancer', 'ingress')).toMatchObject([{ ipMode: 'VIP' }]);
     const changed = await jig.changeType('ClusterIP');
@@ -217,7 +217,7 @@ test('[sig-network] LoadBalancers ExternalTrafficPolicy: Local [Feature:LoadBala
   await jig.createLoadBalancer(local);
   const term = { labelSelector: { matchLabels: jig.labels }, topologyKey: 'kubernetes.io/hostname' };
   const podAntiAffinity = { requiredDuringSchedulingIgnoredDuringExecution: [term] };
-  await jig.run(2, { spec: { affinity: { podAntiAffinity } } });
+  await jig.runController(2, { affinity: { podAntiAffinity } });
   const slices = await jig.slicesUntil(
     (found) => found.flatMap((slice) => listAt(slice, 'endpoints')).length === 2,
   );

@@ -24,7 +24,8 @@ function rowsOf(markdown: string): readonly Row[] {
     return file.endsWith('.test.ts') ? [{ name: `[${sig}] ${name}`, source, comparedWith, file }] : [];
   });
 }
-const rows = rowsOf(readFileSync(new URL('e2e-coverage.md', here), 'utf8'));
+const coverage = readFileSync(new URL('e2e-coverage.md', here), 'utf8');
+const rows = rowsOf(coverage);
 
 /** The texts that a file gives to `test` and `test.each`. */
 function titlesOf(file: string): readonly string[] {
@@ -72,6 +73,15 @@ test('every row says where the e2e test is and with which version it was compare
       !/^(no|yes, version not noted|v1\.\d\d.*|commit [0-9a-f]{12})$/.test(comparedWith),
   );
   expect(wrong).toEqual([]);
+});
+
+test('a source of which no test is replayed has no row', () => {
+  const none = [...coverage.matchAll(/^\| ([^|]+\.go) +\| all +\|/gm)].flatMap(([, sources = '']) => {
+    const [first = '', ...others] = sources.split(', ').map((source) => source.trim());
+    return [first, ...others.map((source) => first.replace(/[^/]+$/, source))];
+  });
+  expect(none.length).toBeGreaterThan(4);
+  expect(rows.filter(({ source }) => none.includes(source))).toEqual([]);
 });
 
 const section10 = new URL('../../../shared/spec/service-semantics.md', import.meta.url);

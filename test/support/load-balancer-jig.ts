@@ -2,7 +2,7 @@
 import { expect } from 'vitest';
 import { offerAddresses } from '../../src/commands/default-pool.ts';
 import type { JsonRecord } from '../../src/objects/json.ts';
-import { at, listAt, numberAt, recordAt, textAt } from '../../src/objects/read.ts';
+import { at, conditionStatus, listAt, numberAt, recordAt, textAt } from '../../src/objects/read.ts';
 import { StatusError } from '../../src/objects/status.ts';
 import { startLoadBalancer } from './balanced-server.ts';
 import { E2eCluster, poll } from './e2e-cluster.ts';
@@ -44,6 +44,32 @@ export class LoadBalancerJig extends ServiceJig {
     const readinessProbe = { periodSeconds: 3, httpGet: { port: 80, path: '/hostName' } };
     const template = { containers: [{ ...container, readinessProbe }], spec };
     await this.run(1, template, name);
+  }
+
+  /** `Run` of the jig: a ReplicationController behind the Service, once its Pods are there and ready. */
+  async runController(replicas: number, podSpec: JsonRecord = {}): Promise<void> {
+    const { cluster, namespace, name, labels } = this;
+    const readinessProbe = { periodSeconds: 3, httpGet: { port: 80, path: '/hostName' } };
+    const container = agnhostContainer('netexec', [], 'netexec', '--http-port=80', '--udp-port=80');
+    const containers = [{ ...container, readinessProbe }];
+    await cluster.resource('replicationControllers', namespace).create({
+      metadata: { namespace, name, labels },
+      spec: {
+        ...{ replicas, selector: labels },
+        template: {
+          metadata: { labels },
+          spec: { containers, terminationGracePeriodSeconds: 3, ...podSpec },
+        },
+      },
+    });
+    const labelSelector = Object.entries(labels)
+      .map(([key, value]) => `${key}=${String(value)}`)
+      .join();
+    const pods = cluster.resource('pods', namespace);
+    await poll(async () => {
+      const found = listAt(await pods.list({ labelSelector }), 'items');
+      return found.length === replicas && found.every(isRunningAndReady);
+    });
   }
 
   /** `WaitForLoadBalancer`. */
@@ -92,6 +118,11 @@ export class LoadBalancerJig extends ServiceJig {
       }
     });
   }
+}
+
+function isRunningAndReady(pod: unknown): boolean {
+  const ready = conditionStatus(listAt(pod, 'status', 'conditions'), 'Ready');
+  return textAt(pod, 'status', 'phase') === 'Running' && ready === 'True';
 }
 
 /** `GetIngressPoint` of the first. */
