@@ -37,7 +37,8 @@ function parseFastJson(bytes: Buffer): { value: unknown; duplicates: undefined }
 
 function parseSlowYaml(bytes: Buffer): { value: unknown; duplicates: string | undefined } {
   try {
-    return parseYaml(bytes);
+    const { value, duplicates, hasRawNumbers } = parseYaml(bytes);
+    return { value: hasRawNumbers ? withoutRawNumbers(value) : value, duplicates };
   } catch (error) {
     if (!(error instanceof YamlSyntaxError)) throw error;
     throw badRequest(`error decoding YAML: error converting YAML to JSON: ${error.message}`);

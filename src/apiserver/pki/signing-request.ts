@@ -25,18 +25,27 @@ const digests: ReadonlyMap<string, string | null> = new Map([
   ['1.3.101.112', null],
 ]);
 
+const beginning = '-----BEGIN ';
+const dashes = '-----';
+
 /** The first block of a PEM text, undefined when there is none (`encoding/pem` Decode). */
 function pemBlock(text: string): PemBlock | undefined {
-  const form = /-----BEGIN ([^\r\n]*?)-----[ \t]*\r?\n([^-]*)-----END \1-----/;
-  const match = form.exec(text);
-  if (match === null) return undefined;
-  const [whole, type = '', body = ''] = match;
-  const headersEnd = /^(?:[^\r\n:]+:[^\r\n]*\r?\n)+\r?\n?/.exec(body)?.[0] ?? '';
+  const start = text.indexOf(beginning);
+  const lineEnd = text.indexOf('\n', start);
+  if (start === -1 || lineEnd === -1) return undefined;
+  const line = text.slice(start + beginning.length, lineEnd).trimEnd();
+  if (!line.endsWith(dashes)) return undefined;
+  const type = line.slice(0, -dashes.length);
+  const ending = `-----END ${type}${dashes}`;
+  const end = text.indexOf(ending, lineEnd);
+  if (end === -1) return undefined;
+  const body = text.slice(lineEnd + 1, end);
+  const headers = /^(?:[^\r\n:]+:[^\r\n]*\r?\n)+\r?\n?/.exec(body)?.[0] ?? '';
   return {
     type,
-    hasHeaders: headersEnd !== '',
-    bytes: Buffer.from(body.slice(headersEnd.length), 'base64'),
-    rest: text.slice(match.index + whole.length),
+    hasHeaders: headers !== '',
+    bytes: Buffer.from(body.slice(headers.length), 'base64'),
+    rest: text.slice(end + ending.length),
   };
 }
 

@@ -116,9 +116,9 @@ export function parseBody(bytes: Buffer, contentType: string, defaults: GroupVer
     return { parsed: { value, repeated: undefined, hasRawNumbers: true }, strictErrors: [] };
   }
   if (contentType !== 'application/yaml') return { parsed: parseJson(bytes), strictErrors: [] };
-  const { value, duplicates } = parseYaml(bytes);
+  const { value, duplicates, hasRawNumbers } = parseYaml(bytes);
   return {
-    parsed: { value, repeated: undefined, hasRawNumbers: false },
+    parsed: { value, repeated: undefined, hasRawNumbers },
     strictErrors: duplicates === undefined ? [] : [duplicates],
   };
 }

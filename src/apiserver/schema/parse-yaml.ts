@@ -10,8 +10,10 @@ import { YamlSyntaxError } from './yaml-syntax-error.ts';
 import { valueOf } from './yaml-value.ts';
 
 export interface ParsedYaml {
-  /** Plain JSON. */
+  /** Plain JSON, but for RawNumber. */
   readonly value: unknown;
+  /** False: the value holds no RawNumber. */
+  readonly hasRawNumbers: boolean;
   /** What a strict reader says of keys that are set twice, all in one text; undefined when there are none. */
   readonly duplicates: string | undefined;
 }
@@ -35,6 +37,9 @@ export function parseYaml(bytes: Buffer): ParsedYaml {
 // The characters that YAML bans, read by code point: tab, line ends and text are fine, a byte order mark only leads.
 const banned = /[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]|(?!^)\ufeff/u;
 
+/** Nothing but blank lines and comments before a tab, which the library skips. */
+const leadingTab = /^(?: *(?:#[^\n]*)?\n)* *\t/;
+
 function parse(text: string): ParsedYaml {
   if (banned.test(text)) throw new YamlSyntaxError('yaml: control characters are not allowed');
   const { LineCounter, parseDocument } = yaml();
@@ -52,7 +57,17 @@ function parse(text: string): ParsedYaml {
   });
   const error = document.errors.find(({ code }) => code !== 'MULTIPLE_DOCS');
   if (error !== undefined) throw new YamlSyntaxError(`yaml: ${yamlProblem(error, text)}`);
-  return { value: valueOf(document), duplicates: findDuplicates(document, lines) };
+  const { explicit, version } = document.directives.yaml;
+  if (explicit === true && version !== '1.1') {
+    throw new YamlSyntaxError('yaml: found incompatible YAML document');
+  }
+  const tab = leadingTab.exec(text);
+  if (tab !== null) {
+    const line = tab[0].split('\n').length;
+    const where = line === 1 ? '' : `line ${line}: `;
+    throw new YamlSyntaxError(`yaml: ${where}found character that cannot start any token`);
+  }
+  return { ...valueOf(document), duplicates: findDuplicates(document, lines) };
 }
 
 function isIgnoredTag(tag: string, format: string | undefined): boolean {

@@ -1,6 +1,9 @@
-import type { Alias, Document, Node, Pair } from 'yaml';
+import type { Alias, Document, Node, Pair, Scalar } from 'yaml';
 import { yaml } from '../yaml.ts';
+import { RawNumber } from './parse-json.ts';
 import { setMember } from './schema.ts';
+import { keyText } from './yaml-key.ts';
+import { requireFinite, scalarValue } from './yaml-scalar.ts';
 import { YamlSyntaxError } from './yaml-syntax-error.ts';
 
 /** Deeper texts are refused. */
@@ -16,8 +19,10 @@ const maxRepeated = 3 * 1024 * 1024;
  *
  * @throws {YamlSyntaxError} for an alias of nothing or of what it is in, too many of them, and merges of no maps.
  */
-export function valueOf(document: Document.Parsed): unknown {
-  return new Reader(targetsOf(document)).read(document.contents, 0);
+export function valueOf(document: Document.Parsed): { value: unknown; hasRawNumbers: boolean } {
+  const reader = new Reader(targetsOf(document));
+  const value = reader.read(document.contents, 0);
+  return { value, hasRawNumbers: reader.hasRawNumbers };
 }
 
 /** What each alias stands for: the last node before it that has its anchor. */
@@ -48,6 +53,8 @@ class Reader {
   #read = 0;
   #readByAlias = 0;
   #repeated = 0;
+  /** Integers that a double cannot hold were read. */
+  hasRawNumbers = false;
 
   constructor(targets: ReadonlyMap<Alias, Node>) {
     this.#targets = targets;
@@ -58,7 +65,11 @@ class Reader {
     this.#count();
     if (depth > maxDepth) throw new YamlSyntaxError('yaml: exceeded max depth');
     if (isAlias(node)) return this.#through(node, (target) => this.read(target, depth + 1));
-    if (isScalar(node)) return this.#scalar(node.value);
+    if (isScalar(node)) {
+      const value = this.#scalar(node);
+      if (typeof value === 'number') requireFinite(value);
+      return value;
+    }
     if (isSeq(node)) return node.items.map((item) => this.read(item, depth + 1));
     const object: Record<string, unknown> = {};
     if (!isMap(node)) return null;
@@ -66,10 +77,9 @@ class Reader {
     return object;
   }
 
-  #scalar(value: unknown): unknown {
-    if (typeof value === 'bigint') return Number(value);
-    // A merge key that is a value.
-    if (typeof value === 'symbol') return '<<';
+  #scalar({ source = '', tag, type }: Scalar): unknown {
+    const value = scalarValue({ text: source, tag, isPlain: type === undefined || type === 'PLAIN' });
+    if (value instanceof RawNumber) this.hasRawNumbers = true;
     if (typeof value === 'string' && this.#within.size > 0) this.#repeated += value.length;
     if (this.#repeated > maxRepeated) throw excessive();
     return value;
@@ -78,8 +88,22 @@ class Reader {
   #readMap(pairs: readonly Pair[], object: Record<string, unknown>, depth: number): void {
     for (const { key, value } of pairs) {
       if (this.#yaml.isScalar(key) && typeof key.value === 'symbol') this.#merge(value, object, depth + 1);
-      else setMember(object, keyText(this.read(key, depth + 1)), this.read(value, depth + 1));
+      else {
+        const member = this.read(value, depth + 1);
+        setMember(
+          object,
+          keyText(this.#key(key, depth + 1), () => member),
+          member,
+        );
+      }
     }
+  }
+
+  /** A number that is not finite can be a name. */
+  #key(node: unknown, depth: number): unknown {
+    if (!this.#yaml.isScalar(node)) return this.read(node, depth);
+    this.#count();
+    return this.#scalar(node);
   }
 
   /** `<<`: the members of a map or of a list of maps, of which the first counts. */
@@ -116,9 +140,4 @@ class Reader {
 
 function excessive(): YamlSyntaxError {
   return new YamlSyntaxError('yaml: document contains excessive aliasing');
-}
-
-function keyText(key: unknown): string {
-  if (key === null || key === undefined) return '';
-  return typeof key === 'string' ? key : JSON.stringify(key);
 }

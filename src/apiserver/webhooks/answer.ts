@@ -59,7 +59,8 @@ export function readAnswer(answer: WebhookAnswer, asked: ReviewVersion): JsonRec
 function parse(bytes: Buffer): ParsedJson {
   const first = /\S/.exec(bytes.toString('latin1', 0, maxShown));
   if (first?.[0] === '{') return parseJson(bytes);
-  return { value: parseYaml(bytes).value, repeated: undefined, hasRawNumbers: false };
+  const { value, hasRawNumbers } = parseYaml(bytes);
+  return { value, repeated: undefined, hasRawNumbers };
 }
 
 function understood<T>(read: () => T): T {
