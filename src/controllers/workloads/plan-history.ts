@@ -5,7 +5,7 @@ import type { KubeObject } from '../../objects/meta.ts';
 import { recordAt } from '../../objects/read.ts';
 import type { ControllerRevision, PodTemplate } from '../../objects/workloads.ts';
 import { byAge, controllerReference } from './plan-pods.ts';
-import { hashTemplate } from './plan-template.ts';
+import { hashTemplate, inKeyOrder } from './plan-template.ts';
 
 /** What a controller must write so that the template is the newest revision. */
 export interface HistoryPlan {
@@ -51,7 +51,8 @@ export function planHistory(
       ...(annotations === undefined ? {} : { annotations: { ...annotations } }),
       ownerReferences: [controllerReference(owner)],
     },
-    data,
+    // tools compare these bytes with what Go writes for the template
+    data: inKeyOrder(data),
     revision: next,
   };
   return { update: undefined, create, renumber: undefined };

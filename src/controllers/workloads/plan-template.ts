@@ -1,5 +1,5 @@
 /** From a template to a Pod, and from a template to its hash. */
-import { isRecord, jsonEqual } from '../../objects/json.ts';
+import { isRecord, type JsonRecord, jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { Pod } from '../../objects/pod.ts';
 import type { PodTemplate } from '../../objects/workloads.ts';
@@ -48,7 +48,7 @@ const alphabet = 'bcdfghjklmnpqrstvwxz2456789';
  * as kube-controller-manager writes its hash. The hash itself differs from the one there, which is of Go's memory.
  */
 export function hashTemplate(template: PodTemplate, collisions: number | undefined): string {
-  let hash = fnv1a(canonical(template), 0x811c9dc5);
+  let hash = fnv1a(JSON.stringify(inKeyOrder({ ...template })), 0x811c9dc5);
   if (collisions !== undefined) hash = fnv1a(String(collisions), hash);
   let encoded = '';
   for (const letter of String(hash)) encoded += alphabet[letter.charCodeAt(0) % alphabet.length] ?? '';
@@ -61,11 +61,15 @@ function fnv1a(text: string, start: number): number {
   return hash >>> 0;
 }
 
-/** JSON with sorted members. Templates come from a server that bounds their depth. */
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_name, member: unknown) =>
-    isRecord(member)
-      ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : member,
-  );
+/**
+ * A copy with sorted members at every depth: so Go writes a map. Templates come from a server that bounds their depth.
+ */
+export function inKeyOrder(record: JsonRecord): JsonRecord {
+  const members = Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(members.map(([key, value]) => [key, sortedValue(value)]));
+}
+
+function sortedValue(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortedValue);
+  return isRecord(value) ? inKeyOrder(value) : value;
 }

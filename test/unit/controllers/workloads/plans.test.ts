@@ -110,6 +110,11 @@ describe('planHistory', () => {
     return { ...create, revision };
   };
 
+  it('writes the template as Go writes a map, members in order', () => {
+    const { create } = planHistory(owner, template('i:1'), [], 'hash', undefined);
+    expect(JSON.stringify(create?.data)).toMatch(/^{"spec":{"template":{"\$patch":"replace","metadata":/);
+  });
+
   it('makes a revision of a new template, finds it again, and renumbers an old one', () => {
     const first = stored('i:1', 1);
     expect(templateOf(first)).toEqual(template('i:1'));

@@ -1,0 +1,109 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
+import { listAt, numberAt, recordAt, textAt } from '../../src/objects/read.ts';
+import { startApiServer, type TestServer } from '../../src/testing/index.ts';
+import { eventually } from '../support/api-operations.ts';
+import { createTestingNamespace } from '../support/e2e-framework.ts';
+import { TypedClient } from '../support/typed-client.ts';
+
+/** The calls of the e2e test of ControllerRevisions (`apps/controller_revision.go`); the title is its. */
+const hashLabel = 'controller-revision-hash';
+const label = { 'daemonset-name': 'daemon-set' };
+const labelSelector = 'daemonset-name=daemon-set';
+
+let server: TestServer;
+let client: TypedClient;
+let daemonSets = '';
+let daemonSet = '';
+let revisions = '';
+beforeAll(async () => {
+  server = await startApiServer({ nodes: 2 });
+  client = new TypedClient(server);
+  const name = await createTestingNamespace(client, 'controllerrevisions');
+  daemonSets = `/apis/apps/v1/namespaces/${name}/daemonsets`;
+  daemonSet = `${daemonSets}/daemon-set`;
+  revisions = `/apis/apps/v1/namespaces/${name}/controllerrevisions`;
+});
+afterAll(async () => {
+  await client.close();
+  await server.stop();
+});
+
+/** Makes the DaemonSet of the test and waits until its status says that it runs on all nodes. */
+async function createDaemonSet(): Promise<void> {
+  const image = 'registry.k8s.io/e2e-test-images/agnhost:2.56';
+  const container = { name: 'app', image, ports: [{ containerPort: 9376 }], securityContext: {} };
+  const template = { metadata: { labels: label }, spec: { containers: [container], securityContext: {} } };
+  const metadata = { name: 'daemon-set', labels: label };
+  const spec = { selector: { matchLabels: label }, template };
+  const body = { apiVersion: 'apps/v1', kind: 'DaemonSet', metadata, spec };
+  expect((await client.call('POST', daemonSets, { body })).status).toBe(201);
+  await eventually(
+    async () => client.call('GET', daemonSet),
+    (answer) => numberAt(answer.body, 'status', 'numberReady') === 2,
+  );
+}
+
+async function patchDaemonSet(spec: JsonRecord): Promise<void> {
+  const { status } = await client.call('PATCH', daemonSet, { body: { spec }, patch: 'strategic-merge' });
+  expect(status).toBe(200);
+}
+
+async function listRevisions(count: number): Promise<JsonRecord[]> {
+  const { body } = await eventually(
+    async () => client.call('GET', revisions, { query: { labelSelector } }),
+    (answer) => listAt(answer.body, 'items').length === count,
+  );
+  return listAt(body, 'items').filter(isRecord);
+}
+
+test('[sig-apps] ControllerRevision should manage the lifecycle of a ControllerRevision', async () => {
+  await createDaemonSet();
+  const all = await client.call('GET', '/apis/apps/v1/controllerrevisions', { query: { labelSelector } });
+  const [listed, ...others] = listAt(all.body, 'items');
+  expect(others).toEqual([]);
+  const { body: owner } = await client.call('GET', daemonSet);
+  const uid = textAt(owner, 'metadata', 'uid');
+  expect(textAt(listAt(listed, 'metadata', 'ownerReferences')[0], 'uid')).toBe(uid);
+  const first = textAt(listed, 'metadata', 'name');
+  const { body: initial } = await client.call('GET', `${revisions}/${first}`);
+  const patched = await client.call('PATCH', `${revisions}/${first}`, {
+    ...{ body: { metadata: { labels: { [first]: 'patched' } } }, patch: 'strategic-merge' },
+  });
+  expect(textAt(patched.body, 'metadata', 'labels', first)).toBe('patched');
+
+  const hash = '5f6c7d8b9c';
+  const ownerReference = {
+    ...{ apiVersion: 'apps/v1', kind: 'DaemonSet', name: 'daemon-set', uid },
+    ...{ controller: true, blockOwnerDeletion: true },
+  };
+  const metadata = {
+    ...{ name: `daemon-set-${hash}`, labels: { ...label, [hashLabel]: hash } },
+    ...{ annotations: recordAt(owner, 'metadata', 'annotations'), ownerReferences: [ownerReference] },
+  };
+  const { apiVersion, kind, data, revision } = initial;
+  const body = { apiVersion, kind, metadata, data, revision: Number(revision) + 1 };
+  expect((await client.call('POST', revisions, { body })).status).toBe(201);
+  await listRevisions(2);
+  expect((await client.call('DELETE', `${revisions}/${first}`)).status).toBe(200);
+  const [current = {}] = await listRevisions(1);
+  const name = textAt(current, 'metadata', 'name');
+  const updated = await eventually(
+    async () => {
+      const { body: read } = await client.call('GET', `${revisions}/${name}`);
+      const labels = { ...recordAt(read, 'metadata', 'labels'), [name]: 'updated' };
+      return client.call('PUT', `${revisions}/${name}`, {
+        body: { ...read, metadata: { ...recordAt(read, 'metadata'), labels } },
+      });
+    },
+    ({ status }) => status === 200,
+  );
+  expect(textAt(updated.body, 'metadata', 'labels', name)).toBe('updated');
+
+  await patchDaemonSet({ template: { spec: { terminationGracePeriodSeconds: 1 } } });
+  await listRevisions(2);
+  const query = { labelSelector: `${name}=updated` };
+  expect((await client.call('DELETE', revisions, { query })).status).toBe(200);
+  const [last] = await listRevisions(1);
+  expect(numberAt(last, 'revision')).toBe(3);
+});
