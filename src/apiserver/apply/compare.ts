@@ -55,7 +55,7 @@ function diff(schema: Schema, from: unknown, to: unknown, modified: boolean): Fi
   return modified && !jsonEqual(from, to) ? leafSet : emptySet;
 }
 
-/** Items with one identity. When it comes twice on a side they are compared as a whole. */
+/** Items with one identity. Where it comes twice they count as a whole, and one item as new beside them. */
 function diffItems(
   schema: Schema,
   before: readonly unknown[],
@@ -63,7 +63,8 @@ function diffItems(
   modified: boolean,
 ): FieldSet {
   if (before.length <= 1 && after.length <= 1) return diff(schema, before[0], after[0], modified);
-  if (before.length === 0) return leafSet;
+  if (after.length <= 1) return diff(schema, undefined, after[0], modified);
+  if (before.length <= 1) return leafSet;
   return modified && !jsonEqual(before, after) ? leafSet : emptySet;
 }
 
@@ -92,7 +93,8 @@ export function fieldsOf(schema: Schema, value: unknown): FieldSet {
   if (list !== undefined) {
     const children = new Map<string, FieldSet>();
     for (const [element, same] of indexItems(list, itemsOf(value))) {
-      children.set(element, setOf(true, fieldsOf(list.items, same[0]).children));
+      const repeated = same.length > 1;
+      children.set(element, repeated ? leafSet : setOf(true, fieldsOf(list.items, same[0]).children));
     }
     return setOf(false, children);
   }

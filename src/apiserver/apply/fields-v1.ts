@@ -2,7 +2,7 @@
 import { isRecord } from '../../objects/json.ts';
 import type { FieldsV1 } from '../../objects/meta.ts';
 import { shareJson } from '../schema/encode.ts';
-import { emptySet, type FieldSet, isEmptySet, setOf } from './field-set.ts';
+import { emptySet, type FieldSet, isEmptySet, leafSet, setOf } from './field-set.ts';
 import { compareElements, parseKey } from './path-element.ts';
 
 /** Fields that nobody could own; the message says why. */
@@ -101,12 +101,19 @@ function decodeNode(fields: Record<string, unknown>, owned: boolean, depth: numb
   const children = new Map<string, FieldSet>();
   for (const [key, value] of Object.entries(fields)) {
     if (key === '.') continue;
-    if (!isRecord(value)) throw new FieldsV1Error(`fieldsV1 has no object at ${JSON.stringify(key)}`);
-    const below = Object.keys(value);
-    const child = decodeNode(value, below.length === 0 || Object.hasOwn(value, '.'), depth + 1);
-    if (!isEmptySet(child)) children.set(canonicalElement(key), child);
+    if (isFromLaterVersion(key)) continue;
+    const element = canonicalElement(key);
+    const below = value ?? none;
+    if (!isRecord(below)) throw new FieldsV1Error(`fieldsV1 has no object at ${JSON.stringify(key)}`);
+    const child = decodeNode(below, Object.hasOwn(below, '.'), depth + 1);
+    children.set(element, isEmptySet(child) ? leafSet : child);
   }
   return setOf(owned, children);
+}
+
+/** True for path elements of kinds that do not exist yet: they are left out. */
+function isFromLaterVersion(key: string): boolean {
+  return /^[^fvki]:/.test(key);
 }
 
 /** Keys come sorted whatever a client wrote. */

@@ -130,6 +130,12 @@ describe('FieldsV1', () => {
     expect(() => decodeFields(fields)).toThrow(FieldsV1Error);
   });
 
+  it('leaves path elements of later versions out, and owns what has nothing else below it', () => {
+    const read = (fields: object): unknown => encodeFields(decodeFields(fields));
+    expect(read({ 'f:a': {}, 'r:b': { 'f:c': {} } })).toEqual({ 'f:a': {} });
+    expect(read({ 'f:a': { 'r:b': {} }, 'f:c': null })).toEqual({ 'f:a': {}, 'f:c': {} });
+  });
+
   it('refuses what is nested beyond reason', () => {
     let deep: Record<string, unknown> = {};
     for (let i = 0; i < 2_000; i++) deep = { 'f:a': deep };
