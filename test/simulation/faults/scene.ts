@@ -29,7 +29,7 @@ export function chooseScene(choices: Choices): Scene {
     families: serviceRange.split(',').map((text) => (text.includes(':') ? 'IPv6' : 'IPv4')),
     serviceRange,
     nodePorts: { first: 30000, last: choices.chance(0.3) ? 30011 : 30099 },
-    collects: choices.chance(0.25),
+    collects: choices.chance(0.15),
     hasRival: allocation === 'controller' && choices.chance(0.4),
   };
 }

@@ -21,6 +21,7 @@ interface Owned {
 export class Owners {
   readonly deeds: readonly Deed[];
   readonly #choices: Choices;
+  readonly #collects: boolean;
   readonly #objects: Owned[] = [];
   /** Owners whose dependents the collector has known since it began: only those are certainly orphaned. */
   readonly #old: Owned[] = [];
@@ -28,6 +29,7 @@ export class Owners {
 
   constructor(choices: Choices, collects: boolean) {
     this.#choices = choices;
+    this.#collects = collects;
     const often = collects ? 1 : 0;
     this.deeds = [
       { weight: 0.2 * often, do: (clients) => this.#createDependent(clients) },
@@ -40,11 +42,18 @@ export class Owners {
   }
 
   async begin(clients: Clients): Promise<void> {
+    if (!this.#collects) return;
     for (let i = 0; i < 2; i++) {
       const owner = await this.#make(clients, []);
       this.#old.push(owner);
       for (let n = 0; n < 2; n++) await this.#make(clients, [owner]);
     }
+    // One that went before anybody collected: its successor of the same name is not the owner of what it left.
+    const gone = await this.#make(clients, []);
+    await this.#make(clients, [gone]);
+    await clients.for(configMaps).delete(namespace, gone.name);
+    gone.isDeleted = true;
+    await this.#make(clients, [], gone.name);
   }
 
   async findings(clients: Clients): Promise<string[]> {
