@@ -47,6 +47,8 @@ const recorded500 = [
   /^failed to create (typed patch object|manager for existing fields|typed live object)/,
   /^failed to convert new object /,
   /^expected a (\[\]|map\[string\])interface \{\}, but received a /,
+  // of custom resources, when a list was asked for
+  /^content is not a list$/,
   /^list element types are not identical: /,
   /^unknown patch type: .* in map: /s,
   /^The order in patch list:/,
