@@ -118,11 +118,14 @@ class ApplyRun {
     this.#settleConflicts(managers, id, pruned);
     takeUnowned(managers, id);
     if (jsonEqual(withoutNulls(this.#base), withoutNulls(pruned)) && this.#live !== undefined) {
-      return this.#finish(structuredClone(this.#live), managers, before, previous);
+      const row = managers.get(id);
+      // Who only comes to own what is there already has no time, or keeps the one it had (ManagedFieldsUpdater).
+      if (row !== undefined) managers.set(id, { ...row, time: previous?.time });
+      return finish(structuredClone(this.#live), managers);
     }
     const object = this.#decode(pruned);
     this.#request.setDefaults(object);
-    return this.#finish(object, managers, undefined, undefined);
+    return finish(object, managers);
   }
 
   #row(fields: FieldSet): Managed {
@@ -233,33 +236,20 @@ class ApplyRun {
     }
   }
 
-  /** Writes managedFields. An apply that changes neither the object nor who owns what keeps its old time. */
-  #finish(
-    object: KubeObject,
-    managers: Managers,
-    before: Managers | undefined,
-    previous: Managed | undefined,
-  ): KubeObject {
-    if (before !== undefined && previous !== undefined) {
-      const id = managerId(previous);
-      const row = managers.get(id);
-      if (row !== undefined) managers.set(id, { ...row, time: previous.time });
-      const entries = encodeManagers(managers);
-      const same = jsonEqual(entries, encodeManagers(before));
-      if (!same && row !== undefined) managers.set(id, row);
-    }
-    const entries = encodeManagers(managers);
-    if (entries.length === 0) delete object.metadata.managedFields;
-    else object.metadata.managedFields = entries;
-    return object;
-  }
-
   /** `namespace/name; group/version, Kind=kind`, as the configuration says. */
   #subject(): string {
     const metadata = isRecord(this.#config['metadata']) ? this.#config['metadata'] : {};
     const text = (value: unknown): string => (typeof value === 'string' ? value : '');
     return `${text(metadata['namespace'])}/${text(metadata['name'])}; ${kindText(this.#request.expected)}`;
   }
+}
+
+/** Writes managedFields. */
+function finish(object: KubeObject, managers: Managers): KubeObject {
+  const entries = encodeManagers(managers);
+  if (entries.length === 0) delete object.metadata.managedFields;
+  else object.metadata.managedFields = entries;
+  return object;
 }
 
 /** Nobody owns names and what the server sets; a row that is left with nothing goes. */

@@ -69,8 +69,8 @@ function mergeItems(schema: ListSchema, live: unknown, config: unknown): unknown
 }
 
 /**
- * The value without the paths of a set and what lies below them; undefined when nothing is left of something. Where
- * a set reaches into an atomic value, the whole of it goes.
+ * The value without the paths of a set and what lies below them; null when nothing is left of something, as Go's nil
+ * is written. Where a set reaches into an atomic value, the whole of it goes.
  */
 export function removeFields(schema: Schema, value: unknown, gone: FieldSet): unknown {
   const fields = asFields(schema, value);
@@ -80,10 +80,10 @@ export function removeFields(schema: Schema, value: unknown, gone: FieldSet): un
       const below = gone.children.get(elementOf(fields, name));
       const type = memberSchema(fields, name);
       if (below?.owned === true) continue;
-      const left = below === undefined || type === undefined ? member : removeFields(type, member, below);
-      if (left !== undefined) setMember(kept, name, left);
+      const reached = below !== undefined && !isEmptySet(below) && type !== undefined;
+      setMember(kept, name, reached ? removeFields(type, member, below) : member);
     }
-    return isEmptyValue(kept) ? undefined : kept;
+    return isEmptyValue(kept) ? null : kept;
   }
   const list = asItems(schema);
   if (list !== undefined) {
@@ -91,12 +91,11 @@ export function removeFields(schema: Schema, value: unknown, gone: FieldSet): un
     for (const item of itemsOf(value)) {
       const below = gone.children.get(itemElement(list, item));
       if (below?.owned === true) continue;
-      const left = below === undefined ? item : removeFields(list.items, item, below);
-      if (left !== undefined) kept.push(left);
+      kept.push(below === undefined || isEmptySet(below) ? item : removeFields(list.items, item, below));
     }
-    return kept.length === 0 ? undefined : kept;
+    return kept.length === 0 ? null : kept;
   }
-  return schema.type === 'struct' || schema.type === 'map' || schema.type === 'list' ? undefined : value;
+  return schema.type === 'struct' || schema.type === 'map' || schema.type === 'list' ? null : value;
 }
 
 /** The set with every named field on the way to its paths: a struct goes with the last of its fields. */

@@ -165,7 +165,7 @@ export const handlePatch: ResourceHandler = async (core, resource, request, repl
             subresource,
             now: timestamp(core.now()),
             hasStatus: resource.definition.strategy.status !== undefined,
-            setDefaults: (next) => resource.definition.strategy.setDefaults(next),
+            setDefaults: (next) => setDefaults(resource, next, true),
           })
         : patchObject({ type, bytes, live: base, liveText, expected, fieldValidation });
     if (!warned) for (const warning of warnings) reply.warn(warning);
@@ -177,7 +177,7 @@ export const handlePatch: ResourceHandler = async (core, resource, request, repl
     }
     matchNamespace(object, resource.definition.namespaced ? namespace : '');
     matchName(object, name);
-    return storedForm(resource, object);
+    return storedForm(resource, object, type === 'apply');
   };
   const updated = await updateObject(core, resource, {
     namespace,
@@ -260,10 +260,19 @@ function emptyObject(resource: ServedResource, namespace: string, name: string):
 }
 
 /** The decoded object as it is stored, with its defaults. */
-function storedForm(resource: ServedResource, object: KubeObject): KubeObject {
+function storedForm(resource: ServedResource, object: KubeObject, applied = false): KubeObject {
   const stored = resource.shared === undefined ? object : resource.shared.toStored(object);
-  resource.definition.strategy.setDefaults(stored);
+  setDefaults(resource, stored, applied);
   return stored;
+}
+
+function setDefaults(
+  { definition: { strategy } }: ServedResource,
+  object: KubeObject,
+  applied: boolean,
+): void {
+  if (applied && strategy.setAppliedDefaults !== undefined) strategy.setAppliedDefaults(object);
+  else strategy.setDefaults(object);
 }
 
 function servedForm(resource: ServedResource, object: KubeObject): KubeObject {

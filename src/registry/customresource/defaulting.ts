@@ -10,41 +10,43 @@ const maxDepth = 500;
  */
 const maxAdded = 16 * 1024 * 1024;
 
-/** What may still be added. */
-interface Budget {
+/** How defaults are filled in. */
+interface Defaulting {
+  /** What may still be added. */
   left: number;
+  readonly keepNulls: boolean;
 }
 
 /**
  * Fills in defaults, in place: members that are missing, and those that are null where null is not allowed. A null
- * that is not allowed and has no default goes.
+ * that is not allowed and has no default goes, unless `keepNulls` says otherwise (`PruneNonNullableNullsWithoutDefaults`,
+ * which decoders of requests do, and applies do not).
  *
  * @throws {StatusError} 500 in etcd's words when the object would become too large to be stored.
  */
-export function applyDefaults(
-  schema: JsonSchema,
-  value: unknown,
-  depth = 0,
-  budget: Budget = { left: maxAdded },
-): void {
+export function applyDefaults(schema: JsonSchema, object: object, keepNulls = false): void {
+  visit(schema, object, 0, { left: maxAdded, keepNulls });
+}
+
+function visit(schema: JsonSchema, value: unknown, depth: number, defaulting: Defaulting): void {
   if (depth > maxDepth) return;
   if (Array.isArray(value)) {
     const items = itemsOf(schema);
-    if (items !== undefined) for (const item of value) applyDefaults(items, item, depth + 1, budget);
+    if (items !== undefined) for (const item of value) visit(items, item, depth + 1, defaulting);
     return;
   }
   if (!isRecord(value)) return;
   const { properties = {} } = schema;
   for (const name of Object.keys(properties)) {
     const property = properties[name];
-    if (property !== undefined && !Object.hasOwn(value, name)) setDefault(property, value, name, budget);
+    if (property !== undefined && !Object.hasOwn(value, name)) setDefault(property, value, name, defaulting);
   }
   const values = valuesOf(schema);
   for (const name of Object.keys(value)) {
     const property = Object.hasOwn(properties, name) ? properties[name] : values;
     if (property === undefined) continue;
-    if (value[name] === null && property.nullable !== true) replaceNull(property, value, name, budget);
-    applyDefaults(property, value[name], depth + 1, budget);
+    if (value[name] === null && property.nullable !== true) replaceNull(property, value, name, defaulting);
+    visit(property, value[name], depth + 1, defaulting);
   }
 }
 
@@ -61,27 +63,27 @@ export function withDefaults<T extends object>(schema: JsonSchema, object: T): T
   return copy;
 }
 
-const defaulting = new WeakMap<JsonSchema, boolean>();
+const haveDefaults = new WeakMap<JsonSchema, boolean>();
 
 /** False when no part of the schema has a default; true may be wrong (a property of that name). */
 function mayDefault(schema: JsonSchema): boolean {
-  let may = defaulting.get(schema);
+  let may = haveDefaults.get(schema);
   if (may === undefined) {
     may = JSON.stringify(schema).includes('"default":');
-    defaulting.set(schema, may);
+    haveDefaults.set(schema, may);
   }
   return may;
 }
 
-function replaceNull(property: JsonSchema, object: JsonRecord, name: string, budget: Budget): void {
-  if (property.default === undefined) Reflect.deleteProperty(object, name);
-  else setDefault(property, object, name, budget);
+function replaceNull(property: JsonSchema, object: JsonRecord, name: string, defaulting: Defaulting): void {
+  if (property.default !== undefined) setDefault(property, object, name, defaulting);
+  else if (!defaulting.keepNulls) Reflect.deleteProperty(object, name);
 }
 
-function setDefault(property: JsonSchema, object: JsonRecord, name: string, budget: Budget): void {
+function setDefault(property: JsonSchema, object: JsonRecord, name: string, defaulting: Defaulting): void {
   if (property.default === undefined) return;
-  budget.left -= name.length + sizeOf(property.default);
-  if (budget.left < 0) throw plainError('etcdserver: request is too large');
+  defaulting.left -= name.length + sizeOf(property.default);
+  if (defaulting.left < 0) throw plainError('etcdserver: request is too large');
   // Not by assignment: a definition may name a property __proto__.
   const value = copyOf(property.default);
   Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });

@@ -1,6 +1,7 @@
 import { isRecord, jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { CustomResourceVersion } from '../customresourcedefinition/definition.ts';
+import type { JsonSchema } from '../customresourcedefinition/json-schema.ts';
 import { type FieldError, type FieldErrorReason, invalid } from '../field-errors.ts';
 import { genericStrategy } from '../generic.ts';
 import { validateCustomObjectMeta, validateCustomObjectMetaUpdate } from '../metadata.ts';
@@ -13,7 +14,7 @@ import { hasRules } from './rules/has-rules.ts';
 import { loadRuleEngine, ruleEngine } from '../cel/on-demand.ts';
 import { validateScaleSpec, validateScaleStatus } from './scale.ts';
 import { fieldAt, simplePath } from './simple-path.ts';
-import { validateValue } from './validate-value.ts';
+import { validatePart, validateValue } from './validate-value.ts';
 
 /** Errors of values that are not as rules expect them (apiextensions `registry/customresource/strategy.go` hasBlockingErr). */
 const blocking: ReadonlySet<FieldErrorReason> = new Set([
@@ -55,16 +56,28 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
   const hasStatus = version.subresources?.status !== undefined;
   const scale = version.subresources?.scale;
   const rules = { namespaced, nameRule: nameIsDNSSubdomain };
-  const valueErrors = (object: CustomObject, old?: CustomObject, part?: 'status'): FieldError[] => {
+  // A list that was wrong before may stay so.
+  const listErrors = (whole: JsonSchema, object: CustomObject, old?: CustomObject): FieldError[] =>
+    old !== undefined && validateListTypes(whole, old).length > 0 ? [] : validateListTypes(whole, object);
+  const valueErrors = (object: CustomObject, old?: CustomObject): FieldError[] => {
     if (schema === undefined) return [];
-    // A list that was wrong before may stay so.
-    const wrongBefore = old !== undefined && validateListTypes(schema, old).length > 0;
     return [
       ...validateValue(schema, object, '', old === undefined ? undefined : { value: old }),
-      ...(scale === undefined || part === 'status' ? [] : validateScaleSpec(object, scale)),
+      ...(scale === undefined ? [] : validateScaleSpec(object, scale)),
       ...(scale === undefined ? [] : validateScaleStatus(object, scale)),
       ...validateEmbedded(schema, object),
-      ...(wrongBefore ? [] : validateListTypes(schema, object)),
+      ...listErrors(schema, object, old),
+    ];
+  };
+  const statusErrors = (object: CustomObject, old: CustomObject): FieldError[] => {
+    const part = schema?.properties?.['status'];
+    if (schema === undefined) return [];
+    return [
+      ...(part === undefined || object.status === undefined
+        ? []
+        : validatePart(part, object.status, 'status', { value: old.status })),
+      ...(scale === undefined ? [] : validateScaleStatus(object, scale)),
+      ...listErrors(schema, object, old),
     ];
   };
   const tolerated = new WeakMap<CustomObject, readonly FieldError[]>();
@@ -95,7 +108,7 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
     },
     validateUpdate: (object, old) => {
       const errors = validateCustomObjectMetaUpdate(object.metadata, old.metadata);
-      return withRules([...errors, ...valueErrors(object, old, 'status')], object, old);
+      return withRules([...errors, ...statusErrors(object, old)], object, old);
     },
     warningsOnUpdate,
   };
@@ -104,6 +117,9 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
     ...main,
     setDefaults: (object) => {
       if (schema !== undefined) applyDefaults(schema, object);
+    },
+    setAppliedDefaults: (object) => {
+      if (schema !== undefined) applyDefaults(schema, object, true);
     },
     prepareForCreate(object) {
       if (hasStatus) delete object.status;

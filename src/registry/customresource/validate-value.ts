@@ -44,6 +44,19 @@ export function validateValue(
   return judge(schema, value, { path, depth: 0, old }).errors;
 }
 
+/** The rules that a part of an object breaks, told of the part alone: its texts name no more than what is below it. */
+export function validatePart(
+  schema: JsonSchema,
+  value: unknown,
+  path: string,
+  old?: { readonly value: unknown },
+): FieldError[] {
+  return validateValue(schema, value, '', old).map((error) => ({
+    ...error,
+    field: error.field === '<nil>' ? path : `${path}.${error.field}`,
+  }));
+}
+
 function judge(schema: JsonSchema, value: unknown, place: Placed): Verdict {
   const { path, depth, old } = place;
   const verdict: Verdict = { errors: [], matches: 0 };

@@ -1,7 +1,7 @@
 /** Defaults of structural schemas (apiextensions `schema/defaulting/validation.go`): they hold, and say nothing unknown. */
 import { isRecord } from '../../objects/json.ts';
 import { validateEmbedded } from '../customresource/embedded.ts';
-import { validateValue } from '../customresource/validate-value.ts';
+import { validatePart } from '../customresource/validate-value.ts';
 import { type FieldError, invalid } from '../field-errors.ts';
 import { itemsOf, type JsonSchema, valuesOf } from './json-schema.ts';
 
@@ -30,13 +30,7 @@ function validateDefault(schema: JsonSchema, path: string): FieldError[] {
   const unknown = hasUnknown(schema, value) ? [invalid(path, value, 'must not have unknown fields')] : [];
   const embedded = validateEmbedded(schema, value, path);
   if (embedded.length > 0) return [...unknown, ...embedded];
-  return [
-    ...unknown,
-    ...validateValue(schema, value, '').map((error) => ({
-      ...error,
-      field: error.field === '<nil>' ? path : `${path}.${error.field}`,
-    })),
-  ];
+  return [...unknown, ...validatePart(schema, value, path)];
 }
 
 /** True where pruning would take something away. */

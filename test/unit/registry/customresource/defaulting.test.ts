@@ -2,9 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { applyDefaults, withDefaults } from '../../../../src/registry/customresource/defaulting.ts';
 import type { JsonSchema } from '../../../../src/registry/customresourcedefinition/json-schema.ts';
 
-function defaulted(schema: JsonSchema, value: unknown): unknown {
-  applyDefaults(schema, value);
-  return value;
+function defaulted(schema: JsonSchema, value: unknown, keepNulls = false): unknown {
+  const object = { value };
+  applyDefaults({ type: 'object', properties: { value: schema } }, object, keepNulls);
+  return object.value;
 }
 
 const size: JsonSchema = {
@@ -96,4 +97,11 @@ describe('defaults of a newer schema', () => {
     const stored = { list: Array.from({ length: 20_000 }, () => ({})) };
     expect(withDefaults(schema, stored)).toBe(stored);
   });
+});
+
+test('nulls that are not allowed go, but for those of an apply, which are refused', () => {
+  const schema: JsonSchema = { type: 'object', properties: { a: { type: 'object' } } };
+  expect(defaulted(schema, { a: null })).toEqual({});
+  expect(defaulted(schema, { a: null }, true)).toEqual({ a: null });
+  expect(defaulted(size, { size: null }, true)).toEqual({ size: 3 });
 });
