@@ -116,3 +116,12 @@ test('a claim for too much or too little storage is refused', async () => {
   );
   expect((await post('persistentvolumeclaims', claim('1Gi'))).status).toBe(201);
 });
+
+test('a LimitRange without a name gets one, under which it is found', async () => {
+  const made = await post('limitranges', { spec: { limits: [{ type: 'Pod', max: { cpu: '1' } }] } });
+  expect(made.status).toBe(201);
+  const name = textAt(made.body, 'metadata', 'name');
+  expect(name).toMatch(/^[0-9a-f-]{36}$/);
+  const path = `/api/v1/namespaces/${namespace}/limitranges/${name}`;
+  expect((await call(server.client, 'GET', path)).body).toEqual(made.body);
+});

@@ -109,10 +109,12 @@ async function createOnce(core: ServerCore, resource: ServedResource, creation: 
   nameObject(core, object);
   strategy.admitCreate?.(object, context);
   fillSystemFields(core, object, context.now);
-  const key = keyOf(resource, namespace, object.metadata.name ?? '');
   const reservation = strategy.beginCreate?.(object, context) ?? nothing;
+  let key: string;
   try {
     finishObject(resource, object, context, creation);
+    // Strategies may have named it: LimitRanges need no name of a client.
+    key = keyOf(resource, namespace, object.metadata.name ?? '');
     if (webhooks) {
       await core.admission.validate({ ...attributes, name: object.metadata.name ?? '', object }, reply);
     }
