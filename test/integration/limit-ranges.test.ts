@@ -124,4 +124,6 @@ test('a LimitRange without a name gets one, under which it is found', async () =
   expect(name).toMatch(/^[0-9a-f-]{36}$/);
   const path = `/api/v1/namespaces/${namespace}/limitranges/${name}`;
   expect((await call(server.client, 'GET', path)).body).toEqual(made.body);
+  // It is taken back as it is, without a new version.
+  expect((await call(server.client, 'PUT', path, { body: made.body })).body).toEqual(made.body);
 });

@@ -2,7 +2,6 @@ import type { KubeObject } from '../../objects/meta.ts';
 import { genericStrategy } from '../generic.ts';
 import { nameIsDNSSubdomain } from '../names.ts';
 import type { StrategyContext } from '../strategy.ts';
-import { fillParts } from '../workload/workload.ts';
 import { validateLimits } from './validation.ts';
 
 /** Core/v1 LimitRange. */
@@ -33,9 +32,9 @@ export const limitRangeStrategy = genericStrategy<LimitRange>({
   prepareForCreate({ metadata }, context) {
     if ((metadata.name ?? '') === '') metadata.name = newUuid(context);
   },
-  setDefaults(limitRange) {
-    fillParts(limitRange);
-    for (const item of limitRange.spec.limits ?? []) {
+  setDefaults(limitRange: Partial<Pick<LimitRange, 'spec'>>) {
+    const spec = (limitRange.spec ??= {});
+    for (const item of spec.limits ?? []) {
       if (item.type !== 'Container') continue;
       const limits = { ...item.max, ...item.default };
       const requests = { ...item.min, ...limits, ...item.defaultRequest };
