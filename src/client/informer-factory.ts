@@ -49,6 +49,10 @@ export class InformerFactory implements Informers {
     return present;
   }
 
+  present(name: string): Informer<KubeObject> | undefined {
+    return this.#informers.get(name)?.informer;
+  }
+
   /** Starts every informer, those that are asked for later too. Call once. */
   start(signal: AbortSignal): void {
     this.#signal = signal;

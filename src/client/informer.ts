@@ -29,6 +29,7 @@ export interface InformerOptions<T extends KubeObject> {
   /**
    * Called once per object before it is frozen and stored; may change it in place. The first user of a resource
    * decides. Without it, `managedFields` are dropped.
+   * Identity, owners, finalizers and the time of deletion are to stay: the garbage collector reads them.
    */
   readonly transform?: (object: T) => T;
 }
@@ -36,4 +37,6 @@ export interface InformerOptions<T extends KubeObject> {
 /** Hands out one informer per resource. */
 export interface Informers {
   informer<T extends KubeObject>(resource: ResourceType<T>, options?: InformerOptions<T>): Informer<T>;
+  /** The informer that somebody asked for already, by `plural.group`. */
+  present(name: string): Informer<KubeObject> | undefined;
 }

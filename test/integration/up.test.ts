@@ -113,6 +113,8 @@ describe('servicenet up', () => {
       const { child, closed } = await upBy(start, '--nodes', '0');
       const words = (await readFile(`/proc/${child.pid ?? 0}/cmdline`, 'utf8')).split('\0');
       expect(words).toContain('--max-semi-space-size=8');
+      const environment = (await readFile(`/proc/${child.pid ?? 0}/environ`, 'utf8')).split('\0');
+      expect(environment).toContain('MALLOC_ARENA_MAX=1');
       expect(words.slice(words.indexOf(start), -1)).toEqual(child.spawnargs.slice(1));
       child.kill('SIGTERM');
       await closed;

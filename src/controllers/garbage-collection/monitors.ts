@@ -1,13 +1,11 @@
 import type { CacheHandler } from '../../client/cache.ts';
 import { Reflector, type ReflectorSink } from '../../client/reflector.ts';
-import { endpoints, endpointSlices, namespaces, resourceName, services } from '../../client/resources.ts';
+import { resourceName } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
 import type { KubeObject, OwnerReference } from '../../objects/meta.ts';
 import { discover, type ServedResource } from '../api-resources/discovery.ts';
 import type { ControllerContext } from '../runtime/context.ts';
 import { groupVersion, type NodeType } from './graph.ts';
-import { podInformer } from '../service-pods/pod-cache.ts';
-import { nodeInformer } from '../service-pods/node-cache.ts';
 
 /** Hears of every object of a server. */
 export interface ObjectListener {
@@ -25,13 +23,12 @@ const discoveryDelay = 500;
 
 /**
  * Follows all objects that can be deleted, of built-in and custom resources. Resources that other controllers follow
- * already come from their caches; for each of the others there is one watch.
+ * already come from their caches; for each of the others there is one watch, which takes a quarter of a MiB.
  */
 export class Monitors {
   readonly #context: ControllerContext;
   readonly #transport: Transport;
   readonly #listener: ObjectListener;
-  readonly #shared: ReadonlyMap<string, (handler: CacheHandler<KubeObject>) => SharedSource>;
   readonly #running = new Map<string, AbortController>();
   readonly #ended = new Set<Promise<void>>();
   readonly #ready = Promise.withResolvers<boolean>();
@@ -42,24 +39,6 @@ export class Monitors {
     this.#context = context;
     this.#transport = transport;
     this.#listener = listener;
-    const { informers } = context;
-    const sources = [
-      podInformer(context),
-      nodeInformer(context),
-      informers.informer(services),
-      informers.informer(endpoints),
-      informers.informer(endpointSlices),
-      informers.informer(namespaces),
-    ] as const;
-    this.#shared = new Map(
-      sources.map((source) => [
-        resourceName(source.resource),
-        (handler: CacheHandler<KubeObject>) => ({
-          remove: source.addHandler(handler),
-          synced: (signal: AbortSignal) => source.synced(signal),
-        }),
-      ]),
-    );
   }
 
   /** The resource of a kind; undefined when it is not served in that version. */
@@ -160,9 +139,11 @@ export class Monitors {
       },
       deleted: (object) => this.#listener.remove(object, type),
     };
-    const shared = this.#shared.get(name)?.(handler);
-    if (shared !== undefined) {
-      either.addEventListener('abort', () => shared.remove(), { once: true });
+    const shared = this.#context.informers.present(name);
+    // Custom resources come and go with their definitions, which their informers do not follow.
+    if (shared !== undefined && shared.resource.definedBy === undefined) {
+      const remove = shared.addHandler(handler);
+      either.addEventListener('abort', remove, { once: true });
       await shared.synced(either);
       return;
     }
@@ -193,11 +174,6 @@ export class Monitors {
 
 function isAborted(signal: AbortSignal): boolean {
   return signal.aborted;
-}
-
-interface SharedSource {
-  remove(): void;
-  synced(signal: AbortSignal): Promise<boolean>;
 }
 
 /** Brings a reflector's objects to a handler, and remembers only which there are. */

@@ -31,8 +31,8 @@ export function rootCaPublisher({ rootCa }: RootCaOptions): ControllerDefinition
 
 /** The content of all other ConfigMaps is nothing to us. */
 function onlyOurs(map: ConfigMap): ConfigMap {
-  const { name = '', namespace = '', uid = '', resourceVersion = '' } = map.metadata;
-  return name === mapName ? map : { metadata: { name, namespace, uid, resourceVersion } };
+  const { annotations: _annotations, labels: _labels, ...metadata } = map.metadata;
+  return metadata.name === mapName ? map : { metadata };
 }
 
 function start(context: ControllerContext, rootCa: string): readonly Runnable[] {
