@@ -49,22 +49,25 @@ export function negotiate(accept: string | undefined, endpoint: Endpoint): Negot
     requireProducible(accept, endpoint === 'collection' || endpoint === 'watch' ? streamable : writable);
   }
 
+  let couldBeAnswered = false;
   for (const clause of parseAccept(accept)) {
     for (const mediaType of writable) {
       if (!matches(clause, mediaType)) continue;
+      // What is no stream may be asked for as one; YAML has none.
       const stream = clause.parameters.get('stream') ?? '';
-      if (stream !== '' && (stream !== 'watch' || !streams)) continue;
-      if (streams && mediaType === 'application/yaml') continue;
+      if (stream !== '' && (stream !== 'watch' || mediaType === 'application/yaml')) continue;
       const converted = conversion(clause.parameters);
       if (converted === undefined || (converted.as !== '' && endpoint === 'review')) continue;
       // tables have no protobuf
       if (converted.as === 'Table' && mediaType === protobuf) continue;
       // Of custom objects only what meta.k8s.io makes of them has a protobuf.
       if (converted.as === '' && mediaType === protobuf && !guarded) continue;
+      couldBeAnswered = true;
+      if (streams && mediaType === 'application/yaml') continue;
       return { mediaType, ...converted };
     }
   }
-  const types = streams ? streamedMediaTypes : servedMediaTypes;
+  const types = streams && couldBeAnswered ? streamedMediaTypes : servedMediaTypes;
   throw notAcceptable(`only the following media types are accepted: ${types}`);
 }
 

@@ -1,7 +1,8 @@
-import type { JsonRecord } from '../../objects/json.ts';
+import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import type { KubeObject, ListMeta, ObjectMeta } from '../../objects/meta.ts';
 import type { MetaVersion } from '../http/negotiation.ts';
 import { builtinSchema } from '../schema/builtin.ts';
+import type { Schema } from '../schema/schema.ts';
 
 export interface PartialObjectMetadata {
   kind: 'PartialObjectMetadata';
@@ -20,13 +21,18 @@ export function partialMetadata(object: KubeObject, version: MetaVersion): Parti
 
 /** The metadata with its members in the order of Go's ObjectMeta: stored objects have them as they were set. */
 function inOrder(metadata: ObjectMeta): ObjectMeta {
-  const ordered: ObjectMeta = {};
-  const from: JsonRecord = { ...metadata };
-  const into: JsonRecord = {};
-  for (const { name } of builtinSchema('io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta').fields) {
-    if (from[name] !== undefined) into[name] = from[name];
+  const ordered = ordinal(builtinSchema('io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta'), metadata);
+  return isRecord(ordered) ? ordered : metadata;
+}
+
+function ordinal(schema: Schema, value: unknown): unknown {
+  if (schema.type === 'list' && Array.isArray(value)) return value.map((item) => ordinal(schema.items, item));
+  if (schema.type !== 'struct' || !isRecord(value)) return value;
+  const ordered: JsonRecord = {};
+  for (const { name, schema: member } of schema.fields) {
+    if (value[name] !== undefined) ordered[name] = ordinal(member, value[name]);
   }
-  return Object.assign(ordered, into);
+  return ordered;
 }
 
 export interface PartialObjectMetadataList {

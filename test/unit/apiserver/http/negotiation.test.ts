@@ -86,7 +86,10 @@ describe('Accept', () => {
     expect(negotiate('application/json;stream=watch', 'watch').mediaType).toBe('application/json');
     expect(refusal(() => negotiate('application/yaml', 'watch')).code).toBe(406);
     expect(negotiate(`${protobuf};stream=watch`, 'watch').mediaType).toBe(protobuf);
-    expect(refusal(() => negotiate('application/json;stream=watch', 'object')).code).toBe(406);
+    expect(refusal(() => negotiate('application/yaml', 'custom-watch')).message).toContain('stream=watch');
+    expect(refusal(() => negotiate('text/html', 'custom-watch')).message).not.toContain('stream=watch');
+    // What is asked for as a stream may be answered as none.
+    expect(negotiate('application/json;stream=watch', 'object').mediaType).toBe('application/json');
   });
 
   test('custom resources have no protobuf, their metadata has', () => {
