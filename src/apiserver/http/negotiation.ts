@@ -74,11 +74,7 @@ export function negotiate(accept: string | undefined, endpoint: Endpoint): Negot
 /** The form of an error: what the client accepts, or JSON where it accepts nothing that can be produced. */
 export function negotiateError(accept: string | undefined): MediaType {
   if (accept === undefined || accept === 'application/json') return 'application/json';
-  for (const clause of parseAccept(accept)) {
-    const mediaType = writable.find((each) => matches(clause, each));
-    if (mediaType !== undefined) return mediaType;
-  }
-  return 'application/json';
+  return firstAccepted(accept, writable) ?? 'application/json';
 }
 
 /** Versions of the aggregated discovery that a client asks for, and the media type; undefined: the plain documents. */
@@ -104,6 +100,18 @@ export function negotiateDiscovery(accept: string | undefined): {
     }
   }
   throw notAcceptable(`only the following media types are accepted: ${servedMediaTypes}`);
+}
+
+/** The first of the media types that a client accepts, its best wishes first; undefined when it accepts none of them. */
+export function firstAccepted<Offered extends string>(
+  accept: string | undefined,
+  offered: readonly Offered[],
+): Offered | undefined {
+  for (const clause of parseAccept(accept === undefined || accept === '' ? '*/*' : accept)) {
+    const mediaType = offered.find((each) => matches(clause, each));
+    if (mediaType !== undefined) return mediaType;
+  }
+  return undefined;
 }
 
 /**
@@ -142,7 +150,7 @@ interface Clause {
   readonly parameters: ReadonlyMap<string, string>;
 }
 
-function matches(clause: Clause, mediaType: MediaType): boolean {
+function matches(clause: Clause, mediaType: string): boolean {
   if (clause.type === '*') return clause.subtype === '*';
   return (
     clause.type === 'application' && (clause.subtype === '*' || `application/${clause.subtype}` === mediaType)

@@ -2,6 +2,7 @@
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import type { DiscoveredResource } from '../discovery/discovered-resource.ts';
 import { type Components, closure, metaV1, referenced } from './components.ts';
+import { customComponentV2 } from './custom-v2.ts';
 import { describeCode, documentInfo } from './document-v3.ts';
 import { type Operation, type PathItem, pathsOf } from './operations.ts';
 import type { Parameter } from './parameters.ts';
@@ -21,12 +22,16 @@ export function openApiV2(resources: readonly DiscoveredResource[], components: 
     for (const { responses } of operations)
       for (const [, name] of responses) if (name !== undefined) used.add(name);
   }
+  const custom = new Set(resources.filter((resource) => resource.custom).map(({ schema }) => schema));
   return {
     swagger: '2.0',
     info: documentInfo(),
     paths: Object.fromEntries(paths.map((item) => [item.path, pathItem(item)])),
     definitions: Object.fromEntries(
-      closure(components, used).map(([name, schema]) => [name, downgrade(schema, 0)]),
+      closure(components, used).map(([name, schema]) => [
+        name,
+        downgrade(custom.has(name) ? customComponentV2(schema) : schema, 0),
+      ]),
     ),
     securityDefinitions: {
       BearerToken: { description: 'A bearer token.', type: 'apiKey', name: 'authorization', in: 'header' },
@@ -122,11 +127,5 @@ function downgrade(schema: unknown, depth: number): JsonRecord {
   }
   // alternatives such as "a number or a text" are a string to v2
   if (result['type'] === undefined && schema['oneOf'] !== undefined) result['type'] = 'string';
-  if (
-    schema['x-kubernetes-preserve-unknown-fields'] === true &&
-    schema['x-kubernetes-group-version-kind'] === undefined
-  ) {
-    delete result['properties'];
-  }
   return result;
 }

@@ -8,6 +8,7 @@ export interface FakeAnswer {
   status: number;
   contentType: string;
   body: string;
+  bytes: Buffer;
   headers: Readonly<Record<string, string>>;
 }
 
@@ -34,7 +35,7 @@ export async function call(
   const reply: Reply = {
     warn: () => undefined,
     send: (status, contentType, body, more = {}) =>
-      void answers.push({ status, contentType, body: body.toString(), headers: more }),
+      void answers.push({ status, contentType, ...bodyOf(body), headers: more }),
     stream: () => {
       throw new Error('no stream is expected');
     },
@@ -46,11 +47,16 @@ export async function call(
     answers.push({
       status: error.code,
       contentType: 'application/json',
-      body: JSON.stringify(error.toStatus()),
+      ...bodyOf(JSON.stringify(error.toStatus())),
       headers: error.headers,
     });
   }
   const [answer, second] = answers;
   if (answer === undefined || second !== undefined) throw new Error(`${answers.length} answers`);
   return answer;
+}
+
+function bodyOf(body: Parameters<Reply['send']>[2]): Pick<FakeAnswer, 'body' | 'bytes'> {
+  const bytes = Buffer.isBuffer(body) ? body : Buffer.from(body.toString());
+  return { body: bytes.toString(), bytes };
 }

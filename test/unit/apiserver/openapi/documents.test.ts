@@ -192,11 +192,6 @@ describe('OpenAPI v3', () => {
     expect(await call(handler, '/openapi/v3/apis/nope.k8s.io/v1')).toMatchObject({ status: 404, body: '' });
     expect((await call(handler, '/openapi/v4')).status).toBe(404);
   });
-
-  test('is not to be had in protobuf', async () => {
-    const headers = { accept: 'application/com.github.proto-openapi.spec.v3.v1.0+protobuf' };
-    expect((await call(handler, '/openapi/v3/api/v1', { headers })).status).toBe(406);
-  });
 });
 
 describe('OpenAPI v2', () => {

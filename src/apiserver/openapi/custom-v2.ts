@@ -1,0 +1,66 @@
+import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
+
+const groupVersionKind = 'x-kubernetes-group-version-kind';
+const preservesUnknown = 'x-kubernetes-preserve-unknown-fields';
+
+/**
+ * The component of a custom resource as OpenAPI v2 has it: an open object when it may hold anything, since kubectl
+ * refuses what is not listed (apiextensions-apiserver `pkg/controller/openapi/builder`).
+ */
+export function customComponentV2(component: JsonRecord): JsonRecord {
+  return component[preservesUnknown] === true
+    ? { type: 'object', [groupVersionKind]: component[groupVersionKind] }
+    : withoutV3(component, 0);
+}
+
+/** Keywords that v2 has not, or not always. */
+const rewritten: ReadonlySet<string> = new Set([
+  ...['allOf', 'anyOf', 'oneOf', 'not', 'nullable', 'type', 'items', 'properties', 'required'],
+]);
+
+/** Deeper schemas are cut. */
+const maxDepth = 100;
+
+/**
+ * A structural schema without what v2 cannot say and without what kubectl cannot read in it (apiextensions-apiserver
+ * `pkg/controller/openapi/v2`, `ToStructuralOpenAPIV2`).
+ */
+function withoutV3(schema: unknown, depth: number): JsonRecord {
+  if (!isRecord(schema) || depth > maxDepth) return {};
+  if (isReference(schema)) return schema;
+  const { nullable, type, items, properties, additionalProperties, required } = schema;
+  const preserves = schema[preservesUnknown] === true;
+  const open = nullable === true || preserves;
+  const typeless =
+    nullable === true ||
+    (type === 'array' && (open || items === undefined)) ||
+    (type === 'object' && preserves);
+  const result = Object.fromEntries(Object.entries(schema).filter(([keyword]) => !rewritten.has(keyword)));
+  if (type !== undefined && !typeless) result['type'] = type;
+  if (!open && items !== undefined) result['items'] = withoutV3(items, depth + 1);
+  if (!open && isRecord(properties)) {
+    result['properties'] = Object.fromEntries(
+      Object.entries(properties).map(([name, property]) => [name, withoutV3(property, depth + 1)]),
+    );
+  }
+  if (isRecord(additionalProperties))
+    result['additionalProperties'] = withoutV3(additionalProperties, depth + 1);
+  // what may be null is not there to v2
+  const mayBeNull = (name: string): boolean => !open && isRecord(properties) && isNullable(properties[name]);
+  const needed =
+    isStringList(required) && !isNullable(additionalProperties)
+      ? required.filter((name) => !mayBeNull(name))
+      : [];
+  if (needed.length > 0) result['required'] = needed;
+  return result;
+}
+
+function isNullable(schema: unknown): boolean {
+  return isRecord(schema) && schema['nullable'] === true;
+}
+
+/** `metadata` of the whole, which refers to a component: a definition's own schemas never do. */
+function isReference({ allOf }: JsonRecord): boolean {
+  const only: unknown = Array.isArray(allOf) ? allOf[0] : undefined;
+  return isRecord(only) && only['$ref'] !== undefined;
+}
