@@ -87,6 +87,7 @@ export type ComprehensionKind =
   | 'transformList'
   | 'transformMap'
   | 'transformMapEntry'
+  | 'sortBy'
   | 'optMap'
   | 'optFlatMap';
 

@@ -1,5 +1,7 @@
 /** The types of macros over lists, maps and optionals (cel-go `checker/checker.go` checkComprehension). */
 import type { Comprehension, Expression } from './ast.ts';
+import { sortByKeys } from './library/list-extensions.ts';
+import { orderedTypes } from './library/lists.ts';
 import * as types from './types.ts';
 import { type CelType, formatType, isUnchecked } from './types.ts';
 
@@ -47,6 +49,12 @@ export function checkMacro(node: Comprehension, locals: Locals, checking: Checki
       if (type.kind === 'map' || isUnchecked(type)) return type;
       return checking.fail(node.body.at, `expected type 'map(dyn, dyn)' but found '${formatType(type)}'`);
     }
+    case 'sortBy': {
+      const keys = types.listType(checking.visit(node.body, inner));
+      if (orderedTypes.some((type) => checking.fits(types.listType(type), keys)) && isList(range))
+        return range;
+      return checking.noOverload(node.at, sortByKeys, [range, keys], true);
+    }
     case 'optMap':
       return types.optionalType(checking.visit(node.body, inner));
     case 'optFlatMap': {
@@ -69,6 +77,10 @@ function predicate(
   if (checking.fits(types.boolType, type)) return types.boolType;
   const args = operator === '_?_:_' ? [type, types.intType, types.intType] : [types.boolType, type];
   return checking.noOverload(node.at, operator, args, false);
+}
+
+function isList(type: CelType): boolean {
+  return type.kind === 'list' || isUnchecked(type) || type.kind === 'param';
 }
 
 function keyType(range: CelType): CelType {

@@ -2,6 +2,7 @@ import { addressFunctions } from './library/addresses.ts';
 import { authorizationFunctions } from './library/authorization.ts';
 import { conversions } from './library/conversions.ts';
 import { formatFunctions } from './library/formats.ts';
+import { listExtensions } from './library/list-extensions.ts';
 import { listFunctions, setFunctions } from './library/lists.ts';
 import { operators } from './library/operators.ts';
 import { optionalFunctions } from './library/optionals.ts';
@@ -45,6 +46,7 @@ function collect(more: readonly Library[]): ReadonlyMap<string, readonly Overloa
     patternFunctions,
     timeFunctions,
     listFunctions,
+    listExtensions,
     setFunctions,
     optionalFunctions,
     urlFunctions,

@@ -1,6 +1,8 @@
 /** Macros over lists, maps and optionals. What they cost is what cel-go's loops in their place cost (`parser/macro.go`). */
 import type { Comprehension, Expression } from './ast.ts';
+import { callCost } from './cost/call-cost.ts';
 import { units } from './cost/units.ts';
+import { sortByKeys, sortedBy } from './library/list-extensions.ts';
 import type { Meter } from './meter.ts';
 import {
   EvaluationError,
@@ -45,7 +47,18 @@ export function evaluateMacro(node: Comprehension, frame: Frame, evaluation: Eva
   if (node.macro === 'optMap' || node.macro === 'optFlatMap') {
     return overOptional(node, range, meter.spent - before, frame, evaluation);
   }
+  if (node.macro === 'sortBy') return inOrder(node, range, frame, evaluation);
   return new Loop(node, range, frame, evaluation).run();
+}
+
+/** The range is bound to a variable, which is read for its keys and for its items. */
+function inOrder(node: Comprehension, range: Value, frame: Frame, evaluation: Evaluation): Value {
+  const { meter } = evaluation;
+  meter.charge(2 * reference);
+  const keys = new Loop({ ...node, macro: 'map' }, range, frame, evaluation).run();
+  meter.charge(callCost(sortByKeys, [range, keys], undefined, true));
+  if (!isList(range) || !isList(keys)) throw noSuchOverload();
+  return sortedBy(range, keys, meter);
 }
 
 /** cel-go evaluates the optional twice: to see whether it has a value, and for the value. */

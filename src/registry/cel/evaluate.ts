@@ -5,7 +5,7 @@ import { units } from './cost/units.ts';
 import { equals } from './equality.ts';
 import { evaluateMacro, type Evaluation, type Frame } from './evaluate-macros.ts';
 import type { Meter } from './meter.ts';
-import { namedType, qualifiedName } from './names.ts';
+import { functionName, namedType, qualifiedName } from './names.ts';
 import {
   EvaluationError,
   isBytes,
@@ -166,14 +166,15 @@ class Evaluator implements Evaluation {
 
   #apply(call: Call, parts: readonly Expression[], frame: Frame, isMember: boolean): Value {
     const args = this.#args(parts, frame);
+    const overloads = this.#checked.overloads.get(call) ?? [];
     let result: Value | undefined;
     try {
-      for (const overload of this.#checked.overloads.get(call) ?? []) {
+      for (const overload of overloads) {
         result = overload.call(args, this.meter);
         if (result !== undefined) return result;
       }
     } finally {
-      this.meter.charge(callCost(nameOf(call), args, result, isMember));
+      this.meter.charge(callCost(functionName(call, overloads), args, result, isMember));
     }
     throw noSuchOverload();
   }
@@ -300,16 +301,6 @@ function isWay(expression: Expression): boolean {
 }
 
 const ways = new Set(['_[_]', '_?._', '_[?_]', '_?_:_']);
-
-/** A function with the names before it: `ip.isCanonical`. */
-function nameOf({ name, target }: Call): string {
-  const before = target === undefined ? undefined : qualifiedName(target);
-  return before !== undefined && namespaced.has(`${before}.${name}`) ? `${before}.${name}` : name;
-}
-
-const namespaced = new Set(
-  'ip.isCanonical sets.contains sets.equivalent sets.intersects strings.quote jsonpatch.escapeKey'.split(' '),
-);
 
 function member(target: Value, name: string): Value | undefined {
   if (isMap(target)) return target.find(name);

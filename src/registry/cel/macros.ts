@@ -13,6 +13,7 @@ const overItems: ReadonlyMap<string, readonly { readonly kind: ComprehensionKind
     ['transformList', [form('transformList', '##b'), form('transformList', '##fb')]],
     ['transformMap', [form('transformMap', '##b'), form('transformMap', '##fb')]],
     ['transformMapEntry', [form('transformMapEntry', '##b'), form('transformMapEntry', '##fb')]],
+    ['sortBy', [form('sortBy', '#b')]],
     ['optMap', [form('optMap', '#b')]],
     ['optFlatMap', [form('optFlatMap', '#b')]],
   ]);
@@ -32,6 +33,7 @@ export function expandMacro(
     return name === 'has' && args.length === 1 ? has(args) : plain(name, at, target, args);
   const fitting = overItems.get(name)?.find(({ form: shape }) => shape.length === args.length);
   if (fitting === undefined) return plain(name, at, target, args);
+  if (fitting.kind === 'sortBy' && !sortable.has(target.kind)) throw new SyntaxIssue(target.at, notSortable);
   const names: string[] = [];
   let filter: Expression | undefined;
   for (const [i, letter] of Array.from(fitting.form).entries()) {
@@ -45,6 +47,10 @@ export function expandMacro(
   const variables: Comprehension['variables'] = second === undefined ? [first] : [first, second];
   return { kind: 'comprehension', at, macro: fitting.kind, range: target, variables, filter, body };
 }
+
+const sortable = new Set<Expression['kind']>(['list', 'select', 'ident', 'comprehension', 'call', 'logical']);
+const notSortable =
+  'sortBy can only be applied to a list, identifier, comprehension, call or select expression';
 
 function plain(
   name: string,

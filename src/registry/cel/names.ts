@@ -1,4 +1,5 @@
-import type { Expression } from './ast.ts';
+import type { Call, Expression } from './ast.ts';
+import type { Overload } from './overload.ts';
 import * as types from './types.ts';
 import { type CelType, formatType } from './types.ts';
 
@@ -24,4 +25,10 @@ export function qualifiedName(expression: Expression): string | undefined {
   if (expression.kind !== 'select' || expression.test) return undefined;
   const operand = qualifiedName(expression.operand);
   return operand === undefined ? undefined : `${operand}.${expression.field}`;
+}
+
+/** The name of the function that a checked call means: with the names before it where it is no member, as `sets.contains`. */
+export function functionName({ name, target }: Call, overloads: readonly Overload[]): string {
+  if (target === undefined || overloads[0]?.member !== false) return name;
+  return `${qualifiedName(target) ?? ''}.${name}`;
 }

@@ -1,4 +1,5 @@
 /** What calls cost when their arguments are known (apiserver `pkg/cel/library/cost.go` CallCost, cel-go `interpreter/runtimecost.go`). */
+import { sortByKeys } from '../library/list-extensions.ts';
 import { isBytes, isList, isMap, itemsOf, type Value } from '../values.ts';
 import { sizeOf } from './size.ts';
 import { units } from './units.ts';
@@ -77,6 +78,24 @@ function sets(factor: number): Rule {
   return ([a, b]) => size(a) * size(b) * factor + once;
 }
 
+/** A call that makes a list. */
+function makes(cost: number): number {
+  return Math.floor(cost) + units.call + units.list;
+}
+
+const listed: Rule = (_args, result) => makes(size(result));
+
+const flatten: Rule = ([list, depth]) =>
+  makes(size(list) * (typeof depth === 'bigint' ? (depth < 0n ? 1 : Number(depth)) : 1));
+
+/** Every item, or every key, is compared with every other one. */
+function compareItems(keys: Value | undefined): number {
+  if (keys === undefined || !isList(keys)) return makes(0);
+  const first = keys.at(0);
+  const factor = typeof first === 'string' || first instanceof Uint8Array ? 2 + perCharacter : 2;
+  return makes(keys.size ** 2 * factor);
+}
+
 const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ['check', () => checkCost],
   ['fieldSelector', selector],
@@ -114,6 +133,13 @@ const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ['containsCIDR', containsCIDR],
   ['validate', validate],
   ['contains', ([text, part]) => walked(size(text)) * walked(size(part))],
+  ['slice', listed],
+  ['lists.range', listed],
+  ['reverse', listed],
+  ['flatten', flatten],
+  ['distinct', ([list]) => compareItems(list)],
+  ['sort', ([list]) => compareItems(list)],
+  [sortByKeys, ([, keys]) => compareItems(keys)],
   ['sets.contains', sets(1)],
   ['sets.intersects', sets(1)],
   ['sets.equivalent', sets(2)],

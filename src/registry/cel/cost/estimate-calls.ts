@@ -3,6 +3,7 @@ import type { CelType } from '../types.ts';
 import type { Estimate } from './estimate.ts';
 import {
   addSizes,
+  fixedSize,
   multiplySizes,
   oneSize,
   plus,
@@ -83,6 +84,12 @@ function itemSize({ path }: Estimate, lookup: Lookup): SizeRange {
 
 function patternCost(text: SizeRange, pattern: SizeRange): number {
   return times(scaled(plus(text.max, 1), perCharacter), scaled(pattern.max, perPatternCharacter));
+}
+
+/** A text that is read, `factor` times. */
+function reading(factor: number): Rule {
+  return ({ params: [type], args: [text] }) =>
+    type !== undefined && isText(type) ? cost(scaled(sized(text).max, factor * perCharacter)) : once;
 }
 
 const find: Rule = ({ target, args: [pattern] }) => {
@@ -194,6 +201,38 @@ const selector: Rule = ({ args: [text] }) => {
   return cost(plus(units.list, scaled(size, perCharacter), times(scaled(size, 0.5), perRequirement)));
 };
 
+/** A call that makes a list as large as `size`, at `factor` for each item. */
+function makes(size: SizeRange, factor = 1): CallEstimate {
+  return cost(plus(scaled(size.max, factor), units.list, units.call), size);
+}
+
+/** A whole number that is written down; what cannot be below 0 is 0 then. */
+function written(part: Estimate | undefined, otherwise: number): number {
+  const value = part?.expression.kind === 'literal' ? part.expression.value : undefined;
+  return typeof value === 'bigint' ? Math.max(0, Number(value)) : otherwise;
+}
+
+const slice: Rule = ({ target, args: [start, end] }) => {
+  const length = written(end, sized(target).max) - written(start, 0);
+  return makes(fixedSize(length < 0 ? unknownSize.max : length));
+};
+
+const flatten: Rule = ({ target, args: [depth] }) =>
+  makes(sized(target), depth === undefined ? 1 : written(depth, unknownSize.max));
+
+/** Every item, or every key, is compared with every other one; cel-go takes the result for as large as that. */
+export function compareItems(keys: SizeRange, type: CelType | undefined): CallEstimate {
+  return makes(multiplySizes(keys, keys), type !== undefined && isText(type) ? 2 + perCharacter : 2);
+}
+
+const distinct: Rule = ({ target }) => {
+  const type = target?.type?.kind === 'list' ? target.type.element : undefined;
+  return compareItems(sized(target), type);
+};
+
+const sort: Rule = ({ target, params: [list] }) =>
+  compareItems(sized(target), list?.kind === 'list' ? list.element : undefined);
+
 const startsOrEnds: Rule = ({ args: [part] }) => cost(scaled(sized(part).max, perCharacter));
 
 const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
@@ -207,6 +246,10 @@ const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ...['lowerAscii', 'upperAscii', 'substring', 'trim'].map((name): [string, Rule] => [name, walk]),
   ['url', walkArgument],
   ['jsonpatch.escapeKey', walkArgument],
+  ...['cidr', 'ip', 'isCIDR', 'isIP', 'isQuantity', 'isSemver', 'quantity', 'semver'].map(
+    (name): [string, Rule] => [name, reading(1)],
+  ),
+  ['ip.isCanonical', reading(2)],
   ['replace', replace],
   ['split', split],
   ['join', join],
@@ -237,6 +280,12 @@ const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ['strings.quote', quoted],
   ['bytes', converted('string', ({ min, max }) => ({ min, max: times(max, 4) }))],
   ['string', converted('bytes', ({ min, max }) => ({ min: Math.floor(min / 4), max }))],
+  ['slice', slice],
+  ['lists.range', ({ args: [length] }) => makes(fixedSize(written(length, unknownSize.max)))],
+  ['reverse', ({ target }) => makes(sized(target))],
+  ['flatten', flatten],
+  ['distinct', distinct],
+  ['sort', sort],
   ['sets.contains', sets(1)],
   ['sets.intersects', sets(1)],
   ['sets.equivalent', sets(2)],

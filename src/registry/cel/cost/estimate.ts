@@ -1,9 +1,10 @@
 /** What evaluating an expression costs at most, before any value is known (cel-go `checker/cost.go`). */
 import type { Call, Comprehension, Expression, Select } from '../ast.ts';
 import type { Checked } from '../checker.ts';
+import { functionName, namedType, qualifiedName } from '../names.ts';
 import type { Overload } from '../overload.ts';
 import type { CelType } from '../types.ts';
-import { type CallEstimate, estimateCall } from './estimate-calls.ts';
+import { type CallEstimate, compareItems, estimateCall } from './estimate-calls.ts';
 import { fixedSize, plus, type SizeRange, times, uniteSizes, unknownSize } from './range.ts';
 import { characterCount } from './size.ts';
 import { units } from './units.ts';
@@ -110,6 +111,10 @@ class Estimator {
   }
 
   #select(select: Select, locals: Locals): Estimate {
+    const name = qualifiedName(select);
+    if (name !== undefined && namedType(name) !== undefined) {
+      return this.#part(select, { cost: units.reference, path: [name] });
+    }
     const operand = this.visit(select.operand, locals);
     if (select.test) return this.#part(select, { cost: operand.cost });
     const kind = operand.type?.kind;
@@ -175,8 +180,9 @@ class Estimator {
     let cost = 0;
     let size: SizeRange | undefined;
     let path: readonly string[] = [];
+    const name = functionName(call, overloads);
     for (const { params } of overloads) {
-      const form = { name: call.name, params, target, args };
+      const form = { name, params, target, args };
       const estimate = estimateCall(form, (way) => this.sizeOf(way));
       cost = Math.max(cost, estimate.cost);
       if (estimate.size !== undefined)
@@ -195,6 +201,7 @@ class Estimator {
     const range = this.visit(node.range, locals);
     if (node.macro === 'optMap' || node.macro === 'optFlatMap')
       return this.#overOptional(node, range, locals);
+    if (node.macro === 'sortBy') return this.#inOrder(node, range, locals);
     const inner = new Map(locals);
     node.variables.forEach((name, i) => inner.set(name, iterated(range, i, node.variables.length === 2)));
     const body = this.visit(node.body, inner);
@@ -219,6 +226,18 @@ class Estimator {
       case 'transformMapEntry':
         return this.#part(node, { cost, size: count });
     }
+  }
+
+  /** The range is bound in a comprehension over no list, and read for its keys and for its items. */
+  #inOrder(node: Comprehension, range: Estimate, locals: Locals): Estimate {
+    const inner = new Map(locals).set(node.variables[0], iterated(range, 0, false));
+    const body = this.visit(node.body, inner);
+    const count = range.size ?? unknownSize;
+    const { start, round, end } = loopCosts({ ...node, macro: 'map' }, body.cost);
+    const sorting = compareItems(count, body.type);
+    const keys = plus(start, times(count.max, round), end);
+    const cost = plus(units.list, range.cost, 2 * units.reference, keys, sorting.cost);
+    return this.#part(node, { cost, size: sorting.size });
   }
 
   #localSize(local: Local | undefined): SizeRange | undefined {
@@ -260,6 +279,7 @@ function loopCosts({ macro }: Comprehension, body: number): { start: number; rou
       return { start: map, round: plus(body, 2 * reference + call), end: reference };
     case 'transformMapEntry':
       return { start: map, round: plus(body, reference + call), end: reference };
+    case 'sortBy':
     case 'optMap':
     case 'optFlatMap':
       return { start: 0, round: 0, end: 0 };

@@ -26,7 +26,8 @@ import {
   type Value,
 } from '../values.ts';
 
-const ordered = [
+/** Types whose values have an order. */
+export const orderedTypes = [
   types.intType,
   types.uintType,
   types.doubleType,
@@ -50,7 +51,7 @@ function isSorted(list: ListValue, meter: Meter): boolean {
 }
 
 function extreme(name: string, sign: 1 | -1): Overload[] {
-  return ordered.map((type) =>
+  return orderedTypes.map((type) =>
     member(
       overload1(listOf(type), type, (list, meter) => {
         meter.walkItems(list);
@@ -77,7 +78,7 @@ function indexIn(items: readonly Value[], wanted: Value, meter: Meter): number {
 
 /** Kubernetes' functions of lists (`apiserver/pkg/cel/library/lists.go`), and the ends of a list as optionals. */
 export const listFunctions: Library = [
-  ['isSorted', ordered.map((type) => member(overload1(listOf(type), types.boolType, isSorted)))],
+  ['isSorted', orderedTypes.map((type) => member(overload1(listOf(type), types.boolType, isSorted)))],
   ['min', extreme('min', -1)],
   ['max', extreme('max', 1)],
   [

@@ -148,7 +148,16 @@ describe('an expression is estimated to cost at most', () => {
     ['self[0] == 5', list(intOrString), 3],
     ['self.all(x, x.contains(self[x]))', map(text), 2752507],
     ['oldSelf.size() == self.size()', map(integer), 5],
+    // Functions with names before theirs, and names of types.
+    ["sets.contains(self, ['a'])", list(text), 1048587],
+    ["sets.equivalent(self, ['a', 'b', 'c'])", list(text), 6291462],
+    ['type(self.t) == google.protobuf.Timestamp', object({ t: formatted('date-time') }), 4],
     // Kubernetes' functions have costs of their own.
+    ['isQuantity(self)', text, 314574],
+    ['isQuantity("200M")', text, 1],
+    ['isIP(self)', short(10), 5],
+    ['ip.isCanonical(self)', short(10), 9],
+    ['cidr("192.168.0.0/24").containsCIDR("192.168.0.0/25")', text, 11],
     ["self.find('[0-9]+') == ''", short(10), 11],
     ["self.join(' ') == 'aa bb'", list(text), 329853068905],
     ['self.isSorted() == true', list(short(10), { maxItems: 10 }), 52],
