@@ -87,6 +87,8 @@ export function negotiateDiscovery(accept: string | undefined): {
   }
   requireProducible(accept, writable);
   for (const clause of parseAccept(accept)) {
+    // An error is no table and no metadata.
+    if (clause.parameters.has('as')) continue;
     for (const mediaType of writable) {
       if (!matches(clause, mediaType)) continue;
       const as = clause.parameters.get('as');

@@ -92,6 +92,11 @@ describe('Accept', () => {
     expect(negotiate('application/json;stream=watch', 'object').mediaType).toBe('application/json');
   });
 
+  test('an error is no table: where only such are accepted it is JSON', () => {
+    expect(negotiateError(`${protobuf};as=Table;g=meta.k8s.io;v=v1`)).toBe('application/json');
+    expect(negotiateError(`${protobuf};as=Table;g=meta.k8s.io;v=v1, ${protobuf}`)).toBe(protobuf);
+  });
+
   test('custom resources have no protobuf, their metadata has', () => {
     for (const endpoint of ['custom', 'custom-watch'] as const) {
       expect(refusal(() => negotiate(protobuf, endpoint)).message).toContain(
