@@ -29,13 +29,13 @@ function isObject(value: unknown): value is JsonRecord {
   return isRecord(value) && !(value instanceof RawNumber);
 }
 
-/** A new value loses its null members, those of objects in lists included. */
+/** A new value loses its null members, those of objects in lists included; what is left comes sorted. */
 export function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNulls);
   if (!isObject(value)) return value;
   const kept: JsonRecord = {};
-  for (const [key, member] of Object.entries(value)) {
-    if (member !== null) setMember(kept, key, withoutNulls(member));
+  for (const key of Object.keys(value).sort()) {
+    if (value[key] !== null) setMember(kept, key, withoutNulls(value[key]));
   }
   return kept;
 }

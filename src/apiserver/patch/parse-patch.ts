@@ -56,7 +56,23 @@ export function parsePatch({ type, bytes, fieldValidation }: PatchBody): ParsedP
     return { ...operations, misspelt: misspeltStrings(bytes.toString('utf8')) };
   }
   checkObject(type, parsed.value, lax);
+  const huge = parsed.hasRawNumbers && !(type === 'merge' && lax) ? infinite(parsed.value) : undefined;
+  if (huge !== undefined) {
+    const reason = `json: cannot unmarshal number ${huge.literal} into Go value of type float64`;
+    throw badRequest(type === 'merge' ? `error decoding patch: ${reason}` : reason);
+  }
   return { value: parsed.value, strictErrors: repeatedFields(parsed) };
+}
+
+/** The first number that no float64 holds. */
+function infinite(value: unknown): RawNumber | undefined {
+  if (value instanceof RawNumber) return Number.isFinite(Number(value.literal)) ? undefined : value;
+  if (typeof value !== 'object' || value === null) return undefined;
+  for (const member of Object.values(value)) {
+    const found = infinite(member);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 /** The merge library's only error. */

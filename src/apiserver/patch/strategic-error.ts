@@ -1,4 +1,5 @@
 /** What a strategic merge patch may get wrong, in the words of apimachinery `util/mergepatch/errors.go`. */
+import { goQuote } from '../../objects/go-text.ts';
 import { isRecord } from '../../objects/json.ts';
 import { RawNumber } from '../schema/parse-json.ts';
 import { goPrint } from './go-print.ts';
@@ -25,7 +26,7 @@ export function badPatchType(directive: unknown, item: unknown): StrategicPatchE
     typeof directive === 'string'
       ? directive
       : directive === null
-        ? '%!s(<nil>)'
+        ? noType
         : Array.isArray(directive) || isRecord(directive)
           ? goPrint(directive)
           : `%!s(${goType(directive)}=${goPrint(directive)})`;
@@ -35,7 +36,7 @@ export function badPatchType(directive: unknown, item: unknown): StrategicPatchE
 /** A field that a directive names and the type does not have. */
 export function noSuchField(struct: string, field: string): StrategicPatchError {
   return new StrategicPatchError(
-    `unable to find api field in struct ${struct} for the json field ${JSON.stringify(field)}`,
+    `unable to find api field in struct ${struct} for the json field ${goQuote(field)}`,
   );
 }
 
@@ -53,10 +54,13 @@ export function wrongMapArgument(value: unknown): StrategicPatchError {
   return new StrategicPatchError(`expected a map[string]interface {}, but received a ${goType(value)}`);
 }
 
+/** What %s makes of a nil. */
+const noType = '%!s(<nil>)';
+
 /** Go types of the values in a `map[string]interface{}`. */
 export function goType(value: unknown): string {
-  if (value === null) return '<nil>';
-  if (value instanceof RawNumber) return /^-?\d+$/.test(value.literal) ? 'int64' : 'float64';
+  if (value === null) return noType;
+  if (value instanceof RawNumber) return value.isInteger ? 'int64' : 'float64';
   if (typeof value === 'boolean') return 'bool';
   if (typeof value === 'number') return Number.isInteger(value) ? 'int64' : 'float64';
   if (typeof value === 'string') return 'string';

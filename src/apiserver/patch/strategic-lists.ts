@@ -198,6 +198,17 @@ function records(list: readonly unknown[]): JsonRecord[] {
   return list.filter(isRecord);
 }
 
+/**
+ * Checks that two lists hold elements of one type at all, which Go asks for to order what they make.
+ *
+ * @throws {StrategicPatchError}
+ */
+export function checkElements(live: readonly unknown[], patch: readonly unknown[]): void {
+  if (live.length + patch.length === 0)
+    throw new StrategicPatchError('no elements in any of the given slices');
+  elementKind(live, patch);
+}
+
 /** The one kind that all elements of both lists have; the first must be no list itself. */
 function elementKind(live: readonly unknown[], patch: readonly unknown[]): string {
   let kind: string | undefined;

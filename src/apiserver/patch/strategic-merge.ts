@@ -8,6 +8,7 @@ import { RawNumber } from '../schema/parse-json.ts';
 import { type Field, type Schema, setMember } from '../schema/schema.ts';
 import { badFormat, badPatchType, noSuchField, wrongListArgument } from './strategic-error.ts';
 import {
+  checkElements,
   checkOrder,
   deleteScalars,
   directive,
@@ -93,11 +94,13 @@ function mergeOrderedLists(
     if (live === undefined && change === undefined) continue;
     const { items, liveOrder } =
       live === undefined
-        ? { items: newItems(change ?? []), liveOrder: [] }
+        ? { items: newItems(change ?? [], true), liveOrder: [] }
         : change === undefined
           ? { items: live, liveOrder: live }
           : mergeLists(field, memberSchema(schema, name), live, change);
-    setMember(merged, name, ordered(items, order, liveOrder, mergeKey));
+    const next = ordered(items, order, liveOrder, mergeKey);
+    checkElements(live ?? [], change ?? []);
+    setMember(merged, name, next);
     patch.delete(name);
   }
 }
@@ -156,20 +159,22 @@ export function kindOf(value: unknown): string {
   return typeof value;
 }
 
-/** A new value without null members and directives; undefined when it is itself a directive. */
-function withoutDirectives(value: unknown): unknown {
-  if (Array.isArray(value)) return newItems(value);
-  if (!isObject(value)) return value ?? undefined;
+/**
+ * A new value without directives and, unless they are kept, null members; undefined when it is itself a directive.
+ */
+function withoutDirectives(value: unknown, keepNulls = false): unknown {
+  if (Array.isArray(value)) return newItems(value, keepNulls);
+  if (!isObject(value)) return value ?? (keepNulls ? null : undefined);
   if (Object.hasOwn(value, directive)) return undefined;
   const kept: JsonRecord = {};
   for (const [key, member] of Object.entries(value)) {
-    const plain = withoutDirectives(member);
+    const plain = withoutDirectives(member, keepNulls);
     if (plain !== undefined) setMember(kept, key, plain);
   }
   return kept;
 }
 
-/** Items that are null stay, and become zero values. */
-function newItems(list: readonly unknown[]): unknown[] {
-  return list.flatMap((item) => (item === null ? [null] : (withoutDirectives(item) ?? [])));
+/** Items that are null stay, and become zero values; so do null members of a new list that comes with its order. */
+function newItems(list: readonly unknown[], keepNulls = false): unknown[] {
+  return list.flatMap((item) => (item === null ? [null] : (withoutDirectives(item, keepNulls) ?? [])));
 }

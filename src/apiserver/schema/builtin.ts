@@ -85,8 +85,8 @@ function parseField(line: string): Field {
     else options.set(word.slice(0, cut), word.slice(cut + 1));
   }
   const written = flags.startsWith('z');
-  const emptyIsNull = /^(\[\]|\{\}|time|microTime|any)/.test(type);
-  const nullable = options.has('null') || emptyIsNull;
+  const emptyIsNull = /^(\[\]|\{\}|time|microTime)/.test(type);
+  const nullable = options.has('null') || emptyIsNull || type === 'any';
   const fallback = options.get('default');
   let resolved: Schema | undefined;
   return {

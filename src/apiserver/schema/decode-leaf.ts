@@ -1,7 +1,7 @@
 /** Decodes scalars: types checked with Go's texts, times, quantities and base64 put into canonical form. */
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import { canonicalAmount, canonicalQuantity } from '../../objects/quantity.ts';
-import { DecodeError, literalOf, type Walk } from './decode-walk.ts';
+import { DecodeError, literalOf, MisfitError, type Walk } from './decode-walk.ts';
 import { canonicalBase64 } from './go-base64.ts';
 import { canonicalMicroTime, canonicalTime } from './go-time.ts';
 import { RawNumber } from './parse-json.ts';
@@ -12,6 +12,8 @@ interface Width {
   readonly min: bigint;
   readonly max: bigint;
 }
+/** Known to errors only. */
+const uint8: LeafSchema = { type: 'int32', goType: 'uint8' };
 const int32: Width = { bits: 32, min: -(2n ** 31n), max: 2n ** 31n - 1n };
 const int64: Width = { bits: 64, min: -(2n ** 63n), max: 2n ** 63n - 1n };
 
@@ -39,8 +41,11 @@ export function decodeLeaf(schema: LeafSchema, value: unknown, walk: Walk): unkn
       if (typeof value !== 'string') throw walk.mismatch(value, schema, 'string');
       return translated(() => canonicalMicroTime(value));
     case 'bytes':
+      if (Array.isArray(value)) return bytesOf(value, walk);
       if (typeof value !== 'string') throw walk.mismatch(value, schema);
-      return translated(() => canonicalBase64(value), walk.fromMap ? 'error decoding from base64: ' : '');
+      return walk.fromMap
+        ? translated(() => canonicalBase64(value), 'error decoding from base64: ')
+        : translated(() => canonicalBase64(value), '', MisfitError);
     case 'quantity':
       return translated(() => canonicalQuantity(quantityText(value)));
     case 'any':
@@ -49,17 +54,27 @@ export function decodeLeaf(schema: LeafSchema, value: unknown, walk: Walk): unkn
   }
 }
 
+/** Bytes may also come as a list of numbers, as any list in Go. */
+function bytesOf(list: readonly unknown[], walk: Walk): string {
+  const bytes = list.map((item) => {
+    if (item === null) return 0;
+    if (typeof item === 'number' && item >= 0 && item < 256) return item;
+    throw walk.mismatch(item, uint8);
+  });
+  return Buffer.from(bytes).toString('base64');
+}
+
 /** A quantity in a map, which is a list of resources. @throws {DecodeError} when it is none. */
 export function decodeAmount(value: unknown): string {
   return translated(() => canonicalAmount(quantityText(value)));
 }
 
 /** A value's own syntax is wrong: the reason reaches the client as it is. */
-function translated<T>(parse: () => T, prefix = ''): T {
+function translated<T>(parse: () => T, prefix = '', Kind = DecodeError): T {
   try {
     return parse();
   } catch (error) {
-    throw error instanceof Error ? new DecodeError(prefix + error.message) : error;
+    throw error instanceof Error ? new Kind(prefix + error.message) : error;
   }
 }
 

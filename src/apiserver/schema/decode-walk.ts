@@ -1,10 +1,16 @@
 /** Where a decode is, what it has to complain of, and how Go says so. */
+import { goQuote } from '../../objects/go-text.ts';
 import { type ParsedJson, RawNumber } from './parse-json.ts';
 import type { Schema } from './schema.ts';
 
 /** A value that does not fit its type; the message is Go's. */
 export class DecodeError extends Error {
-  override readonly name = 'DecodeError';
+  override readonly name: string = 'DecodeError';
+}
+
+/** A value of another type than its field's. Go reads on behind it: an error of a type's own parser comes first. */
+export class MisfitError extends DecodeError {
+  override readonly name = 'MisfitError';
 }
 
 /** kube keeps so many strict errors of one body (sigs.k8s.io/json). */
@@ -22,6 +28,11 @@ export class Walk {
   /** Fields, map keys and list positions: what strict errors show. */
   readonly path: (string | number)[] = [];
 
+  /** The first value that did not fit, to be reported when the whole body was read. */
+  misfit: MisfitError | undefined;
+  /** Inside a type with a parser of its own (UnmarshalJSON), which minds no strictness. */
+  lenient = false;
+
   /** The value is a map that a strategic merge made. */
   readonly fromMap: boolean;
 
@@ -37,13 +48,13 @@ export class Walk {
   }
 
   strict(what: 'unknown' | 'duplicate', key: string): void {
-    if (this.strictErrors.length >= maxStrictErrors) return;
+    if (this.lenient || this.strictErrors.length >= maxStrictErrors) return;
     let text = '';
     for (const segment of [...this.path, key]) {
       if (typeof segment === 'number') text += `[${segment}]`;
       else text += text === '' ? segment : `.${segment}`;
     }
-    const error = `${what} field ${JSON.stringify(text)}`;
+    const error = `${what} field ${goQuote(text)}`;
     if (!this.strictErrors.includes(error)) this.strictErrors.push(error);
   }
 
@@ -55,9 +66,8 @@ export class Walk {
       this.fields.length === 0 || this.fromMap
         ? 'Go value'
         : `Go struct field ${this.struct}.${this.fields.join('.')}`;
-    return new DecodeError(
-      `json: cannot unmarshal ${goValueName(value, goType)} into ${where} of type ${goType}`,
-    );
+    const Kind = custom || this.fromMap ? DecodeError : MisfitError;
+    return new Kind(`json: cannot unmarshal ${goValueName(value, goType)} into ${where} of type ${goType}`);
   }
 }
 
@@ -71,7 +81,7 @@ function converterError(value: unknown, schema: Schema): string {
     (schema.type === 'string' && kind === 'int64') ||
     ((schema.type === 'int32' || schema.type === 'int64') && kind === 'float64');
   if (converts) return `cannot convert ${kind} to ${schema.goType}`;
-  return `unrecognized type: ${plainKinds.get(schema.type) ?? schema.type}`;
+  return `unrecognized type: ${schema.goType === 'uint8' ? 'uint8' : (plainKinds.get(schema.type) ?? schema.type)}`;
 }
 
 const plainKinds = new Map([
@@ -84,11 +94,11 @@ function goKind(value: unknown): string {
   if (Array.isArray(value)) return 'slice';
   if (typeof value === 'boolean') return 'bool';
   if (typeof value === 'number') return Number.isInteger(value) ? 'int64' : 'float64';
-  if (value instanceof RawNumber) return /^-?\d+$/.test(value.literal) ? 'int64' : 'float64';
+  if (value instanceof RawNumber) return value.isInteger ? 'int64' : 'float64';
   return typeof value === 'string' ? 'string' : 'map';
 }
 
-const integerTypes = new Set(['int32', 'int64', 'float64']);
+const integerTypes = new Set(['uint8', 'int32', 'int64', 'float64']);
 
 /** How Go's UnmarshalTypeError names a JSON value; a number that does not fit a number type is shown. */
 function goValueName(value: unknown, goType: string): string {

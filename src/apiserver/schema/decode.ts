@@ -5,7 +5,7 @@
  */
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import { decodeAmount, decodeLeaf } from './decode-leaf.ts';
-import { DecodeError, Walk } from './decode-walk.ts';
+import { DecodeError, MisfitError, Walk } from './decode-walk.ts';
 import { type ParsedJson, RawNumber } from './parse-json.ts';
 import {
   type Field,
@@ -30,11 +30,13 @@ export interface Decoded {
  * Decodes a value of a Go type. `null` stands for the empty object. The result shares nothing with `parsed` but
  * values of type any.
  *
- * @throws {DecodeError} for the first value, in document order, that does not fit.
+ * @throws {DecodeError} for the first value, in document order, that its type's own parser refuses (times,
+ * quantities), or else for the first that does not fit.
  */
 export function decodeStruct(schema: StructSchema, parsed: ParsedJson): Decoded {
   const walk = new Walk(parsed);
   const decoded = decode(schema, parsed.value, walk);
+  if (walk.misfit !== undefined) throw walk.misfit;
   const object = isRecord(decoded) ? decoded : {};
   return { object, strictErrors: walk.strictErrors };
 }
@@ -59,16 +61,27 @@ export function decodeMapValue(schema: StructSchema, value: unknown): Decoded {
 /**
  * What Strict mode complains of in a value of any Go type, which is not kept.
  *
- * @throws {DecodeError} for the first value, in document order, that does not fit.
+ * @throws {DecodeError} as {@link decodeStruct}.
  */
 export function checkValue(schema: Schema, parsed: ParsedJson): readonly string[] {
   const walk = new Walk(parsed);
   decode(schema, parsed.value, walk);
+  if (walk.misfit !== undefined) throw walk.misfit;
   return walk.strictErrors;
 }
 
-/** The decoded value, or undefined for null and for what Go would encode as nothing. */
+/** The decoded value, or undefined for null, for what Go would encode as nothing, and for what does not fit. */
 function decode(schema: Schema, value: unknown, walk: Walk): unknown {
+  try {
+    return decodeAny(schema, value, walk);
+  } catch (error) {
+    if (!(error instanceof MisfitError)) throw error;
+    walk.misfit ??= error;
+    return undefined;
+  }
+}
+
+function decodeAny(schema: Schema, value: unknown, walk: Walk): unknown {
   switch (schema.type) {
     case 'struct':
       return decodeMembers(schema, value, walk);
@@ -77,7 +90,7 @@ function decode(schema: Schema, value: unknown, walk: Walk): unknown {
     case 'list':
       return decodeList(schema, value, walk);
     case 'union':
-      return decodeUnion(schema, value, walk);
+      return leniently(walk, () => decodeUnion(schema, value, walk));
     default:
       return value === null ? undefined : decodeLeaf(schema, value, walk);
   }
@@ -229,6 +242,14 @@ function decodeList(schema: ListSchema, value: unknown, walk: Walk): unknown[] |
     walk.path.pop();
   }
   return list;
+}
+
+function leniently<T>(walk: Walk, read: () => T): T {
+  const { lenient } = walk;
+  walk.lenient = true;
+  const result = read();
+  walk.lenient = lenient;
+  return result;
 }
 
 function decodeUnion(schema: UnionSchema, value: unknown, walk: Walk): unknown {

@@ -191,7 +191,7 @@ function sortedKeys(value: Record<string, unknown>): string[] {
   for (let i = 1; i < keys.length; i++) {
     const before = keys[i - 1] ?? '';
     const key = keys[i] ?? '';
-    if (before > key) return keys.sort(compareCodePoints);
+    if (compareCodePoints(before, key) > 0) return keys.sort(compareCodePoints);
   }
   return keys;
 }

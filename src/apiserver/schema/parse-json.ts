@@ -12,6 +12,10 @@ export class RawNumber {
   constructor(literal: string) {
     this.literal = literal;
   }
+  /** Go reads an integer into an int64 where it fits, and everything else into a float64. */
+  get isInteger(): boolean {
+    return /^-?\d+$/.test(this.literal) && BigInt.asIntN(64, BigInt(this.literal)) === BigInt(this.literal);
+  }
   toJSON(): number {
     return Number(this.literal);
   }

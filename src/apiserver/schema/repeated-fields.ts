@@ -1,4 +1,5 @@
 /** Repeated keys of values that are not decoded into a type: patches, custom resources. */
+import { goQuote } from '../../objects/go-text.ts';
 import { isRecord } from '../../objects/json.ts';
 import { maxStrictErrors } from './decode-walk.ts';
 import type { ParsedJson } from './parse-json.ts';
@@ -27,7 +28,7 @@ function collectRepeated(
     const seen = new Set<string>();
     for (const [key, member] of parsed.repeated?.get(value) ?? Object.entries(value)) {
       const inner = path === '' ? key : `${path}.${key}`;
-      if (seen.has(key)) found.add(`duplicate field ${JSON.stringify(inner)}`);
+      if (seen.has(key)) found.add(`duplicate field ${goQuote(inner)}`);
       seen.add(key);
       collectRepeated(parsed, member, inner, found, depth + 1);
     }
