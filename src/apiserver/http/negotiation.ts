@@ -74,7 +74,9 @@ export function negotiate(accept: string | undefined, endpoint: Endpoint): Negot
 /** The form of an error: what the client accepts, or JSON where it accepts nothing that can be produced. */
 export function negotiateError(accept: string | undefined): MediaType {
   if (accept === undefined || accept === 'application/json') return 'application/json';
-  return firstAccepted(accept, writable) ?? 'application/json';
+  // An error is no table and no metadata.
+  const whole = parseAccept(accept).filter(({ parameters }) => !parameters.has('as'));
+  return firstMatch(whole, writable) ?? 'application/json';
 }
 
 /** Versions of the aggregated discovery that a client asks for, and the media type; undefined: the plain documents. */
@@ -87,8 +89,6 @@ export function negotiateDiscovery(accept: string | undefined): {
   }
   requireProducible(accept, writable);
   for (const clause of parseAccept(accept)) {
-    // An error is no table and no metadata.
-    if (clause.parameters.has('as')) continue;
     for (const mediaType of writable) {
       if (!matches(clause, mediaType)) continue;
       const as = clause.parameters.get('as');
@@ -109,7 +109,14 @@ export function firstAccepted<Offered extends string>(
   accept: string | undefined,
   offered: readonly Offered[],
 ): Offered | undefined {
-  for (const clause of parseAccept(accept === undefined || accept === '' ? '*/*' : accept)) {
+  return firstMatch(parseAccept(accept === undefined || accept === '' ? '*/*' : accept), offered);
+}
+
+function firstMatch<Offered extends string>(
+  clauses: readonly Clause[],
+  offered: readonly Offered[],
+): Offered | undefined {
+  for (const clause of clauses) {
     const mediaType = offered.find((each) => matches(clause, each));
     if (mediaType !== undefined) return mediaType;
   }
