@@ -137,7 +137,12 @@ class Checker implements Checking {
         return target.value;
       case 'object':
         if (target.open === true) return types.dynType;
-        return target.fields.get(name) ?? this.fail(at, `undefined field '${name}'`);
+        // A keyword is as good as its escaped name behind a dot.
+        return (
+          target.fields.get(name) ??
+          target.fields.get(`__${name}__`) ??
+          this.fail(at, `undefined field '${name}'`)
+        );
       case 'optional':
         return types.optionalType(this.#field(at, this.#substitution.apply(target.of), name));
       default:
@@ -242,7 +247,7 @@ class Checker implements Checking {
     let type: CelType | undefined;
     for (const { value, optional } of elements) {
       const found = this.#element(value, optional, locals);
-      type = this.#join(value.at, type, found);
+      type = this.#join(type, found);
     }
     return types.listType(type ?? this.#substitution.fresh());
   }
@@ -253,24 +258,24 @@ class Checker implements Checking {
     if (!optional) return type;
     const inner = this.#substitution.fresh();
     if (this.fits(types.optionalType(inner), type)) return this.#substitution.apply(inner);
-    return this.fail(value.at, `expected type 'optional_type(dyn)' but found '${this.#format(type)}'`);
+    const found = this.#format(type);
+    return this.fail(value.at, `expected type 'optional_type(${found})' but found '${found}'`);
   }
 
   #map({ entries }: MapLiteral, locals: Locals): CelType {
     let key: CelType | undefined;
     let value: CelType | undefined;
     for (const entry of entries) {
-      key = this.#join(entry.key.at, key, this.visit(entry.key, locals));
-      value = this.#join(entry.value.at, value, this.#element(entry.value, entry.optional, locals));
+      key = this.#join(key, this.visit(entry.key, locals));
+      value = this.#join(value, this.#element(entry.value, entry.optional, locals));
     }
     return types.mapType(key ?? this.#substitution.fresh(), value ?? this.#substitution.fresh());
   }
 
-  /** Kubernetes wants the items of a literal to be alike (`HomogeneousAggregateLiterals`). */
-  #join(at: number, before: CelType | undefined, next: CelType): CelType {
+  /** The type of items of which some have one type and some another is dyn; `validateAlike` looks at them later. */
+  #join(before: CelType | undefined, next: CelType): CelType {
     if (before === undefined || isUnchecked(before)) return before ?? next;
-    if (this.fits(before, next)) return before;
-    return this.fail(at, `expected type '${this.#format(before)}' but found '${this.#format(next)}'`);
+    return this.fits(before, next) ? before : types.dynType;
   }
 
   /** Fields are checked against the type, which must be known. */

@@ -1,5 +1,5 @@
 /** Times and durations in Go's texts, to the nanosecond. */
-import { Duration, EvaluationError, checkedInt } from './values.ts';
+import { Duration, EvaluationError, Timestamp, checkedInt } from './values.ts';
 
 const nanosPerSecond = 1_000_000_000n;
 const unitNanos: ReadonlyMap<string, bigint> = new Map([
@@ -42,8 +42,8 @@ export function parseDuration(text: string): Duration {
   }
 }
 
-/** Nanoseconds since 1970 of an RFC 3339 time. @throws {EvaluationError} */
-export function parseTimestamp(text: string): bigint {
+/** An RFC 3339 time. @throws {EvaluationError} */
+export function parseTimestamp(text: string): Timestamp {
   const match = text.length > maxText ? null : rfc3339.exec(text);
   const fail = () => new EvaluationError(`invalid timestamp: ${JSON.stringify(text.slice(0, maxText))}`);
   if (match === null) throw fail();
@@ -55,14 +55,38 @@ export function parseTimestamp(text: string): bigint {
   const offset = (Number(match[9] ?? 0) * 60 + Number(match[10] ?? 0)) * (match[8] === '-' ? -1 : 1);
   date.setUTCHours(hour, minute - offset, second);
   const fraction = BigInt((match[7] ?? '').slice(0, 9).padEnd(9, '0'));
-  return BigInt(date.getTime()) * 1_000_000n + fraction;
+  return new Timestamp(BigInt(date.getTime()) * 1_000_000n + fraction, offset);
+}
+
+/** 0001-01-01 and the end of 9999, in seconds. */
+const firstSecond = -62_135_596_800n;
+const lastSecond = 253_402_300_799n;
+
+/** Seconds since 1970, if a time has them. @throws {EvaluationError} */
+export function secondsOf(seconds: bigint): bigint {
+  if (seconds < firstSecond || seconds > lastSecond) throw new EvaluationError('timestamp overflow');
+  return seconds;
+}
+
+/** The time that is so much later, in the same zone. @throws {EvaluationError} */
+export function later({ nanos, zone }: Timestamp, by: bigint): Timestamp {
+  const sum = nanos + by;
+  secondsOf((sum - (((sum % nanosPerSecond) + nanosPerSecond) % nanosPerSecond)) / nanosPerSecond);
+  return new Timestamp(sum, zone);
 }
 
 /** A time as RFC 3339 with as many digits behind the point as it needs. */
-export function formatTimestamp(nanos: bigint): string {
-  const { milliseconds, rest } = split(nanos);
+export function formatTimestamp({ nanos, zone }: Timestamp): string {
+  const { milliseconds, rest } = split(nanos + BigInt(zone) * 60n * nanosPerSecond);
   const digits = rest.replace(/0{1,9}$/, '');
-  return `${new Date(milliseconds).toISOString().slice(0, 19)}${digits === '' ? '' : `.${digits}`}Z`;
+  return `${new Date(milliseconds).toISOString().slice(0, 19)}${digits === '' ? '' : `.${digits}`}${zoneText(zone)}`;
+}
+
+function zoneText(zone: number): string {
+  if (zone === 0) return 'Z';
+  const minutes = Math.abs(zone);
+  const pair = (part: number) => String(Math.floor(part)).padStart(2, '0');
+  return `${zone < 0 ? '-' : '+'}${pair(minutes / 60)}:${pair(minutes % 60)}`;
 }
 
 /** A duration in seconds, as cel-go writes one: `90s`, `1.5s`. */

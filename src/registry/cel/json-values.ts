@@ -55,7 +55,7 @@ export function toJson(value: Value): unknown {
     case 'uint':
       return Number(value.value);
     case 'timestamp':
-      return formatTimestamp(value.nanos);
+      return formatTimestamp(value);
     case 'duration':
       return formatDuration(value.nanos);
     case 'list':

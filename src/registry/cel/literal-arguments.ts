@@ -1,5 +1,5 @@
 import { type Expression, partsOf } from './ast.ts';
-import { parseDuration, parseTimestamp } from './go-time.ts';
+import { parseDuration, parseTimestamp, secondsOf } from './go-time.ts';
 import { compilePattern } from './patterns/program.ts';
 import type { Issue } from './source.ts';
 
@@ -21,9 +21,11 @@ function visit(expression: Expression, issues: Issue[]): void {
   if (expression.kind === 'call') {
     const argument = expression.args.at(-1);
     const read = readers.get(expression.name);
-    if (read !== undefined && argument?.kind === 'literal' && typeof argument.value === 'string') {
+    if (read !== undefined && argument?.kind === 'literal') {
       try {
-        read(argument.value);
+        if (typeof argument.value === 'string') read(argument.value);
+        else if (expression.name === 'timestamp' && typeof argument.value === 'bigint')
+          secondsOf(argument.value);
       } catch {
         issues.push({ at: argument.at, message: `invalid ${expression.name} argument` });
       }

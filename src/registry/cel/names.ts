@@ -10,6 +10,9 @@ const typeNames: ReadonlyMap<string, CelType> = new Map([
   ['null_type', types.nullType],
   ['list', types.listType(types.dynType)],
   ['map', types.mapType(types.dynType, types.dynType)],
+  ...['net.IP', 'net.CIDR'].map((name): [string, CelType] => [name, { kind: 'opaque', name }]),
+  ['optional_type', types.optionalType(types.dynType)],
+  ['type', types.typeType(types.dynType)],
   ['google.protobuf.Timestamp', types.timestampType],
   ['google.protobuf.Duration', types.durationType],
 ]);

@@ -3,7 +3,7 @@ import { type Token, tokenize } from './lexer.ts';
 import { mismatched, TokenReader } from './token-reader.ts';
 import { expandMacro } from './macros.ts';
 import { qualifiedName } from './names.ts';
-import { type Issue, SyntaxErrors, SyntaxIssue } from './source.ts';
+import { noFieldName, type Issue, SyntaxErrors, SyntaxIssue } from './source.ts';
 import { Uint } from './values.ts';
 
 /** cel-go's limits (`parser/options.go`). */
@@ -150,7 +150,7 @@ class Parser {
       if (count === 0) continue;
       const number = this.#reader.peek();
       if (symbol === '-' && count % 2 === 1 && (number.kind === 'int' || number.kind === 'double')) {
-        return this.#members(this.#number(this.#reader.take(), '-'));
+        return this.#members(this.#number({ ...this.#reader.take(), at: first.at }, '-'));
       }
       const operand = this.#members(this.#primary());
       return count % 2 === 0 ? operand : call(name, first.at, [operand]);
@@ -210,7 +210,7 @@ class Parser {
     if (token.kind === 'ident' && token.text !== 'in' && !['true', 'false', 'null'].includes(token.text)) {
       return token;
     }
-    throw new SyntaxIssue(token.at, `Syntax error: no viable alternative at input '.${token.text}'`);
+    throw new SyntaxIssue(token.at, noFieldName(token.text));
   }
 
   /** What stands in the parentheses of a call, the closing one included. */

@@ -2,6 +2,7 @@ import type { Expression } from './ast.ts';
 import { check, type Checked } from './checker.ts';
 import { estimateCost, type SizeLookup } from './cost/estimate.ts';
 import { environment, type Purpose } from './environment.ts';
+import { validateAlike } from './alike-literals.ts';
 import { foldConstants } from './constants.ts';
 import { type Constants, evaluate } from './evaluate.ts';
 import { validateLiterals } from './literal-arguments.ts';
@@ -54,7 +55,10 @@ export class Program {
     this.#expression = parsed(source);
     this.#checked = check(this.#expression, { variables, ...environment(purpose) });
     const { issues } = this.#checked;
-    const wrong = issues.length > 0 ? issues : validateLiterals(this.#expression);
+    const wrong =
+      issues.length > 0
+        ? issues
+        : [...validateLiterals(this.#expression), ...validateAlike(this.#expression, this.#checked)];
     if (wrong.length > 0) throw new CompileError('compilation', describeIssues(source, wrong));
     this.#constants = folded(this.#expression, this.#checked);
   }

@@ -23,6 +23,13 @@ export function describeIssues(source: string, issues: readonly Issue[]): string
 }
 
 /** An expression that cannot be read. */
+/** What is wrong with a word behind a dot, in the words of cel-go's parser. */
+export function noFieldName(word: string): string {
+  return ['true', 'false', 'null'].includes(word)
+    ? `Syntax error: mismatched input '${word}' expecting IDENTIFIER`
+    : `Syntax error: no viable alternative at input '.${word}'`;
+}
+
 export class SyntaxIssue extends Error {
   override readonly name = 'SyntaxIssue';
   readonly at: number;

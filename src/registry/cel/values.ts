@@ -24,8 +24,11 @@ export class Uint {
 export class Timestamp {
   readonly kind = 'timestamp';
   readonly nanos: bigint;
-  constructor(nanos: bigint) {
+  /** Minutes east of UTC, in which the time is shown. */
+  readonly zone: number;
+  constructor(nanos: bigint, zone = 0) {
     this.nanos = nanos;
+    this.zone = zone;
   }
 }
 

@@ -1,4 +1,4 @@
-import { formatDuration, formatTimestamp, parseDuration, parseTimestamp } from '../go-time.ts';
+import { formatDuration, formatTimestamp, parseDuration, parseTimestamp, secondsOf } from '../go-time.ts';
 import {
   anything,
   bool,
@@ -25,10 +25,6 @@ import {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 const nanosPerSecond = 1_000_000_000n;
-/** 0001-01-01 and the end of 9999, in seconds. */
-const firstSecond = -62_135_596_800n;
-const lastSecond = 253_402_300_799n;
-
 /** As many as the largest number of 64 bits has. */
 const maxDigits = 20;
 
@@ -123,7 +119,7 @@ export const conversions: Library = [
       overload1(int, types.stringType, (value) => String(value)),
       overload1(uint, types.stringType, ({ value }) => String(value)),
       overload1(double, types.stringType, formatDouble),
-      overload1(timestamp, types.stringType, ({ nanos }) => formatTimestamp(nanos)),
+      overload1(timestamp, types.stringType, formatTimestamp),
       overload1(duration, types.stringType, ({ nanos }) => formatDuration(nanos)),
       overload1(bytes, types.stringType, (value, meter) => {
         meter.walk(value);
@@ -150,11 +146,8 @@ export const conversions: Library = [
     'timestamp',
     [
       overload1(timestamp, types.timestampType, (value) => value),
-      overload1(text, types.timestampType, (value) => new Timestamp(parseTimestamp(value))),
-      overload1(int, types.timestampType, (value) => {
-        if (value < firstSecond || value > lastSecond) throw new EvaluationError('timestamp overflow');
-        return new Timestamp(value * nanosPerSecond);
-      }),
+      overload1(text, types.timestampType, (value) => parseTimestamp(value)),
+      overload1(int, types.timestampType, (value) => new Timestamp(secondsOf(value) * nanosPerSecond)),
     ],
   ],
   [

@@ -113,7 +113,7 @@ function shown(arg: Value, meter: Meter): string {
     case 'uint':
       return String(arg.value);
     case 'timestamp':
-      return formatTimestamp(arg.nanos);
+      return formatTimestamp(arg);
     case 'duration':
       return formatDuration(arg.nanos);
     case 'type':

@@ -22,6 +22,7 @@ import {
   type ListValue,
   noSuchOverload,
   Optional,
+  typeName,
   Uint,
   type Value,
 } from '../values.ts';
@@ -63,9 +64,21 @@ function extreme(name: string, sign: 1 | -1): Overload[] {
   );
 }
 
+/** cel-go chooses by the first item where the type of a list is not known. */
+function startsWith(list: ListValue, type: types.CelType): boolean {
+  const first = list.at(0);
+  const name = type === types.durationType ? 'google.protobuf.Duration' : types.formatType(type);
+  return first === undefined || typeName(first) === name;
+}
+
 function summing(type: types.CelType, zero: Value, add: (a: Value, b: Value) => Value): Overload {
+  const items = listOf(type);
+  const ofThese = {
+    ...items,
+    is: (value: Value): value is ListValue => items.is(value) && startsWith(value, type),
+  };
   return member(
-    overload1(listOf(type), type, (list, meter) => {
+    overload1(ofThese, type, (list, meter) => {
       meter.walk(list);
       return itemsOf(list).reduce(add, zero);
     }),

@@ -22,6 +22,7 @@ import {
   timestamp,
   uint,
 } from '../overload.ts';
+import { later } from '../go-time.ts';
 import * as types from '../types.ts';
 import {
   checkedInt,
@@ -29,9 +30,10 @@ import {
   Duration,
   EvaluationError,
   isList,
+  isMap,
   itemsOf,
   noSuchOverload,
-  Timestamp,
+  Optional,
   typeName,
   type Value,
 } from '../values.ts';
@@ -127,8 +129,8 @@ export const operators: Library = [
         meter.walk(a, b);
         return a.concat(b);
       }),
-      overload2(timestamp, duration, types.timestampType, (a, b) => new Timestamp(a.nanos + b.nanos)),
-      overload2(duration, timestamp, types.timestampType, (a, b) => new Timestamp(a.nanos + b.nanos)),
+      overload2(timestamp, duration, types.timestampType, (a, b) => later(a, b.nanos)),
+      overload2(duration, timestamp, types.timestampType, (a, b) => later(b, a.nanos)),
       overload2(duration, duration, types.durationType, (a, b) => span(a.nanos + b.nanos)),
     ],
   ],
@@ -138,7 +140,7 @@ export const operators: Library = [
       ...whole((a, b) => a - b),
       overload2(double, double, types.doubleType, (a, b) => a - b),
       overload2(timestamp, timestamp, types.durationType, (a, b) => span(a.nanos - b.nanos)),
-      overload2(timestamp, duration, types.timestampType, (a, b) => new Timestamp(a.nanos - b.nanos)),
+      overload2(timestamp, duration, types.timestampType, (a, b) => later(a, -b.nanos)),
       overload2(duration, duration, types.durationType, (a, b) => span(a.nanos - b.nanos)),
     ],
   ],
@@ -164,6 +166,18 @@ export const operators: Library = [
         if (value === undefined) throw new EvaluationError(`no such key: ${keyText(key)}`);
         return value;
       }),
+      overload2(
+        { ...optionalOfAny, type: types.optionalType(types.listType(types.paramType('V'))) },
+        int,
+        types.optionalType(types.paramType('V')),
+        ({ value }, index) => new Optional(memberAt(value, index)),
+      ),
+      overload2(
+        { ...optionalOfAny, type: types.optionalType(mapOfAny.type) },
+        anything,
+        types.optionalType(types.paramType('B')),
+        ({ value }, key) => new Optional(memberAt(value, key)),
+      ),
     ],
   ],
   [
@@ -205,6 +219,13 @@ function keyText(key: Value): string {
 /** The evaluator reads optional members itself. */
 function unused(): never {
   throw noSuchOverload();
+}
+
+/** What an optional list or map has at an index or key. */
+function memberAt(container: Value | undefined, key: Value): Value | undefined {
+  if (container === undefined) return undefined;
+  if (isMap(container)) return container.find(key);
+  return isList(container) && typeof key === 'bigint' ? container.at(Number(key)) : undefined;
 }
 
 function itemAt(list: Value, index: bigint): Value {

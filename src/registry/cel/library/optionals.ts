@@ -15,6 +15,7 @@ import {
   isList,
   isMap,
   isOptional,
+  isTimestamp,
   isUint,
   itemsOf,
   none,
@@ -26,12 +27,16 @@ import {
 const a = types.paramType('A');
 const optional = types.optionalType(a);
 
+/** The first of January of the year 1, Go's zero time. */
+const zeroTime = -62_135_596_800_000_000_000n;
+
 function isZero(value: Value): boolean {
   if (value === null || value === false || value === '' || value === 0n || value === 0) return true;
   if (typeof value !== 'object') return false;
   if (value instanceof Uint8Array) return value.length === 0;
   if (isUint(value)) return value.value === 0n;
   if (isDuration(value)) return value.nanos === 0n;
+  if (isTimestamp(value)) return value.nanos === zeroTime;
   return (isList(value) || isMap(value)) && value.size === 0;
 }
 

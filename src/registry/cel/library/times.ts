@@ -122,7 +122,7 @@ export const timeFunctions: Library = [
     [
       member(overload1(timestamp, intType, ({ nanos }) => (millisOf(nanos) + 1000n) % 1000n)),
       member(overload2(timestamp, text, intType, ({ nanos }) => (millisOf(nanos) + 1000n) % 1000n)),
-      member(overload1(duration, intType, ({ nanos }) => millisOf(nanos))),
+      inUnits(nanosPerMilli),
     ],
   ],
 ];

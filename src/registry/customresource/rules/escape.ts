@@ -22,8 +22,9 @@ export function escapeName(name: string): string | undefined {
   return name.replace(/__|[./-]/g, (part) => escapes.get(part) ?? part);
 }
 
-/** The property of an identifier; undefined when no property has it. */
+/** The property of an identifier; undefined when no property has it. Keywords may stand behind a dot as they are. */
 export function unescapeName(identifier: string): string | undefined {
+  if (keywords.has(identifier)) return identifier;
   const keyword = /^__(.+)__$/.exec(identifier)?.[1];
   if (keyword !== undefined && keywords.has(keyword)) return keyword;
   const name = identifier.replace(

@@ -72,9 +72,10 @@ function textValue(format: string | undefined, data: string): Value {
       return new Duration(days * millisPerDay * 1_000_000n);
     }
     case 'date':
-      return new Timestamp(parseTimestamp(`${data}T00:00:00Z`));
+      return parseTimestamp(`${data}T00:00:00Z`);
     case 'date-time':
-      return new Timestamp(parseTimestamp(data.replace(' ', 'T')));
+      // A time without a zone is one in UTC.
+      return parseTimestamp(/[T ][^Zz+-]*$/.test(data) ? `${data}Z` : data);
     default:
       return data;
   }

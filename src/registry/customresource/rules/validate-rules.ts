@@ -225,9 +225,10 @@ function shown({ message = '', rule }: ValidationRule): string {
   return (message === '' ? rule : message).trim();
 }
 
-/** A message that was evaluated is told without the value, which it can name itself; lists and objects are never shown. */
+/** Lists and objects are never shown (`fieldErrorForReason`). */
 function broken(rule: ValidationRule, at: string, value: unknown, text: string | undefined): FieldError {
   const { message = '' } = rule;
+  const hidden = typeof value === 'object' && value !== null;
   const detail = text ?? (message === '' ? `failed rule: ${rule.rule.trim()}` : message.trim());
   switch (rule.reason) {
     case 'FieldValueForbidden':
@@ -235,9 +236,8 @@ function broken(rule: ValidationRule, at: string, value: unknown, text: string |
     case 'FieldValueRequired':
       return required(at, detail);
     case 'FieldValueDuplicate':
-      return text === undefined ? duplicate(at, value) : valueless(duplicate(at, value), 'Duplicate value');
+      return hidden ? valueless(duplicate(at, value), 'Duplicate value') : duplicate(at, value);
     default: {
-      const hidden = text !== undefined || (typeof value === 'object' && value !== null);
       const error = invalid(at, value, detail);
       return hidden ? valueless(error, `Invalid value: ${detail}`) : error;
     }

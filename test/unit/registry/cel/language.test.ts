@@ -136,6 +136,14 @@ describe('optionals', () => {
 
 describe('an expression does not compile', () => {
   test.each([
+    [
+      'self.true',
+      "ERROR: <input>:1:6: Syntax error: mismatched input 'true' expecting IDENTIFIER\n | self.true\n | .....^",
+    ],
+    [
+      "[1, 2, 'a', true]",
+      "ERROR: <input>:1:8: expected type 'int' but found 'string'\n | [1, 2, 'a', true]\n | .......^",
+    ],
     ['self.other', "ERROR: <input>:1:5: undefined field 'other'\n | self.other\n | ....^"],
     [
       "self.count > 'a'",

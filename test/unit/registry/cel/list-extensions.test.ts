@@ -31,7 +31,7 @@ describe("cel-go's functions of lists", () => {
     ['[1, 2].slice(-1, 1)', 'cannot slice(-1, 1), negative indexes not supported'],
     ['[1, 2].slice(0, 3)', 'cannot slice(0, 3), list is length 2'],
     ['[[1]].flatten(-1)', 'level must be non-negative'],
-    ["dyn([dyn('d'), 3]).sort()", 'list elements must have the same type'],
+    ["dyn([dyn('d'), dyn(3)]).sort()", 'list elements must have the same type'],
     ['dyn([[1], [2]]).sort()', 'list elements must be comparable'],
     ["'a'.sortBy(x, x)", 'sortBy can only be applied to a list, identifier, comprehension, call or select'],
     ['[[1]].sortBy(x, x)', "found no matching overload for '@sortByAssociatedKeys'"],
