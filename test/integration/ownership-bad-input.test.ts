@@ -54,7 +54,6 @@ describe('a write whose managedFields', () => {
     ['are of a type that is none', { fieldsType: 'FieldsV9' }],
     ['are of no type', { fieldsType: undefined }],
     ['have no version', { apiVersion: undefined }],
-    ['have elements that are none', { fieldsV1: { 'x:y': {} } }],
     ['have keys that are no JSON', { fieldsV1: { 'f:a': { 'k:{"a"': {} } } }],
     ['have an index that is none', { fieldsV1: { 'f:a': { 'i:one': {} } } }],
     ['have a value that is none', { fieldsV1: { 'f:a': { 'v:': {} } } }],
@@ -73,6 +72,13 @@ describe('a write whose managedFields', () => {
   ])('%s are taken as they are', async (_name, changes, row) => {
     const answer = await putWith([entry(changes)]);
     expect([answer.status, rows(answer)]).toEqual([200, [row]]);
+  });
+
+  test('have elements of a later version own nothing by them', async () => {
+    expect(rows(await putWith([entry({ fieldsV1: { 'x:y': {}, 'f:data': { 'f:a': {} } } })]))).toEqual([
+      'x v1 {"f:data":{"f:a":{}}}',
+    ]);
+    expect(rows(await putWith([entry({ fieldsV1: { 'x:y': {} } })]))).toEqual([]);
   });
 
   test('name a manager twice has the last of its rows', async () => {
