@@ -146,7 +146,8 @@ function fieldLine(
   if (listType !== '') options.push(`list=${listType}`);
   const keys: unknown = property['x-kubernetes-list-map-keys'];
   if (isStringList(keys)) options.push(`keys=${keys.join(',')}`);
-  if (property['x-kubernetes-map-type'] === 'atomic') options.push('atomic');
+  const mapType: unknown = property['x-kubernetes-map-type'];
+  if (mapType === 'atomic' || (mapType === 'granular' && type.startsWith('#'))) options.push(mapType);
   const strategy = text(property['x-kubernetes-patch-strategy']);
   if (strategy !== '') options.push(`strategy=${strategy}`);
   const mergeKey = text(property['x-kubernetes-patch-merge-key']);

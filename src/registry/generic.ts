@@ -8,7 +8,7 @@ import {
   validateObjectMetaUpdate,
 } from './metadata.ts';
 import type { NameRule } from './names.ts';
-import type { Strategy, StrategyContext, SubresourceStrategy } from './strategy.ts';
+import type { FieldPath, Strategy, StrategyContext, SubresourceStrategy } from './strategy.ts';
 
 /**
  * What sets a kind apart from others. Everything that is left out has the value that most kinds have; the methods
@@ -52,6 +52,8 @@ export interface KindRules<T extends KubeObject> {
   readonly repeatsCreate?: 'before' | 'after' | 'instead';
   /** Takes over more than the spec from the stored object in a write of `/status`. */
   prepareStatus?(object: T, old: T): void;
+  /** What {@link prepareStatus} takes over, for those who ask who owns it. */
+  readonly statusResets?: readonly FieldPath[];
   validateStatus?(object: T, old: T): FieldError[];
   /** Of a write of `/status`. */
   statusWarnings?(object: T): string[];
@@ -100,7 +102,7 @@ export function genericStrategy<T extends KubeObject>(rules: KindRules<T>): Stra
       const repeated = createErrors(rules, object, context);
       return rules.repeatsCreate === 'before' ? [...repeated, ...errors] : [...errors, ...repeated];
     },
-    ...(rules.hasStatus === true ? { status: statusStrategy(rules) } : {}),
+    ...(rules.hasStatus === true ? { status: statusStrategy(rules), resetFields: [['status']] } : {}),
     ...optionalMethods(rules),
   };
 }
@@ -130,6 +132,7 @@ function updateMetaErrors<T extends KubeObject>(rules: KindRules<T>, { metadata 
 /** `/status`: the spec is the stored one, status and most of the metadata are the client's. */
 function statusStrategy<T extends KubeObject>(rules: KindRules<T>): SubresourceStrategy<T> {
   return {
+    resetFields: [['spec'], ...(rules.statusResets ?? [])],
     prepareForUpdate(object, old) {
       keepGeneration(object, old);
       takeSpec(object, old);

@@ -68,7 +68,7 @@ export interface SideObject extends SideObjectKey {
  *
  * Methods, not function properties: a `Strategy<Service>` must be usable where any kind's strategy is held.
  */
-export interface Strategy<T extends KubeObject = KubeObject> {
+export interface Strategy<T extends KubeObject = KubeObject> extends OwnableFields {
   /** PUT of a missing object creates it (`AllowCreateOnUpdate`). */
   readonly allowCreateOnUpdate: boolean;
   /** An update without resourceVersion is allowed (`AllowUnconditionalUpdate`). */
@@ -135,8 +135,19 @@ export interface Termination<T extends KubeObject = KubeObject> {
   finished(object: T): boolean;
 }
 
+/** Names of fields from the root on; `*` is every item of a list. */
+export type FieldPath = readonly string[];
+
+/** Which fields whoever writes to an endpoint comes to own (`GetResetFields`, `GetResetFieldsFilter`). */
+export interface OwnableFields {
+  /** What the server sets or keeps, whatever a client sends here: nobody owns these and what lies below them. */
+  readonly resetFields?: readonly FieldPath[];
+  /** Only these, what lies below them and what leads to them can be owned; absent: everything. */
+  readonly onlyFields?: readonly FieldPath[];
+}
+
 /** The rules of a subresource that writes a part of the object (`/status`, namespaces' `/finalize`). */
-export interface SubresourceStrategy<T extends KubeObject = KubeObject> {
+export interface SubresourceStrategy<T extends KubeObject = KubeObject> extends OwnableFields {
   prepareForUpdate(object: T, old: T, context: StrategyContext): void;
   validateUpdate(object: T, old: T, context: StrategyContext): FieldError[];
   warningsOnUpdate?(object: T, old: T): string[];

@@ -34,7 +34,14 @@ const config = {
 const now = '2024-01-01T00:00:00Z';
 const body = Buffer.from(JSON.stringify(config));
 const parsed = parseJson(body);
-const update = { schema, manager: 'bench', subresource: '', apiVersion: 'v1', now, hasStatus: true };
+const update = {
+  schema,
+  manager: 'bench',
+  subresource: '',
+  apiVersion: 'v1',
+  now,
+  ownable: { resetFields: [['status']] },
+};
 
 function decoded(): KubeObject {
   const request = {
@@ -126,7 +133,7 @@ const rows: Row[] = [
           force: true,
           subresource: '',
           now,
-          hasStatus: true,
+          ownable: { resetFields: [['status']] },
           setDefaults: () => undefined,
         }),
       5_000,

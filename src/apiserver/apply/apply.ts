@@ -2,6 +2,7 @@
 import { isRecord, jsonEqual, type JsonRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { badRequest, plainError } from '../../objects/status-errors.ts';
+import type { OwnableFields } from '../../registry/strategy.ts';
 import { pruneCustomObject } from '../schema/custom-object.ts';
 import type { ExpectedKind } from '../schema/decode-body.ts';
 import { DecodeError } from '../schema/decode-walk.ts';
@@ -22,7 +23,7 @@ import {
   takeFields,
 } from './managers.ts';
 import { mergeValues, removeFields, withNamedParents } from './merge.ts';
-import { filterForEndpoint, stripUnowned } from './ownership.ts';
+import { onlyOwnable, stripUnowned } from './ownership.ts';
 import { emptyObject, recordUpdate, untracked } from './track-update.ts';
 import { PathElementError } from './path-element.ts';
 import { joinErrors, validateConfig } from './validate-config.ts';
@@ -41,8 +42,8 @@ export interface ApplyRequest {
   readonly subresource: string;
   /** RFC 3339, UTC, whole seconds. */
   readonly now: string;
-  /** The kind has a `/status` subresource: what is applied to one endpoint owns nothing of the other's half. */
-  readonly hasStatus: boolean;
+  /** Which fields an apply to this endpoint can own. */
+  readonly ownable: OwnableFields;
   /** Fills in defaults on decode (`Strategy.setDefaults`), in place. */
   setDefaults(object: KubeObject): void;
 }
@@ -95,12 +96,14 @@ class ApplyRun {
       return this.#apply();
     } catch (error) {
       if (!(error instanceof PathElementError)) throw error;
-      // Validation lets some kinds store list items without their key: no apply can tell those apart.
-      const faults = validateConfig(this.#schema, this.#base).filter(
-        (text) => !text.includes(': duplicate entries'),
-      );
-      throw plainError(`failed to create typed live object (${this.#subject()}): ${joinErrors(faults)}`);
+      throw plainError(`failed to create typed live object (${this.#subject()}): ${this.#faultsOfLive()}`);
     }
+  }
+
+  /** Validation lets some kinds store list items without their key: no apply can tell those apart. */
+  #faultsOfLive(): string {
+    const faults = validateConfig(this.#schema, this.#base);
+    return joinErrors(faults.filter((text) => !text.includes(': duplicate entries')));
   }
 
   #apply(): KubeObject {
@@ -117,7 +120,7 @@ class ApplyRun {
     const pruned = previous === undefined ? merged : this.#prune(merged, managers, previous.fields);
     this.#settleConflicts(managers, id, pruned);
     takeUnowned(managers, id);
-    if (jsonEqual(withoutNulls(this.#base), withoutNulls(pruned)) && this.#live !== undefined) {
+    if (jsonEqual(this.#base, pruned) && this.#live !== undefined) {
       const row = managers.get(id);
       // Who only comes to own what is there already has no time, or keeps the one it had (ManagedFieldsUpdater).
       if (row !== undefined) managers.set(id, { ...row, time: previous?.time });
@@ -153,16 +156,22 @@ class ApplyRun {
       throw plainError(`failed to decode managed fields: ${error.message}`);
     }
     if (managers.size === 0 && this.#live !== undefined) {
-      const { subresource, now, hasStatus, expected } = this.#request;
+      const { subresource, now, ownable, expected } = this.#request;
       const update = {
         schema: this.#schema,
         manager: 'before-first-apply',
         subresource,
         apiVersion: apiVersionOf(expected),
         now,
-        hasStatus,
+        ownable,
       };
-      recordUpdate(managers, update, emptyObject(this.#schema), untracked(this.#live));
+      try {
+        recordUpdate(managers, update, emptyObject(this.#schema), untracked(this.#live));
+      } catch (error) {
+        if (!(error instanceof PathElementError)) throw error;
+        const step = 'failed to create manager for existing fields: failed to convert new object';
+        throw plainError(`${step} (${this.#subject()}) to smd typed: ${this.#faultsOfLive()}`);
+      }
     }
     return managers;
   }
@@ -186,7 +195,7 @@ class ApplyRun {
   }
 
   #filter(set: FieldSet): FieldSet {
-    return filterForEndpoint(set, { ...this.#request, schema: this.#schema });
+    return onlyOwnable(set, this.#request.ownable);
   }
 
   /** @throws {StatusError} 409, unless forced: then the others lose what they owned. */
@@ -267,15 +276,4 @@ function apiVersionOf({ group, version }: ExpectedKind): string {
 
 function kindText({ group, version, kind }: ExpectedKind): string {
   return `${group}/${version}, Kind=${kind}`;
-}
-
-/** A copy without null members: fields that are null are as good as absent. */
-function withoutNulls(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutNulls);
-  if (!isRecord(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value)
-      .filter(([, member]) => member !== null && member !== undefined)
-      .map(([key, member]) => [key, withoutNulls(member)]),
-  );
 }

@@ -90,12 +90,16 @@ function combine(
   return same && own === a.owned ? a : setOf(own, children);
 }
 
-/** The set without a field of the root and all that lies below it. */
-export function withoutField(set: FieldSet, name: string): FieldSet {
+/** The set without a named field, given by the names from the root on, and all that lies below it. */
+export function withoutPath(set: FieldSet, [name, ...rest]: readonly string[]): FieldSet {
   const element = `f:${name}`;
-  if (!set.children.has(element)) return set;
+  const child = set.children.get(element);
+  if (child === undefined) return set;
+  const kept = rest.length === 0 ? emptySet : withoutPath(child, rest);
+  if (kept === child) return set;
   const children = new Map(set.children);
-  children.delete(element);
+  if (isEmptySet(kept)) children.delete(element);
+  else children.set(element, kept);
   return setOf(set.owned, children);
 }
 

@@ -1,6 +1,6 @@
 /** Which fields count for a write (apimachinery `managedfields/internal/stripmeta.go`, strategies' GetResetFields). */
-import type { StructSchema } from '../schema/schema.ts';
-import { difference, type FieldSet, leafSet, setOf, withoutField } from './field-set.ts';
+import type { FieldPath, OwnableFields } from '../../registry/strategy.ts';
+import { difference, type FieldSet, isEmptySet, leafSet, setOf, withoutPath } from './field-set.ts';
 
 /** Fields that identify an object, or that only the server sets: nobody owns them. */
 const unowned: FieldSet = setOf(
@@ -34,24 +34,21 @@ export function stripUnowned(set: FieldSet): FieldSet {
   return difference(set, unowned);
 }
 
-/** The endpoint that a write goes to. */
-interface Endpoint {
-  readonly schema: StructSchema;
-  /** "" for the main resource. */
-  readonly subresource: string;
-  /** The kind has a `/status` subresource. */
-  readonly hasStatus: boolean;
+/** Leaves out what whoever writes to an endpoint cannot own (`fieldpath.NewExcludeSetFilter`, `NewIncludeMatcherFilter`). */
+export function onlyOwnable(set: FieldSet, { resetFields = [], onlyFields }: OwnableFields): FieldSet {
+  const rest = resetFields.reduce(withoutPath, set);
+  return onlyFields === undefined ? rest : alongPaths(rest, onlyFields);
 }
 
-/**
- * Leaves out the half of an object that an endpoint does not write: status for the main resource, spec for
- * `/status`, where the kind has one; of custom objects also the metadata (`GetResetFields` of the strategies).
- */
-export function filterForEndpoint(set: FieldSet, { schema, subresource, hasStatus }: Endpoint): FieldSet {
-  if (!hasStatus) return set;
-  if (subresource === 'status') {
-    const rest = withoutField(set, 'spec');
-    return schema.custom === undefined ? rest : withoutField(rest, 'metadata');
+function alongPaths(set: FieldSet, paths: readonly FieldPath[]): FieldSet {
+  const children = new Map<string, FieldSet>();
+  for (const [element, child] of set.children) {
+    const here = paths.filter(([name]) => name === '*' || element === `f:${name}`);
+    if (here.length === 0) continue;
+    const ends = here.some((path) => path.length === 1);
+    const below = here.map((path) => path.slice(1));
+    const kept = ends ? child : alongPaths(child, below);
+    if (!isEmptySet(kept)) children.set(element, kept);
   }
-  return subresource === '' ? withoutField(set, 'status') : set;
+  return setOf(set.owned, children);
 }

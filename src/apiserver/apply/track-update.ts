@@ -1,6 +1,7 @@
 /** Ownership after a write that is not an apply (apimachinery `util/managedfields`, the Update half). */
 import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject, ManagedFieldsEntry } from '../../objects/meta.ts';
+import type { OwnableFields } from '../../registry/strategy.ts';
 import { type StructSchema, zeroValue } from '../schema/schema.ts';
 import { changedFields, removedFields } from './compare.ts';
 import { emptySet, isEmptySet, union } from './field-set.ts';
@@ -16,7 +17,7 @@ import {
   takeFields,
 } from './managers.ts';
 import { PathElementError } from './path-element.ts';
-import { filterForEndpoint, stripUnowned } from './ownership.ts';
+import { onlyOwnable, stripUnowned } from './ownership.ts';
 import { shapeOf } from './shape.ts';
 
 export interface UpdateToTrack {
@@ -34,8 +35,8 @@ export interface UpdateToTrack {
   readonly apiVersion: string;
   /** RFC 3339, UTC, whole seconds. */
   readonly now: string;
-  /** The kind has a `/status` subresource: writes to the main resource own nothing of status, and vice versa. */
-  readonly hasStatus: boolean;
+  /** Which fields a write to this endpoint can own. */
+  readonly ownable: OwnableFields;
 }
 
 /**
@@ -59,10 +60,10 @@ const longestShape = 4_096;
 
 /** Objects that one program creates mostly have one shape: what their creator owns is worked out once. */
 function trackCreate(update: UpdateToTrack): Entries {
-  const { schema, next, subresource, apiVersion, hasStatus, now } = update;
+  const { schema, next, subresource, apiVersion, ownable, now } = update;
   let shape: string;
   try {
-    shape = `${apiVersion} ${subresource} ${hasStatus} ${shapeOf(schema, next)}`;
+    shape = `${apiVersion} ${subresource} ${String(ownable.resetFields)} ${shapeOf(schema, next)}`;
   } catch (error) {
     if (error instanceof PathElementError) return undefined;
     throw error;
@@ -135,11 +136,11 @@ export function recordUpdate(
   from: unknown,
   to: unknown,
 ): void {
-  const { schema, subresource } = update;
+  const { schema, subresource, ownable } = update;
   dropEmptyRows(managers);
-  const changed = filterForEndpoint(changedFields(schema, from, to), update);
+  const changed = onlyOwnable(changedFields(schema, from, to), ownable);
   // What is removed only matters to those who own something, and of a new object nobody does.
-  const removed = managers.size === 0 ? emptySet : filterForEndpoint(removedFields(schema, from, to), update);
+  const removed = managers.size === 0 ? emptySet : onlyOwnable(removedFields(schema, from, to), ownable);
   const gone = union(changed, removed);
   if (isEmptySet(gone)) return;
   const self: Managed = {

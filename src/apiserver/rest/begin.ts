@@ -4,6 +4,7 @@ import type { Reservation, SideObject, SideObjectKey, StrategyContext } from '..
 import { trackUpdate } from '../apply/track-update.ts';
 import { objectKey, PreconditionError, type StoredObject, type Write } from '../storage/storage.ts';
 import type { ServerCore } from './server-core.ts';
+import { ownableFields } from './tracker.ts';
 
 /** A reservation of nothing. */
 export const nothing: Reservation = { creates: [], deletes: [], commit: noop, rollback: noop };
@@ -79,7 +80,7 @@ function sideManagedFields(
       subresource: '',
       apiVersion: served.apiVersion,
       now,
-      hasStatus: served.definition.strategy.status !== undefined,
+      ownable: ownableFields(served, ''),
     });
     if (entries === undefined) return undefined;
     sideFields.set(kind, entries);

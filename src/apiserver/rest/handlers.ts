@@ -19,7 +19,7 @@ import { selectionOf } from './selection.ts';
 import { keyOf, type ServedResource } from './served-resource.ts';
 import { type ServerCore, timestamp } from './server-core.ts';
 import { dedupOwnerReferences } from './system-fields.ts';
-import { tracker } from './tracker.ts';
+import { ownableFields, tracker } from './tracker.ts';
 import type { StoredObject } from '../storage/storage.ts';
 import { updateObject } from './update.ts';
 import { watchObjects } from './watch.ts';
@@ -164,7 +164,7 @@ export const handlePatch: ResourceHandler = async (core, resource, request, repl
             force: options.force,
             subresource,
             now: timestamp(core.now()),
-            hasStatus: resource.definition.strategy.status !== undefined,
+            ownable: ownableFields(resource, subresource),
             setDefaults: (next) => setDefaults(resource, next, true),
           })
         : patchObject({ type, bytes, live: base, liveText, expected, fieldValidation });

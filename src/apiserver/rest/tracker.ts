@@ -1,5 +1,6 @@
 import type { KubeObject } from '../../objects/meta.ts';
 import { managerName } from '../apply/manager-name.ts';
+import type { OwnableFields } from '../../registry/strategy.ts';
 import { trackUpdate } from '../apply/track-update.ts';
 import type { ApiRequest } from '../http/exchange.ts';
 import type { ServedResource } from './served-resource.ts';
@@ -18,6 +19,16 @@ export function tracker(
   return trackAs(core, resource, manager, request.info.subresource);
 }
 
+/** Which fields whoever writes to an endpoint comes to own; `subresource` is "" for the main resource. */
+export function ownableFields({ definition }: ServedResource, subresource: string): OwnableFields {
+  const { strategy } = definition;
+  if (subresource === '') return strategy;
+  if (subresource === 'status') return strategy.status ?? everything;
+  return strategy.subresources?.get(subresource) ?? everything;
+}
+
+const everything: OwnableFields = {};
+
 /** Records a manager as the owner of the fields that it changes through a subresource, "" for the main resource. */
 export function trackAs(
   core: ServerCore,
@@ -25,6 +36,7 @@ export function trackAs(
   manager: string,
   subresource: string,
 ): Track {
+  const ownable = ownableFields(resource, subresource);
   return (object, live) => {
     const managedFields = trackUpdate({
       schema: resource.schema,
@@ -34,7 +46,7 @@ export function trackAs(
       subresource,
       apiVersion: resource.apiVersion,
       now: timestamp(core.now()),
-      hasStatus: resource.definition.strategy.status !== undefined,
+      ownable,
     });
     if (managedFields === undefined) delete object.metadata.managedFields;
     else object.metadata.managedFields = managedFields;

@@ -130,7 +130,9 @@ function parseType(type: string, options: ReadonlyMap<string, string>): Schema {
   const goType = options.get('go');
   if (type.startsWith('#')) {
     const struct = builtinSchema(type.slice(1));
-    return options.has('atomic') && !struct.atomic ? { ...struct, atomic: true } : struct;
+    // A field may say another map type than its struct (`+structType` of the field in Go).
+    const atomic = options.has('atomic') || (struct.atomic && !options.has('granular'));
+    return atomic === struct.atomic ? struct : { ...struct, atomic };
   }
   if (type.startsWith('[]')) {
     const items = parseType(type.slice(2), innerOptions(goType, '[]'));

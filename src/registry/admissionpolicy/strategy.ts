@@ -1,7 +1,7 @@
 import type { KubeObject } from '../../objects/meta.ts';
 import { loadRuleEngine } from '../cel/on-demand.ts';
 import { type FieldError, notSupported, required } from '../field-errors.ts';
-import { genericStrategy, type KindRules, specChanges } from '../generic.ts';
+import { genericStrategy, type KindRules, resetMetaForStatus, specChanges } from '../generic.ts';
 import { nameIsDNSSubdomain } from '../names.ts';
 import type { Strategy } from '../strategy.ts';
 import type {
@@ -41,6 +41,8 @@ export const validatingPolicyStrategy: Strategy<ValidatingAdmissionPolicy> = {
   ...genericStrategy<ValidatingAdmissionPolicy>({
     ...rules,
     hasStatus: true,
+    statusResets: [['metadata']],
+    prepareStatus: resetMetaForStatus,
     repeatsCreate: 'instead',
     setDefaults: setPolicyDefaults,
     validateCreate: ({ spec = {} }) => validatePolicySpec(spec),

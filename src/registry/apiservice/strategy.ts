@@ -1,7 +1,7 @@
 import { goQuote } from '../../objects/go-text.ts';
 import type { Condition, KubeObject } from '../../objects/meta.ts';
 import { type FieldError, invalid, notSupported, required } from '../field-errors.ts';
-import { genericStrategy } from '../generic.ts';
+import { genericStrategy, resetMetaForStatus } from '../generic.ts';
 import { validateObjectMeta, validateObjectMetaUpdate } from '../metadata.ts';
 import { isDNS1035Label, isDNS1123Subdomain, nameIsPathSegment } from '../names.ts';
 import type { Strategy } from '../strategy.ts';
@@ -32,6 +32,8 @@ const rules = genericStrategy<APIService>({
   nameRule: nameIsPathSegment,
   allowUnconditionalUpdate: false,
   hasStatus: true,
+  statusResets: [['metadata']],
+  prepareStatus: resetMetaForStatus,
   setDefaults(service) {
     fillParts(service);
     if (service.spec.service !== undefined) service.spec.service.port ??= httpsPort;

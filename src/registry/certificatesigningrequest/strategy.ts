@@ -69,6 +69,7 @@ export function certificateSigningRequestStrategy(reader: CertificateReader): St
     ...validateObjectMetaUpdate(request.metadata, old.metadata),
   ];
   const approval: SubresourceStrategy<Csr> = {
+    resetFields: [['spec'], ['status', 'certificate']],
     prepareForUpdate(request, old, { now }) {
       fillConditionTimes(request, old, now);
       takeSpec(request, old);
@@ -79,12 +80,14 @@ export function certificateSigningRequestStrategy(reader: CertificateReader): St
   };
   return {
     ...rules,
+    resetFields: [['spec'], ['status']],
     validateCreate: (request, context) => [
       ...rules.validateCreate(request, context),
       ...validate(request, undefined),
     ],
     validateUpdate: (request, old) => validateUpdate(request, old, 'nothing'),
     status: {
+      resetFields: [['spec'], ['status', 'conditions']],
       prepareForUpdate(request, old, { now }) {
         takeSpec(request, old);
         keepDecisions(request, old);

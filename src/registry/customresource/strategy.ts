@@ -103,6 +103,7 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
       : withDefaults(schema, object);
   const base = genericStrategy<CustomObject>({ ...rules, allowUnconditionalUpdate: false, hasStatus });
   const status: SubresourceStrategy<CustomObject> = {
+    resetFields: [['spec'], ['metadata']],
     prepareForUpdate(object, old) {
       takeAllButStatus(object, old);
     },

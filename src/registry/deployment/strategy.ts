@@ -63,6 +63,7 @@ export const deploymentStrategy = genericStrategy<Deployment>({
     ...validateSpec(spec),
     ...validateImmutableField(spec.selector, old.spec.selector, 'spec.selector'),
   ],
+  statusResets: [['metadata', 'labels']],
   prepareStatus({ metadata }, old) {
     if (old.metadata.labels === undefined) delete metadata.labels;
     else metadata.labels = old.metadata.labels;

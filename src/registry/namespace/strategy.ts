@@ -12,6 +12,7 @@ const standardFinalizers = new Set([kubernetesFinalizer, 'orphan', 'foregroundDe
 
 /** `PUT /finalize` writes spec.finalizers and nothing else (`namespaceFinalizeStrategy`). */
 const finalize: SubresourceStrategy<Namespace> = {
+  resetFields: [['status']],
   prepareForUpdate(object, old) {
     object.status = old.status;
   },

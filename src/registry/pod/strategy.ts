@@ -61,6 +61,10 @@ export const podStrategy = genericStrategy<Pod>({
     ...validateAnnotationChange(pod, old),
     ...validatePodChange(pod.spec, old.spec),
   ],
+  statusResets: [
+    ['metadata', 'deletionTimestamp'],
+    ['metadata', 'ownerReferences'],
+  ],
   prepareStatus(pod, old) {
     takeMember(pod.metadata, old.metadata, 'ownerReferences');
     if ((pod.status.qosClass ?? '') === '') takeMember(pod.status, old.status, 'qosClass');

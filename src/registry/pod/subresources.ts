@@ -14,6 +14,7 @@ const resizable = ['cpu', 'memory'];
 
 /** `/ephemeralcontainers` adds containers for debugging; those that are there stay (`EphemeralContainersStrategy`). */
 export const ephemeralContainers: SubresourceStrategy<Pod> = {
+  onlyFields: [['spec', 'ephemeralContainers']],
   prepareForUpdate(pod, old) {
     const { ephemeralContainers: wanted } = pod.spec;
     pod.status = old.status;
@@ -33,6 +34,10 @@ export const ephemeralContainers: SubresourceStrategy<Pod> = {
 
 /** `/resize` changes the resources of running containers and nothing else (`ResizeStrategy`). */
 export const resize: SubresourceStrategy<Pod> = {
+  onlyFields: ['containers', 'initContainers'].flatMap((list) => [
+    ['spec', list, '*', 'resources'],
+    ['spec', list, '*', 'resizePolicy'],
+  ]),
   prepareForUpdate(pod, old) {
     // Other containers than before are left for the validation to refuse.
     if (!sameNames(pod.spec.containers, old.spec.containers)) return;

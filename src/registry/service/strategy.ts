@@ -91,6 +91,7 @@ function withoutMissingPort(errors: FieldError[]): FieldError[] {
 /** What does not depend on who allocates. */
 function serviceRules(decorate: (service: Service) => Service): Strategy<Service> {
   return {
+    resetFields: [['status']],
     allowCreateOnUpdate: true,
     allowUnconditionalUpdate: true,
     deleteReturnsObject: true,
@@ -114,6 +115,7 @@ function serviceRules(decorate: (service: Service) => Service): Strategy<Service
     }),
 
     status: {
+      resetFields: [['spec']],
       prepareForUpdate(service, old) {
         service.spec = old.spec;
       },

@@ -13,6 +13,7 @@ export const serviceCidrStrategy = genericStrategy<ServiceCIDR>({
   namespaced: false,
   nameRule: nameIsDNSSubdomain,
   hasStatus: true,
+  statusResets: [['metadata']],
   prepareStatus: resetMetaForStatus,
   setDefaults(object: Partial<Pick<ServiceCIDR, 'spec' | 'status'>>) {
     object.spec ??= {};

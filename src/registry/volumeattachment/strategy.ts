@@ -54,6 +54,7 @@ export const volumeAttachmentStrategy: Strategy<VolumeAttachment> = {
     ...validateSameSpec(attachment, old),
   ],
   status: {
+    resetFields: [['spec'], ['metadata']],
     prepareForUpdate(attachment, old) {
       takeSpec(attachment, old);
       resetMetaForStatus(attachment, old);

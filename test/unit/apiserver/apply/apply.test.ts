@@ -44,7 +44,7 @@ function applyText(manager: string, text: string, options: Options = {}) {
     force,
     subresource,
     now: options.now ?? '2024-01-01T00:00:00Z',
-    hasStatus: expected === service,
+    ownable: expected === service ? { resetFields: [[subresource === 'status' ? 'spec' : 'status']] } : {},
     setDefaults: (next) => {
       const spec: unknown = Reflect.get(next, 'spec');
       for (const port of portsOf(spec)) {
@@ -169,7 +169,7 @@ describe('applyObject', () => {
       subresource: '',
       apiVersion: 'v1',
       now: '2024-01-01T00:00:00Z',
-      hasStatus: false,
+      ownable: {},
     });
     live.metadata.managedFields = tracked ?? [];
     expect(errorOf(() => apply('m', { data: { k: '2' } }, { live })).message).toBe(
@@ -352,7 +352,7 @@ describe('applyObject', () => {
       subresource: '',
       apiVersion: 'v1',
       now: '2024-01-01T00:00:00Z',
-      hasStatus: false,
+      ownable: {},
     });
     live.metadata.managedFields = tracked ?? [];
     const object = apply('kubectl', { data: { k: '2' } }, { live });

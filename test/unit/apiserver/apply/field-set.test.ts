@@ -11,7 +11,7 @@ import {
   pathsOf,
   setOf,
   union,
-  withoutField,
+  withoutPath,
 } from '../../../../src/apiserver/apply/field-set.ts';
 import { decodeFields, encodeFields, FieldsV1Error } from '../../../../src/apiserver/apply/fields-v1.ts';
 import { compareElements, showPath } from '../../../../src/apiserver/apply/path-element.ts';
@@ -58,7 +58,7 @@ describe('field sets', () => {
         expect(texts(union(a, b))).toEqual([...new Set([...inA, ...inB])].sort());
         expect(texts(difference(a, b))).toEqual(inA.filter((path) => !inB.includes(path)));
         expect(texts(intersection(a, b))).toEqual(inA.filter((path) => inB.includes(path)));
-        expect(texts(withoutField(a, 'a'))).toEqual(inA.filter((path) => !/^f:a( |$)/.test(path)));
+        expect(texts(withoutPath(a, ['a']))).toEqual(inA.filter((path) => !/^f:a( |$)/.test(path)));
         for (const set of [union(a, b), difference(a, b), intersection(a, b)])
           expect(isClean(set)).toBe(true);
       }),

@@ -47,7 +47,7 @@ function track(
     subresource,
     apiVersion: 'v1',
     now: at(second),
-    hasStatus: true,
+    ownable: { resetFields: [[subresource === 'status' ? 'spec' : 'status']] },
   });
 }
 
@@ -218,7 +218,7 @@ describe('trackUpdate', () => {
       subresource: '',
       apiVersion: 'v1',
       now: at(0),
-      hasStatus: false,
+      ownable: {},
     };
     expect(trackUpdate(update)).toBeUndefined();
   });
