@@ -1,3 +1,4 @@
+import { goJson } from '../../objects/go-text.ts';
 import { timeSince } from './age.ts';
 import { parseJsonPath } from './json-path.ts';
 import { type TableConverter, ageOf, column, nameColumn, nameOf } from './table.ts';
@@ -46,8 +47,13 @@ export function customTableConverter(columns: readonly PrinterColumn[]): TableCo
   };
 }
 
+/** Go reads no other times here. */
+const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
+
 function cell(value: unknown, type: string, now: number): unknown {
-  if (value === undefined || value === null) return null;
+  if (value === undefined) return null;
+  // A null that is there is printed, as client-go prints one.
+  if (value === null) return type === 'string' ? '<no value>' : null;
   switch (type) {
     case 'integer':
       return typeof value === 'number' ? Math.trunc(value) : null;
@@ -57,8 +63,9 @@ function cell(value: unknown, type: string, now: number): unknown {
       return typeof value === 'boolean' ? value : null;
     case 'date':
       if (typeof value !== 'string') return null;
-      return Number.isNaN(Date.parse(value)) ? '<invalid>' : timeSince(value, now);
+      if (value === '' || value === 'null') return '<unknown>';
+      return rfc3339.test(value) && !Number.isNaN(Date.parse(value)) ? timeSince(value, now) : '<invalid>';
     default:
-      return typeof value === 'string' ? value : JSON.stringify(value);
+      return typeof value === 'string' ? value : goJson(value);
   }
 }

@@ -126,6 +126,20 @@ describe('custom columns', () => {
     ).toEqual(['b', null, '{"a":1}', null, null, null]);
   });
 
+  test.each<[string, unknown, unknown]>([
+    ['string', null, '<no value>'],
+    ['string', { a: '<é>' }, '{"a":"\\u003cé\\u003e"}'],
+    ['integer', null, null],
+    ['date', '', '<unknown>'],
+    ['date', '2026-01-01', '<invalid>'],
+    ['date', '12', '<invalid>'],
+    ['date', '2026-01-01T01:30:00+01:00', '30m'],
+    ['date', 5, null],
+  ])('of type %s show %j as client-go prints it', (type, value, shown) => {
+    const { cells } = customTableConverter([{ name: 'X', type, jsonPath: '.spec.x' }]);
+    expect(cells({ ...configMap, spec: { x: value } } as KubeObject, now)).toEqual(['a', shown]);
+  });
+
   test('are Name and Age where there are none', () => {
     const { columns: shown, cells } = customTableConverter([]);
     expect(shown.map(({ name, type }) => [name, type])).toEqual([
