@@ -154,6 +154,7 @@ export function isObject(value: unknown): value is JsonRecord {
 
 /** Go's dynamic type, as far as the merge looks at it. */
 export function kindOf(value: unknown): string {
+  if (value === null) return 'nil';
   if (Array.isArray(value)) return 'slice';
   if (value instanceof RawNumber) return 'number';
   return typeof value;

@@ -44,7 +44,7 @@ export function decodeLeaf(schema: LeafSchema, value: unknown, walk: Walk): unkn
       if (Array.isArray(value)) return bytesOf(value, walk);
       if (typeof value !== 'string') throw walk.mismatch(value, schema);
       return walk.fromMap
-        ? translated(() => canonicalBase64(value), 'error decoding from base64: ')
+        ? translated(() => canonicalBase64(value), 'error decoding from json: ')
         : translated(() => canonicalBase64(value), '', MisfitError);
     case 'quantity':
       return translated(() => canonicalQuantity(quantityText(value)));

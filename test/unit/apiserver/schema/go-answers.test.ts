@@ -141,6 +141,11 @@ describe('a patch', () => {
     ],
     [
       'strategic',
+      '{"binaryData":{"a":"x"}}',
+      ' "" is invalid: patch: Invalid value: "map[binaryData:map[a:x]]": error decoding from json: illegal base64 data at input byte 0',
+    ],
+    [
+      'strategic',
       '{"metadata":1e19}',
       ' "" is invalid: patch: Invalid value: "map[metadata:1e+19]": cannot restore struct from: float64',
     ],
@@ -156,6 +161,24 @@ describe('a patch', () => {
     ],
   ])('%s %s is refused: %s', (type, body, message) => {
     expect(refusal(() => patch(type, body)).trim()).toBe(message.trim());
+  });
+
+  it('that replaces null leaves nothing', () => {
+    const deployment = expectedKind('apps/v1', 'Deployment');
+    const unselected = {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: {},
+      spec: { selector: null },
+    };
+    const { object } = patchObject({
+      type: 'strategic',
+      bytes: Buffer.from('{"spec":{"selector":{"matchLabels":{"a":"b"},"$patch":"replace"}}}'),
+      live: unselected,
+      expected: deployment,
+      fieldValidation: 'Strict',
+    });
+    expect(encodeObject(deployment.schema, object)).toContain('"spec":{"selector":null,');
   });
 
   it('that orders a new list may have null for a merge key', () => {
