@@ -16,6 +16,8 @@ import { EscalationCheck } from './authorization/escalation.ts';
 import { RbacAuthorizer } from './authorization/rbac.ts';
 import { RoleAggregation } from './authorization/role-aggregation.ts';
 import { ApiServices } from './bootstrap/api-services.ts';
+import { ensureAuthenticationMap } from './bootstrap/authentication-map.ts';
+import { ensureFlowControl } from './bootstrap/flow-control.ts';
 import { ensureRbacObjects } from './bootstrap/rbac-objects.ts';
 import { expireEvents } from './bootstrap/event-expiry.ts';
 import { CustomResourceDefinitions } from './custom-resources/definitions.ts';
@@ -148,8 +150,13 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     advertiseAddress: options.advertiseAddress,
     port: address.port,
   };
-  try {
+  const ensureOwn = async (): Promise<void> => {
     await ensureSystemObjects(core, system);
+    await ensureAuthenticationMap(core, options.tls.clientCa);
+    await ensureFlowControl(core);
+  };
+  try {
+    await ensureOwn();
     if (rbac !== undefined) await ensureRbacObjects(core);
     await apiServices.start();
     aggregation.start();
@@ -159,7 +166,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     throw error;
   }
   if (isNew) core.firstRevision = storage.revision;
-  stops.push(every(reconcileEvery, 'system objects', log, () => ensureSystemObjects(core, system)));
+  stops.push(every(reconcileEvery, 'system objects', log, ensureOwn));
   stops.push(every(60_000, 'event expiry', log, () => expireEvents(core)));
   serving.ready();
   return {

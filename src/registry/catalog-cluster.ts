@@ -5,9 +5,12 @@ import type { CertificateReader } from './certificatesigningrequest/types.ts';
 import { csiDriverStrategy } from './csidriver/strategy.ts';
 import { csiNodeStrategy } from './csinode/strategy.ts';
 import { csiStorageCapacityStrategy } from './csistoragecapacity/strategy.ts';
+import { flowSchemaStrategy } from './flowschema/strategy.ts';
 import { sharedWithHpaV2 } from './horizontalpodautoscaler/conversion.ts';
 import { horizontalPodAutoscalerStrategy } from './horizontalpodautoscaler/strategy.ts';
 import { priorityClassStrategy } from './priorityclass/strategy.ts';
+import { priorityLevelStrategy } from './prioritylevelconfiguration/strategy.ts';
+import { flowcontrolGroup } from './prioritylevelconfiguration/types.ts';
 import { rowsOf } from './resource-row.ts';
 import { runtimeClassStrategy } from './runtimeclass/strategy.ts';
 import { storageClassStrategy } from './storageclass/strategy.ts';
@@ -18,7 +21,7 @@ import { volumeAttributesClassStrategy } from './volumeattributesclass/strategy.
 const cluster = { namespaced: false };
 
 export function clusterKinds(certificates: CertificateReader): ResourceDefinition[] {
-  return [...autoscaling(), ...storage(), ...classes(), ...extension(certificates)];
+  return [...autoscaling(), ...storage(), ...classes(), ...flowcontrol(), ...extension(certificates)];
 }
 
 function autoscaling(): ResourceDefinition[] {
@@ -71,6 +74,15 @@ function classes(): ResourceDefinition[] {
       runtimeClassStrategy,
       cluster,
     ),
+  ];
+}
+
+function flowcontrol(): ResourceDefinition[] {
+  const row = rowsOf(flowcontrolGroup, 'flowcontrol');
+  const plural = 'prioritylevelconfigurations';
+  return [
+    row('FlowSchema', 'flowschemas', 'GJVAJZSZBIw=', flowSchemaStrategy, cluster),
+    row('PriorityLevelConfiguration', plural, 'Kir5PVfvNeI=', priorityLevelStrategy, cluster),
   ];
 }
 

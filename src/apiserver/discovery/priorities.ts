@@ -26,12 +26,14 @@ const groupPriorities: ReadonlyMap<string, number> = new Map([
   ['coordination.k8s.io', 16_500],
   ['node.k8s.io', 16_300],
   ['discovery.k8s.io', 16_200],
+  ['flowcontrol.apiserver.k8s.io', 16_100],
 ]);
 
 /** Versions that differ from the rule. */
 const versionPriorities: ReadonlyMap<string, number> = new Map([
   ['/v1', 1],
   ['autoscaling/v2', 30],
+  ['flowcontrol.apiserver.k8s.io/v1', 21],
 ]);
 const builtInVersionPriority = 15;
 

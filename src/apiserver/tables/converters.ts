@@ -22,6 +22,7 @@ import {
   serviceAccounts,
   webhookConfigurations,
 } from './cluster.ts';
+import { flowSchemas, priorityLevelConfigurations } from './flowcontrol.ts';
 import { ingressClasses, ingresses, ipAddresses, networkPolicies, serviceCidrs } from './networking.ts';
 import { pods } from './pods.ts';
 import { mutatingAdmissionPolicies, policyBindings, validatingAdmissionPolicies } from './policies.ts';
@@ -80,6 +81,8 @@ const converters: ReadonlyMap<string, TableConverter> = new Map([
   ['coordination.k8s.io/Lease', leases],
   ['discovery.k8s.io/EndpointSlice', endpointSlices],
   ['events.k8s.io/Event', events],
+  ['flowcontrol.apiserver.k8s.io/FlowSchema', flowSchemas],
+  ['flowcontrol.apiserver.k8s.io/PriorityLevelConfiguration', priorityLevelConfigurations],
   ['networking.k8s.io/IPAddress', ipAddresses],
   ['networking.k8s.io/Ingress', ingresses],
   ['networking.k8s.io/IngressClass', ingressClasses],

@@ -18,6 +18,8 @@ export interface TableConverter {
   readonly columns: readonly TableColumn[];
   /** One row, in the order of the columns. `now` is milliseconds since 1970. */
   readonly cells: (object: KubeObject, now: number) => unknown[];
+  /** In which order a list is shown; default the list's. */
+  readonly order?: (a: KubeObject, b: KubeObject) => number;
   /** Marks of a row, such as that a pod has completed. */
   readonly conditions?: (object: KubeObject) => readonly TableRowCondition[] | undefined;
 }
@@ -84,7 +86,7 @@ export function toTable(
     apiVersion: `meta.k8s.io/${options.version}`,
     metadata: options.metadata,
     columnDefinitions: options.withColumns ? converter.columns : null,
-    rows: objects.map((object) => {
+    rows: (converter.order === undefined ? objects : objects.toSorted(converter.order)).map((object) => {
       const conditions = converter.conditions?.(object);
       return {
         cells: converter.cells(object, options.now),

@@ -1,0 +1,41 @@
+import type { KubeObject } from '../../objects/meta.ts';
+import { textAt } from '../../objects/read.ts';
+import type { ServerCore } from '../rest/server-core.ts';
+import { objectKey, PreconditionError } from '../storage/storage.ts';
+import { ensureObject } from './system-objects.ts';
+
+const namespace = 'kube-system';
+const name = 'extension-apiserver-authentication';
+const key = 'client-ca-file';
+
+interface ConfigMap extends KubeObject {
+  readonly data: Readonly<Record<string, string>>;
+}
+
+/**
+ * Tells extension API servers whose client certificates are good (`pkg/controlplane`
+ * `clusterauthenticationtrust`). There is no proxy that would speak for others, so no `requestheader-` keys.
+ *
+ * @param clientCa PEM.
+ */
+export async function ensureAuthenticationMap(core: ServerCore, clientCa: string): Promise<void> {
+  const stored = core.storage.getForUpdate(objectKey('', 'configmaps', namespace, name));
+  if (stored === undefined) {
+    const map: ConfigMap = { metadata: { name, namespace }, data: { [key]: clientCa } };
+    await ensureObject(core, '', 'configmaps', namespace, map);
+    return;
+  }
+  const known = textAt(stored.object, 'data', key);
+  if (known.includes(clientCa.trim())) return;
+  const data: unknown = Reflect.get(stored.object, 'data');
+  const object: ConfigMap = {
+    ...stored.object,
+    data: { ...(typeof data === 'object' ? data : {}), [key]: `${known}${clientCa}` },
+  };
+  try {
+    await core.storage.commit([{ key: stored.key, expect: stored.revision, object }]);
+  } catch (error) {
+    // Somebody was faster: the next round looks again.
+    if (!(error instanceof PreconditionError)) throw error;
+  }
+}

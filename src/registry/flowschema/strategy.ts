@@ -1,0 +1,24 @@
+import { genericStrategy, specChanges } from '../generic.ts';
+import { nameIsDNSSubdomain } from '../names.ts';
+import { flowStatus } from '../prioritylevelconfiguration/strategy.ts';
+import type { Strategy } from '../strategy.ts';
+import { fillParts } from '../workload/workload.ts';
+import type { FlowSchema } from './types.ts';
+import { validateFlowSchema } from './validation.ts';
+
+/** The rules of FlowSchemas; no request is sorted by them. */
+export const flowSchemaStrategy: Strategy<FlowSchema> = {
+  ...genericStrategy<FlowSchema>({
+    namespaced: false,
+    nameRule: nameIsDNSSubdomain,
+    hasStatus: true,
+    generationChanges: specChanges,
+    setDefaults(schema) {
+      fillParts(schema);
+      schema.spec.matchingPrecedence ||= 1000;
+    },
+    validateCreate: validateFlowSchema,
+    repeatsCreate: 'instead',
+  }),
+  status: flowStatus(),
+};

@@ -1,0 +1,42 @@
+import { autoUpdateAnnotation, type PriorityLevelConfiguration, type PriorityLevelSpec } from './types.ts';
+
+/** What every cluster has to have (apiserver `apis/flowcontrol/bootstrap`): their specs are fixed. */
+export const mandatoryPriorityLevels: readonly PriorityLevelConfiguration[] = [
+  level('catch-all', {
+    type: 'Limited',
+    limited: { nominalConcurrencyShares: 5, lendablePercent: 0, limitResponse: { type: 'Reject' } },
+  }),
+  level('exempt', { type: 'Exempt', exempt: { nominalConcurrencyShares: 0, lendablePercent: 0 } }),
+];
+
+/** What a cluster starts with besides. */
+export const suggestedPriorityLevels: readonly PriorityLevelConfiguration[] = [
+  queued('system', { shares: 30, lendable: 33, queues: 64, hand: 6 }),
+  queued('node-high', { shares: 40, lendable: 25, queues: 64, hand: 6 }),
+  queued('leader-election', { shares: 10, lendable: 0, queues: 16, hand: 4 }),
+  queued('workload-high', { shares: 40, lendable: 50, queues: 128, hand: 6 }),
+  queued('workload-low', { shares: 100, lendable: 90, queues: 128, hand: 6 }),
+  queued('global-default', { shares: 20, lendable: 50, queues: 128, hand: 6 }),
+];
+
+function level(name: string, spec: PriorityLevelSpec): PriorityLevelConfiguration {
+  return { metadata: { name, annotations: { [autoUpdateAnnotation]: 'true' } }, spec };
+}
+
+interface Numbers {
+  readonly shares: number;
+  readonly lendable: number;
+  readonly queues: number;
+  readonly hand: number;
+}
+
+function queued(name: string, { shares, lendable, queues, hand }: Numbers): PriorityLevelConfiguration {
+  return level(name, {
+    type: 'Limited',
+    limited: {
+      nominalConcurrencyShares: shares,
+      lendablePercent: lendable,
+      limitResponse: { type: 'Queue', queuing: { queues, handSize: hand, queueLengthLimit: 50 } },
+    },
+  });
+}
