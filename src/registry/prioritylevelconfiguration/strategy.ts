@@ -43,6 +43,7 @@ export function flowStatus<
   T extends KubeObject & { status?: { conditions?: FlowCondition[] } },
 >(): SubresourceStrategy<T> {
   return {
+    resetFields: [['metadata'], ['spec']],
     prepareForUpdate(object, old) {
       takeSpec(object, old);
       const { managedFields, resourceVersion } = object.metadata;
