@@ -126,6 +126,9 @@ describe('a definition that is deleted', () => {
       405,
       'create not allowed while custom resource definition is terminating',
     ]);
+    // A definition that goes can still be changed: its finalizer has no domain of its own.
+    const labels = { metadata: { labels: { a: 'b' } } };
+    expect((await send('PATCH', `${definitions}/boats.example.com`, labels, merge)).status).toBe(200);
     expect((await send('GET', `${boats}/kept`)).status).toBe(200);
     await send('PATCH', `${boats}/kept`, { metadata: { finalizers: null } }, merge);
     await untilGone(`${definitions}/boats.example.com`);

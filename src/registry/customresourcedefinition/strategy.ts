@@ -21,6 +21,7 @@ export const cleanupFinalizer = 'customresourcecleanup.apiextensions.k8s.io';
 const rules = genericStrategy<CustomResourceDefinition>({
   namespaced: false,
   nameRule: nameIsDNSSubdomain,
+  metadataRules: 'machinery',
   hasStatus: true,
   allowUnconditionalUpdate: false,
   deleteReturnsObject: false,
