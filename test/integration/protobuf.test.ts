@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parseProtobuf } from '../../src/apiserver/schema/parse-protobuf.ts';
 import { wireValues } from '../../src/apiserver/schema/wire-reader.ts';
 import { writeProtobuf } from '../../src/apiserver/schema/write-protobuf.ts';
-import type { JsonRecord } from '../../src/objects/json.ts';
+import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { call } from '../support/test-server.ts';
@@ -37,11 +37,9 @@ async function ask(
     ...(body === undefined ? {} : { body: writeProtobuf(body) }),
   });
   const bytes = Buffer.from(await answer.body.arrayBuffer());
-  return {
-    status: answer.statusCode,
-    contentType: answer.headers['content-type'],
-    object: parseProtobuf(bytes, none),
-  };
+  const contentType = answer.headers['content-type'];
+  const read: unknown = contentType === protobuf ? parseProtobuf(bytes, none) : JSON.parse(bytes.toString());
+  return { status: answer.statusCode, contentType, object: isRecord(read) ? read : {} };
 }
 
 const configMap = (name: string): JsonRecord => ({
@@ -79,7 +77,12 @@ test('metadata alone can be had, tables cannot', async () => {
   expect(metadata.contentType).toBe(protobuf);
   expect(metadata.object).toMatchObject({ kind: 'PartialObjectMetadata', metadata: { name: 'kubernetes' } });
   const table = await ask('GET', path, { accept: `${protobuf};as=Table;g=meta.k8s.io;v=v1` });
-  expect([table.status, table.object['reason']]).toEqual([406, 'NotAcceptable']);
+  // An error is no table either: it is JSON, which every client reads.
+  expect([table.status, table.contentType, table.object['reason']]).toEqual([
+    406,
+    'application/json',
+    'NotAcceptable',
+  ]);
 });
 
 test('custom resources have no protobuf', async () => {
