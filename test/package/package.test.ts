@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { isRecord } from '../../src/objects/json.ts';
 import { recordAt, textAt } from '../../src/objects/read.ts';
 import { Child } from '../e2e/child.ts';
@@ -32,15 +32,8 @@ const unused = [wrong, options, incomplete].length;
 console.log(status, same === startEmbedded, run === runControllers, typeof Controller, unused);
 `;
 
-/** What npm says when it cannot reach its registry, or gets no answer that is one (an error of a gateway). */
-const unreachable =
-  /npm error (code|network).*\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ERR_SOCKET_TIMEOUT|E50[0234])\b/;
-
-const need = 'needs npm-registry: it cannot be reached, and the cache of npm lacks something';
-
 describe('the package, as npm installs it into an empty directory', () => {
   let directory: string;
-  let hasRegistry = true;
   const inside = (file: string, args: readonly string[]): Promise<{ stdout: string }> =>
     run(file, args, { cwd: directory, timeout: 180 * seconds });
 
@@ -51,19 +44,8 @@ describe('the package, as npm installs it into an empty directory', () => {
     const [tarball = ''] = readdirSync(directory);
     writeFileSync(join(directory, 'package.json'), '{ "name": "user", "private": true, "type": "module" }');
     const quiet = ['--prefer-offline', '--no-audit', '--no-fund', '--ignore-scripts'];
-    try {
-      await inside('npm', ['install', ...quiet, `./${tarball}`]);
-    } catch (error) {
-      if (!unreachable.test(error instanceof Error ? error.message : '')) throw error;
-      hasRegistry = false;
-      process.stdout.write(`package: skipped\n  ${need}\n`);
-    }
+    await inside('npm', ['install', ...quiet, `./${tarball}`]);
   }, 480_000);
-
-  beforeEach((context) => {
-    if (!hasRegistry)
-      context.skip('needs npm-registry: it cannot be reached, and the cache of npm lacks something');
-  });
 
   afterAll(() => {
     rmSync(directory, { recursive: true });
