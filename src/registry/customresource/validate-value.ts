@@ -7,6 +7,7 @@ import { itemsOf, type JsonSchema, valuesOf } from '../customresourcedefinition/
 import { type FieldError, invalid, notSupported, required, tooLong, tooMany } from '../field-errors.ts';
 import { hasFormat, isRecognizedFormat } from './formats.ts';
 import { keyOf } from './list-types.ts';
+import { isMultiple, rangeFault } from './numbers.ts';
 import { matchesPattern } from './pattern.ts';
 
 /** Values deeper than this are refused. */
@@ -214,36 +215,6 @@ function judgeNumber(schema: JsonSchema, value: number, path: string, verdict: V
     else if (schema.exclusiveMaximum !== true && value > maximum)
       fail(`should be less than or equal to ${maximum}`);
   }
-}
-
-/** The least and greatest numbers of formats; the greatest of 64 bits is the first that does not fit. */
-const ranges: ReadonlyMap<string, readonly [number, number]> = new Map([
-  ['int32', [-(2 ** 31), 2 ** 31 - 1]],
-  ['uint32', [0, 2 ** 32 - 1]],
-  ['uint64', [0, 2 ** 64]],
-]);
-const int64 = [-(2 ** 63), 2 ** 63] as const;
-
-/** Numbers must fit Go's type of the same name (kube-openapi `validate/values.go` IsValueValidAgainstRange). */
-function rangeFault({ type = '', format = '' }: JsonSchema, value: number, path: string): string | undefined {
-  let ok = true;
-  if (type === 'integer') {
-    const [low, high] = ranges.get(format) ?? int64;
-    ok = Number.isInteger(value) && value >= low && value <= high;
-  } else if (format === 'float' || format === 'float32') {
-    ok = Number.isFinite(Math.fround(value));
-  }
-  const what = format === '' ? '(default format)' : `with format ${format}`;
-  return ok ? undefined : `Checked value must be of type ${type} ${what} in ${path}`;
-}
-
-/** Beyond 2^53 nothing is known to be a multiple, as go-openapi's IsFloat64AJSONInteger has it. */
-function isMultiple(value: number, factor: number): boolean {
-  const times = factor < 1 ? (1 / factor) * value : value / factor;
-  // What is an integer that Go reads as one is divided as one.
-  if (Math.abs(times) > Number.MAX_SAFE_INTEGER) return Math.abs(value) < 2 ** 63 && value % factor === 0;
-  const nearest = Math.trunc(times);
-  return times === nearest || Math.abs(times - nearest) / Math.abs(times + nearest) < 1e-9;
 }
 
 function judgeList(schema: JsonSchema, list: readonly unknown[], place: Placed, verdict: Verdict): void {
