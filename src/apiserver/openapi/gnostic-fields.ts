@@ -113,3 +113,11 @@ export function object(members: readonly Member[], extensions?: number): WriteCo
     for (const [name, field, write] of backwards) write(writer, field, value[name]);
   };
 }
+
+/** `ExternalDocs`, the same in both versions. */
+export const externalDocs = message(
+  object([
+    ['description', 1, text],
+    ['url', 2, text],
+  ]),
+);

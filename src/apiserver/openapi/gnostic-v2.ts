@@ -6,6 +6,7 @@ import {
   any,
   double,
   entries,
+  externalDocs,
   flag,
   list,
   map,
@@ -57,16 +58,7 @@ const schemaContent: WriteContent = object(
     ['items', 23, message(only(1, schema))],
     ['allOf', 24, list(schema)],
     ['properties', 25, map(schema)],
-    [
-      'externalDocs',
-      29,
-      message(
-        object([
-          ['description', 1, text],
-          ['url', 2, text],
-        ]),
-      ),
-    ],
+    ['externalDocs', 29, externalDocs],
     ['example', 30, any],
   ],
   31,

@@ -5,6 +5,7 @@ import {
   any,
   double,
   entries,
+  externalDocs,
   flag,
   list,
   map,
@@ -52,16 +53,7 @@ const defaultType: WriteField = message((writer, value) => {
 const schemaContent: WriteContent = object(
   [
     ['nullable', 1, flag],
-    [
-      'externalDocs',
-      6,
-      message(
-        object([
-          ['description', 1, text],
-          ['url', 2, text],
-        ]),
-      ),
-    ],
+    ['externalDocs', 6, externalDocs],
     ['example', 7, any],
     ['title', 9, text],
     ['multipleOf', 10, double],
