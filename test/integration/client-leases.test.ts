@@ -260,7 +260,8 @@ describe('LeaderElector', () => {
     expect(store.spec).toMatchObject({ holderIdentity: '', leaseDurationSeconds: 1 });
   });
 
-  it('gives the lease back when it is stopped while a renewal that is done waits for its answer', async () => {
+  /** A leader whose renewal was written, and that has no answer yet. */
+  async function renewing(): Promise<ReturnType<typeof candidate>> {
     const a = candidate('a');
     await until(() => a.working);
     await quiet();
@@ -268,6 +269,11 @@ describe('LeaderElector', () => {
     store.mood = 'keep';
     await clock.advance(2000);
     await until(() => store.writes > writes);
+    return a;
+  }
+
+  it('gives the lease back when it is stopped while a renewal that is done waits for its answer', async () => {
+    const a = await renewing();
     a.stop.abort();
     expect(await a.ended).toBe('stopped');
     expect(store.spec).toMatchObject({ holderIdentity: '', leaseDurationSeconds: 1 });
@@ -284,13 +290,7 @@ describe('LeaderElector', () => {
   });
 
   it('leaves the lease of another alone when it is stopped', async () => {
-    const a = candidate('a');
-    await until(() => a.working);
-    await quiet();
-    const { writes } = store;
-    store.mood = 'keep';
-    await clock.advance(2000);
-    await until(() => store.writes > writes);
+    const a = await renewing();
     store.edit({ holderIdentity: 'thief', leaseDurationSeconds: 15 });
     a.stop.abort();
     await a.ended;
