@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import { listAt, numberAt, recordAt, textAt } from '../../src/objects/read.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { eventually } from '../support/api-operations.ts';
+import { listSelected, patchSpec } from '../support/e2e-daemon-sets.ts';
 import { createTestingNamespace } from '../support/e2e-framework.ts';
 import { TypedClient } from '../support/typed-client.ts';
 
@@ -44,19 +44,6 @@ async function createDaemonSet(): Promise<void> {
   );
 }
 
-async function patchDaemonSet(spec: JsonRecord): Promise<void> {
-  const { status } = await client.call('PATCH', daemonSet, { body: { spec }, patch: 'strategic-merge' });
-  expect(status).toBe(200);
-}
-
-async function listRevisions(count: number): Promise<JsonRecord[]> {
-  const { body } = await eventually(
-    async () => client.call('GET', revisions, { query: { labelSelector } }),
-    (answer) => listAt(answer.body, 'items').length === count,
-  );
-  return listAt(body, 'items').filter(isRecord);
-}
-
 test('[sig-apps] ControllerRevision should manage the lifecycle of a ControllerRevision', async () => {
   await createDaemonSet();
   const all = await client.call('GET', '/apis/apps/v1/controllerrevisions', { query: { labelSelector } });
@@ -84,9 +71,9 @@ test('[sig-apps] ControllerRevision should manage the lifecycle of a ControllerR
   const { apiVersion, kind, data, revision } = initial;
   const body = { apiVersion, kind, metadata, data, revision: Number(revision) + 1 };
   expect((await client.call('POST', revisions, { body })).status).toBe(201);
-  await listRevisions(2);
+  await listSelected(client, revisions, labelSelector, 2);
   expect((await client.call('DELETE', `${revisions}/${first}`)).status).toBe(200);
-  const [current = {}] = await listRevisions(1);
+  const [current = {}] = await listSelected(client, revisions, labelSelector, 1);
   const name = textAt(current, 'metadata', 'name');
   const updated = await eventually(
     async () => {
@@ -100,10 +87,10 @@ test('[sig-apps] ControllerRevision should manage the lifecycle of a ControllerR
   );
   expect(textAt(updated.body, 'metadata', 'labels', name)).toBe('updated');
 
-  await patchDaemonSet({ template: { spec: { terminationGracePeriodSeconds: 1 } } });
-  await listRevisions(2);
+  await patchSpec(client, daemonSet, { template: { spec: { terminationGracePeriodSeconds: 1 } } });
+  await listSelected(client, revisions, labelSelector, 2);
   const query = { labelSelector: `${name}=updated` };
   expect((await client.call('DELETE', revisions, { query })).status).toBe(200);
-  const [last] = await listRevisions(1);
+  const [last] = await listSelected(client, revisions, labelSelector, 1);
   expect(numberAt(last, 'revision')).toBe(3);
 });

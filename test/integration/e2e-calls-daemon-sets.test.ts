@@ -4,6 +4,7 @@ import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import { listAt, numberAt, recordAt, textAt } from '../../src/objects/read.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { eventually } from '../support/api-operations.ts';
+import { listSelected, patchSpec } from '../support/e2e-daemon-sets.ts';
 import { createTestingNamespace, deleteOptions } from '../support/e2e-framework.ts';
 import { type Answer, call } from '../support/test-server.ts';
 import { TypedClient } from '../support/typed-client.ts';
@@ -133,22 +134,9 @@ async function setNodeLabels(node: string, labels: JsonRecord): Promise<void> {
   expect(status).toBe(200);
 }
 
-async function patchDaemonSet(spec: JsonRecord): Promise<void> {
-  const { status } = await client.call('PATCH', daemonSet, { body: { spec }, patch: 'strategic-merge' });
-  expect(status).toBe(200);
-}
-
-async function listRevisions(count: number): Promise<JsonRecord[]> {
-  const { body } = await eventually(
-    async () => client.call('GET', revisions, { query: { labelSelector } }),
-    (answer) => listAt(answer.body, 'items').length === count,
-  );
-  return listAt(body, 'items').filter(isRecord);
-}
-
 /** `curHistory`: the one revision whose data are, byte by byte, the template's. */
 async function currentRevision(count: number): Promise<{ revision: number; hash: string }> {
-  const found = await listRevisions(count);
+  const found = await listSelected(client, revisions, labelSelector, count);
   const { body } = await client.call('GET', daemonSet);
   const template = { ...recordAt(body, 'spec', 'template'), $patch: 'replace' };
   const wanted = JSON.stringify(inKeyOrder({ spec: { template } }));
@@ -179,7 +167,7 @@ test('[sig-apps] Daemon set should run and stop complex daemon', async () => {
   await statusAgrees();
   await setNodeLabels('node-1', { [color]: 'green' });
   await runsOn([]);
-  await patchDaemonSet({
+  await patchSpec(client, daemonSet, {
     template: { spec: { nodeSelector: { [color]: 'green' } } },
     updateStrategy: { type: 'RollingUpdate' },
   });
@@ -230,7 +218,9 @@ test.each([
   const first = await currentRevision(1);
   expect(first.revision).toBe(1);
   expect(await podHashes()).toEqual(new Set([first.hash]));
-  await patchDaemonSet({ template: { spec: { containers: [{ name: 'app', image: agnhost }] } } });
+  await patchSpec(client, daemonSet, {
+    template: { spec: { containers: [{ name: 'app', image: agnhost }] } },
+  });
   const image = type === 'OnDelete' ? httpd : agnhost;
   await eventually(listPods, (answer) => {
     const found = podsOf(answer);
