@@ -74,7 +74,10 @@ function serveVersion(
     },
     schemaFromCustomResource(version.schema?.openAPIV3Schema, kind),
     () => customTableConverter(version.additionalPrinterColumns ?? []),
-    true,
+    (name) => {
+      const other = versions.find((candidate) => candidate.name === name);
+      return other === undefined ? undefined : schemaFromCustomResource(other.schema?.openAPIV3Schema, kind);
+    },
   );
 }
 

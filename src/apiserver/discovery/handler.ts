@@ -46,7 +46,7 @@ export function discoveryHandler(served: DiscoveredResources, address: () => str
     const document = documentAt(request, snapshot, address);
     if (document === undefined) {
       unserved(request, reply, snapshot);
-    } else if (request.method === 'GET') {
+    } else if (request.method === 'GET' || document.anyMethod === true) {
       await Promise.resolve();
       send(request, reply, snapshot, document);
     } else {
@@ -58,6 +58,8 @@ export function discoveryHandler(served: DiscoveredResources, address: () => str
 interface Document {
   /** Unique among the documents. */
   readonly name: string;
+  /** The handlers of the aggregator, and of versions of custom resources, do not look at the method. */
+  readonly anyMethod?: boolean;
   /** Has an aggregated form with these groups. */
   readonly aggregates?: readonly DiscoveredGroup[];
   build(): unknown;
@@ -80,11 +82,18 @@ function documentAt({ info }: ApiRequest, { groups }: Snapshot, address: () => s
   const [groupName, version, ...more] = rest;
   if (groupName === undefined) {
     const named = [...groups.values()].filter(({ name }) => name !== '');
-    return { name: 'apis', aggregates: named, build: () => apiGroupList(named) };
+    return { name: 'apis', anyMethod: true, aggregates: named, build: () => apiGroupList(named) };
   }
   const group = groupName === '' ? undefined : groups.get(groupName);
   if (group === undefined || more.length > 0) return undefined;
-  if (version === undefined) return { name: groupName, build: () => apiGroup(group) };
+  if (version === undefined) {
+    // the aggregator serves every group but its own
+    return {
+      name: groupName,
+      anyMethod: groupName !== 'apiregistration.k8s.io',
+      build: () => apiGroup(group),
+    };
+  }
   return resourceList(group, version);
 }
 
@@ -93,6 +102,7 @@ function resourceList(group: DiscoveredGroup | undefined, version: string): Docu
   if (group === undefined || resources === undefined) return undefined;
   return {
     name: `${group.name}/${version}`,
+    anyMethod: group.custom,
     build: () => apiResourceList(group.name, version, resources),
   };
 }

@@ -18,7 +18,7 @@ import { waitForRevision } from './read.ts';
 import { selectionOf } from './selection.ts';
 import { keyOf, type ServedResource } from './served-resource.ts';
 import { type ServerCore, timestamp } from './server-core.ts';
-import { dedupOwnerReferences } from './system-fields.ts';
+import { dedupOwnerReferences, wipeSystemFields } from './system-fields.ts';
 import { ownableFields, tracker } from './tracker.ts';
 import type { StoredObject } from '../storage/storage.ts';
 import { updateObject } from './update.ts';
@@ -77,9 +77,11 @@ export const handleCreate: ResourceHandler = async (core, resource, request, rep
     contentType: mediaType,
     expected: expectedKind(resource),
     fieldValidation: options.fieldValidation,
+    warn: (text) => reply.warn(text),
   });
   for (const warning of warnings) reply.warn(warning);
   const { namespace, subresource } = request.info;
+  wipeSystemFields(object);
   matchNamespace(object, resource.definition.namespaced ? namespace : '');
   const repeated = dedupOwnerReferences(object);
   if (repeated !== undefined) reply.warn(repeated);
@@ -108,6 +110,7 @@ export const handleUpdate: ResourceHandler = async (core, resource, request, rep
       contentType: mediaType,
       expected: expectedKind(resource),
       fieldValidation: options.fieldValidation,
+      warn: (text) => reply.warn(text),
     });
     if (first === undefined) for (const warning of warnings) reply.warn(warning);
     matchNamespace(object, resource.definition.namespaced ? namespace : '');
@@ -247,7 +250,8 @@ export const handleDeleteCollection: ResourceHandler = async (core, resource, re
 
 function expectedKind(resource: ServedResource): ExpectedKind {
   const { group, version, kind } = resource.definition;
-  return { group, version, kind, schema: resource.schema, ...(resource.custom ? { custom: true } : {}) };
+  const { schema, schemaOfVersion } = resource;
+  return { group, version, kind, schema, ...(schemaOfVersion === undefined ? {} : { schemaOfVersion }) };
 }
 
 function emptyObject(resource: ServedResource, namespace: string, name: string): KubeObject {

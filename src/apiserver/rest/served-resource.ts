@@ -11,6 +11,8 @@ import { listPrefix, objectKey, type StoredObject } from '../storage/storage.ts'
 export interface ServedResource {
   readonly definition: ResourceDefinition;
   readonly schema: StructSchema;
+  /** Custom resources: the schemas of the other versions, undefined for one that there is not. */
+  readonly schemaOfVersion: ((version: string) => StructSchema | undefined) | undefined;
   /** `v1`, or `discovery.k8s.io/v1`. */
   readonly apiVersion: string;
   readonly groupResource: GroupResource;
@@ -35,18 +37,21 @@ export interface ServedForm {
 /**
  * @param schema of the kind, with apiVersion, kind and metadata among its fields.
  * @param table is asked for when the first table is wanted.
+ * @param schemaOfVersion only custom resources have it: the schema of any version of the definition.
  */
 export function serveResource(
   definition: ResourceDefinition,
   schema: StructSchema,
   table: () => TableConverter,
-  custom = false,
+  schemaOfVersion?: (version: string) => StructSchema | undefined,
 ): ServedResource {
+  const custom = schemaOfVersion !== undefined;
   const { group, version, kind, plural } = definition;
   const apiVersion = group === '' ? version : `${group}/${version}`;
   return {
     definition,
     schema,
+    schemaOfVersion,
     apiVersion,
     groupResource: { group, resource: plural },
     groupKind: { group: definition.storedAs?.group ?? group, kind },

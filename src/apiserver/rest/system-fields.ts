@@ -1,14 +1,22 @@
 import type { KubeObject } from '../../objects/meta.ts';
 import type { ServerCore } from './server-core.ts';
 
-/** Gives a new object its identity (`rest.FillObjectMetaSystemFields`, `rest.BeforeCreate`). */
-export function fillSystemFields(core: ServerCore, object: KubeObject, now: string): void {
-  const { metadata } = object;
-  metadata.uid = core.newUid();
-  metadata.creationTimestamp = now;
+/** Takes from a new object, before anyone looks at it, what the server alone sets (`rest.WipeObjectMetaSystemFields`). */
+export function wipeSystemFields({ metadata }: KubeObject): void {
+  delete metadata.creationTimestamp;
+  delete metadata.uid;
   delete metadata.deletionTimestamp;
   delete metadata.deletionGracePeriodSeconds;
   delete metadata.selfLink;
+}
+
+/** Gives a new object its identity (`rest.FillObjectMetaSystemFields`, `rest.BeforeCreate`). */
+export function fillSystemFields(core: ServerCore, object: KubeObject, now: string): void {
+  const { metadata } = object;
+  // Webhooks have seen it since.
+  wipeSystemFields(object);
+  metadata.uid = core.newUid();
+  metadata.creationTimestamp = now;
 }
 
 /**

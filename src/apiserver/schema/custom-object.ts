@@ -1,88 +1,182 @@
 /**
  * Reads custom resources: pruning of undeclared fields, and metadata read as the typed ObjectMeta
- * (apiextensions-apiserver `apiserver/customresource_handler.go` unstructuredSchemaCoercer, `schema/pruning`).
- * Values of a wrong type stay: they are for validation to refuse.
+ * (apiextensions-apiserver `apiserver/customresource_handler.go` unstructuredSchemaCoercer, `schema/pruning`,
+ * `schema/objectmeta`). Values of a wrong type stay, without what nobody declared of them: they are for validation to
+ * refuse.
  */
+import { goQuote } from '../../objects/go-text.ts';
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
+import { renderValue } from '../../registry/field-errors.ts';
 import { builtinSchema } from './builtin.ts';
 import { withoutRawNumbers } from './decode-leaf.ts';
-import { decodeStruct } from './decode.ts';
-import type { ParsedJson } from './parse-json.ts';
+import { DecodeError, decodeStruct } from './decode.ts';
+import { type ParsedJson, RawNumber } from './parse-json.ts';
 import { repeatedFields } from './repeated-fields.ts';
-import { type Schema, setMember, type StructSchema } from './schema.ts';
+import { anySchema, type Schema, setMember, type StructSchema, undeclaredSchema } from './schema.ts';
 
 /** Nesting below which nothing is declared any more: nobody's schema, only an attacker's value. */
 const maxDepth = 1_000;
 
 /**
- * The object without undeclared fields, and what Strict mode says of them, in path order.
+ * The object without undeclared fields, and what Strict mode says of them: of the metadata first, of all else in path
+ * order, of the metadata of embedded objects at last.
  *
- * @throws {DecodeError} when metadata is not an ObjectMeta.
+ * @param schema undefined for an object of another kind than the endpoint's, of which only metadata is read.
+ * @throws {DecodeError} when metadata is not an ObjectMeta, here or in an embedded object.
  */
 export function pruneCustomObject(
-  schema: StructSchema,
+  schema: StructSchema | undefined,
   parsed: ParsedJson,
 ): { object: KubeObject; strictErrors: readonly string[] } {
+  if (parsed.hasRawNumbers) checkNumbers(parsed.value, 0);
   const value = isRecord(parsed.value) ? parsed.value : {};
-  const { object: metadata, strictErrors } = decodeStruct(objectMeta(), {
-    ...parsed,
-    value: value['metadata'] ?? {},
-    repeated: undefined,
-  });
-  const unknown: string[] = [];
+  const { object: metadata, strictErrors } = readObjectMeta(value['metadata']);
   const { metadata: _metadata, ...rest } = value;
-  const pruned = prune(schema, withoutRawNumbers(rest), '', unknown, 0);
-  const object: JsonRecord = isRecord(pruned) ? pruned : {};
-  unknown.sort();
+  const plain = parsed.hasRawNumbers ? withoutRawNumbers(rest) : rest;
+  const pruning = new Pruning();
+  const object = pruning.prune(schema ?? anySchema, plain);
+  const unknown = [...pruning.unknown.sort(), ...pruning.unknownMetadata.sort()];
   return {
-    object: { ...object, metadata },
+    object: { ...(isRecord(object) ? object : {}), metadata },
     strictErrors: [
       ...repeatedFields(parsed),
       ...strictErrors.map((text) => text.replace('field "', 'field "metadata.')),
-      ...unknown.map((path) => `unknown field ${JSON.stringify(path)}`),
+      ...unknown.map((path) => `unknown field ${goQuote(path)}`),
     ],
   };
 }
 
-/** A copy of a value without the fields that its schema does not declare; `unknown` gets their paths. */
-function prune(schema: Schema, value: unknown, path: string, unknown: string[], depth: number): unknown {
-  if (depth > maxDepth) return value;
-  if (Array.isArray(value)) {
-    if (schema.type !== 'list') return value;
-    return value.map((item, i) => prune(schema.items, item, `${path}[${i}]`, unknown, depth + 1));
+/** Go reads what is no int64 into a float64, and has nothing for what is greater than all of these. */
+function checkNumbers(value: unknown, depth: number): void {
+  if (value instanceof RawNumber) {
+    if (Number.isFinite(Number(value.literal))) return;
+    throw new DecodeError(`json: cannot unmarshal number ${value.literal} into Go value of type float64`);
   }
+  if (depth > maxDepth || typeof value !== 'object' || value === null) return;
+  for (const member of Object.values(value)) checkNumbers(member, depth + 1);
+}
+
+/**
+ * Metadata goes through text on its way into Go's type, which puts its members in order: errors come in that order.
+ *
+ * @throws {DecodeError}
+ */
+function readObjectMeta(value: unknown): ReturnType<typeof decodeStruct> {
+  const schema = builtinSchema('io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta');
+  const parsed = { value: value ?? {}, repeated: undefined, hasRawNumbers: true };
+  let decoded: ReturnType<typeof decodeStruct> | undefined;
+  try {
+    decoded = decodeStruct(schema, parsed);
+    if (decoded.strictErrors.length < 2) return decoded;
+  } catch (error) {
+    if (!(error instanceof DecodeError)) throw error;
+  }
+  return decodeStruct(schema, { ...parsed, value: sorted(parsed.value, 0) });
+}
+
+function sorted(value: unknown, depth: number): unknown {
+  if (depth > maxDepth || value instanceof RawNumber) return value;
+  if (Array.isArray(value)) return value.map((item) => sorted(item, depth + 1));
   if (!isRecord(value)) return value;
-  if (schema.type === 'map') {
+  const copy: JsonRecord = {};
+  for (const key of Object.keys(value).sort()) setMember(copy, key, sorted(value[key], depth + 1));
+  return copy;
+}
+
+/** A member of a map, which paths of fields show in brackets. */
+class MapKey {
+  readonly key: string;
+  constructor(key: string) {
+    this.key = key;
+  }
+}
+
+type Segment = string | number | MapKey;
+
+/** One walk along an object and its schema. */
+class Pruning {
+  /** The paths of what nobody declares, and of what metadata of embedded objects cannot have. */
+  readonly unknown: string[] = [];
+  readonly unknownMetadata: string[] = [];
+  readonly #path: Segment[] = [];
+
+  /** A copy of a value without what its schema does not declare; undefined declares nothing. */
+  prune(schema: Schema | undefined, value: unknown): unknown {
+    if (typeof value !== 'object' || value === null || this.#path.length > maxDepth) return value;
+    if (schema?.type === 'any') return schema === undeclaredSchema ? this.prune(undefined, value) : value;
+    if (Array.isArray(value)) {
+      if (schema?.type === 'struct' && schema.custom?.keepUnknown === true) return value;
+      const items = schema?.type === 'list' ? schema.items : undefined;
+      return value.map((item, i) => this.#member(i, items, item));
+    }
+    if (!isRecord(value)) return value;
     const kept: JsonRecord = {};
     for (const [key, member] of Object.entries(value)) {
-      setMember(kept, key, prune(schema.values, member, join(path, key), unknown, depth + 1));
+      if (schema?.type === 'map') setMember(kept, key, this.#member(new MapKey(key), schema.values, member));
+      else if (schema?.type === 'struct') this.#field(schema, kept, key, member);
+      else this.#drop(key);
     }
     return kept;
   }
-  if (schema.type !== 'struct') return value;
-  const kept: JsonRecord = {};
-  for (const [key, member] of Object.entries(value)) {
+
+  #field(schema: StructSchema, kept: JsonRecord, key: string, value: unknown): void {
+    const { custom } = schema;
+    if (custom?.embedded === true && implied.has(key)) {
+      setMember(kept, key, this.#path.length === 0 ? value : this.#readImplied(key, value));
+      return;
+    }
     const field = schema.byName.get(key);
-    if (field !== undefined) {
-      setMember(kept, key, prune(field.schema, member, join(path, key), unknown, depth + 1));
-    } else if (schema.custom?.embedded === true && impliedFields.has(key)) {
-      setMember(kept, key, member);
-    } else if (schema.custom?.keepUnknown === true) {
-      setMember(kept, key, prune(schema.custom.unknownFields, member, join(path, key), unknown, depth + 1));
-    } else {
-      unknown.push(join(path, key));
+    if (field !== undefined) setMember(kept, key, this.#member(key, field.schema, value));
+    else if (custom?.keepUnknown === true)
+      setMember(kept, key, this.#member(new MapKey(key), custom.unknownFields, value));
+    else this.#drop(key);
+  }
+
+  #member(segment: Segment, schema: Schema | undefined, value: unknown): unknown {
+    this.#path.push(segment);
+    const kept = this.prune(schema, value);
+    this.#path.pop();
+    return kept;
+  }
+
+  #drop(key: string): void {
+    this.unknown.push(pathText([...this.#path, key], false));
+  }
+
+  /** What every object has. @throws {DecodeError} */
+  #readImplied(key: string, value: unknown): unknown {
+    const path = pathText([...this.#path, key], true);
+    if (key !== 'metadata') {
+      if (typeof value === 'string') return value;
+      throw new DecodeError(`${path}: Invalid value: ${renderValue(sorted(value, 0))}: must be a string`);
+    }
+    try {
+      const { object, strictErrors } = readObjectMeta(value);
+      for (const text of strictErrors) {
+        const [, field] = /"(.*)"/.exec(text) ?? [];
+        if (field !== undefined) this.unknownMetadata.push(`${path}.${field}`);
+      }
+      return object;
+    } catch (error) {
+      if (!(error instanceof DecodeError)) throw error;
+      throw new DecodeError(`${path}: Invalid value: ${renderValue(sorted(value, 0))}: ${error.message}`);
     }
   }
-  return kept;
 }
 
-const impliedFields = new Set(['apiVersion', 'kind', 'metadata']);
+const implied: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']);
 
-function objectMeta(): StructSchema {
-  return builtinSchema('io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta');
-}
-
-function join(path: string, key: string): string {
-  return path === '' ? key : `${path}.${key}`;
+/** `spec.list[0].map.key`, or, as errors of fields have it, `spec.list[0].map[key]`. */
+function pathText(path: readonly Segment[], brackets: boolean): string {
+  let text = '';
+  for (const segment of path) {
+    if (typeof segment === 'number') text += `[${segment}]`;
+    else if (typeof segment !== 'string' && brackets) text += `[${segment.key}]`;
+    else {
+      const name = typeof segment === 'string' ? segment : segment.key;
+      text += text === '' ? name : `.${name}`;
+    }
+  }
+  return text;
 }

@@ -4,7 +4,14 @@
  */
 import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
 import { builtinSchema } from './builtin.ts';
-import { anySchema, type Field, type LeafType, type Schema, type StructSchema } from './schema.ts';
+import {
+  anySchema,
+  type Field,
+  type LeafType,
+  type Schema,
+  type StructSchema,
+  undeclaredSchema,
+} from './schema.ts';
 
 /** Nesting that a definition may have; deeper parts take any value. */
 const maxDepth = 200;
@@ -53,7 +60,7 @@ function leaf(type: LeafType, goType: string, nullable: boolean): Schema {
 function objectOf(value: JsonRecord, depth: number): Schema {
   const extra = value['additionalProperties'];
   if ((isRecord(extra) || extra === true) && !isRecord(value['properties'])) {
-    const values = schemaOf(extra, depth + 1);
+    const values = extra === true ? undeclaredSchema : schemaOf(extra, depth + 1);
     return {
       type: 'map',
       goType: `map[string]${values.goType}`,

@@ -8,6 +8,7 @@ import type { StatusError } from '../../objects/status.ts';
 import { badRequest } from '../../objects/status-errors.ts';
 import { builtinSchema, registeredKind } from './builtin.ts';
 import { pruneCustomObject } from './custom-object.ts';
+import { schemaFromCustomResource } from './custom-schema.ts';
 import { DecodeError, decodeStruct } from './decode.ts';
 import { JsonSyntaxError, parseJson, type ParsedJson } from './parse-json.ts';
 import { parseProtobuf } from './parse-protobuf.ts';
@@ -25,6 +26,8 @@ export interface ExpectedKind {
   readonly kind: string;
   /** A struct with `custom` set is a custom resource: read as a map, pruned, not defaulted. */
   readonly schema: StructSchema;
+  /** Custom resources: the schemas of the other versions, undefined for one that there is not. */
+  schemaOfVersion?(version: string): StructSchema | undefined;
 }
 
 export interface BodyToDecode {
@@ -33,6 +36,8 @@ export interface BodyToDecode {
   readonly contentType: string;
   readonly expected: ExpectedKind;
   readonly fieldValidation: FieldValidation;
+  /** Gets the warnings of a body that is refused for its version alone; those of others are returned. */
+  warn?(text: string): void;
 }
 
 export interface DecodedBody {
@@ -43,7 +48,8 @@ export interface DecodedBody {
 }
 
 /** Reads a request body. @throws {StatusError} 400 with kube-apiserver's wording. */
-export function decodeBody({ bytes, contentType, expected, fieldValidation }: BodyToDecode): DecodedBody {
+export function decodeBody(request: BodyToDecode): DecodedBody {
+  const { bytes, contentType, expected, fieldValidation } = request;
   const unrecognized = (reason: string): StatusError =>
     badRequest(
       `the object provided is unrecognized (must be of type ${expected.kind}): ${reason} (${summarize(bytes)})`,
@@ -52,7 +58,7 @@ export function decodeBody({ bytes, contentType, expected, fieldValidation }: Bo
   let actual: GroupVersionKind;
   try {
     body = parseBody(bytes, contentType, expected);
-    actual = interpretKind(body.parsed.value, expected);
+    actual = interpretKind(body.parsed.value, expected.schema.custom === undefined ? expected : unstated);
   } catch (error) {
     if (
       error instanceof VersionKindError ||
@@ -83,18 +89,23 @@ export function decodeBody({ bytes, contentType, expected, fieldValidation }: Bo
   // Protobuf skips fields that it does not know.
   const strictErrors = contentType === protobuf ? [] : [...body.strictErrors, ...result.strictErrors];
   if (fieldValidation === 'Strict' && strictErrors.length > 0) throw refuse(strictText(strictErrors));
+  const warnings = fieldValidation === 'Warn' ? strictErrors : [];
   if (actual.group !== expected.group || actual.version !== expected.version) {
+    for (const warning of warnings) request.warn?.(warning);
     throw badRequest(
       `the API version in the data (${versionText(actual)}) does not match the expected API version (${versionText(expected)})`,
     );
   }
-  return { object: result.object, warnings: fieldValidation === 'Warn' ? strictErrors : [] };
+  return { object: result.object, warnings };
 }
 
 /** The text of errors that only Strict mode minds. */
 export function strictText(errors: readonly string[]): string {
   return `strict decoding error: ${errors.join(', ')}`;
 }
+
+/** Custom resources say themselves what they are. */
+const unstated: GroupVersionKind = { group: '', version: '', kind: '' };
 
 const protobuf = 'application/vnd.kubernetes.protobuf';
 const cannotGetKind = "couldn't get version/kind; json parse error: ";
@@ -138,9 +149,12 @@ interface DecodedParts {
  * alone, when the kind is unknown or another one, or a value does not fit.
  */
 export function decodeAs(parsed: ParsedJson, actual: GroupVersionKind, expected: ExpectedKind): DecodedParts {
-  return expected.schema.custom === undefined
-    ? decodeRegistered(parsed, actual, expected)
-    : pruneCustomObject(expected.schema, parsed);
+  if (expected.schema.custom === undefined) return decodeRegistered(parsed, actual, expected);
+  if (actual.group !== expected.group || actual.kind !== expected.kind)
+    return pruneCustomObject(undefined, parsed);
+  const schema =
+    actual.version === expected.version ? expected.schema : expected.schemaOfVersion?.(actual.version);
+  return pruneCustomObject(schema ?? schemaFromCustomResource({}, expected.kind), parsed);
 }
 
 /** The scheme that kube-apiserver names in its errors. */

@@ -105,6 +105,9 @@ export interface LeafSchema {
 /** Anything at all, kept as it is. */
 export const anySchema: LeafSchema = { type: 'any', goType: 'interface {}' };
 
+/** Custom resources: what `additionalProperties: true` says of values. Objects among them lose their members. */
+export const undeclaredSchema: LeafSchema = { type: 'any', goType: 'interface {}' };
+
 /** A fresh zero value of a type, as Go encodes it. */
 export function zeroValue(schema: Schema): unknown {
   switch (schema.type) {

@@ -1,6 +1,6 @@
 /** Objects within objects (apiextensions `schema/objectmeta/validation.go`). */
 import { isRecord } from '../../objects/json.ts';
-import type { ObjectMeta } from '../../objects/meta.ts';
+import type { ObjectMeta, OwnerReference } from '../../objects/meta.ts';
 import { itemsOf, type JsonSchema, valuesOf } from '../customresourcedefinition/json-schema.ts';
 import { type FieldError, invalid, required } from '../field-errors.ts';
 import { validateCustomObjectMeta } from '../metadata.ts';
@@ -48,7 +48,7 @@ function validateObject(value: Readonly<Record<string, unknown>>, path: string):
   ];
 }
 
-/** The names, labels, annotations and finalizers of embedded metadata; a name is not asked for. */
+/** What has rules in embedded metadata, as far as it is of its type; a name is not asked for. */
 function metadataOf(value: Readonly<Record<string, unknown>>): ObjectMeta {
   const text = (member: string) => (typeof value[member] === 'string' ? value[member] : '');
   const texts = (member: string) => {
@@ -57,15 +57,25 @@ function metadataOf(value: Readonly<Record<string, unknown>>): ObjectMeta {
       entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
     );
   };
-  const finalizers = Array.isArray(value['finalizers']) ? value['finalizers'] : [];
+  const list = (member: string): unknown[] => (Array.isArray(value[member]) ? value[member] : []);
+  const generation = value['generation'];
   return {
     name: text('name') === '' ? 'fakename' : text('name'),
     generateName: text('generateName'),
     namespace: text('namespace'),
     labels: texts('labels'),
     annotations: texts('annotations'),
-    finalizers: finalizers.filter((finalizer) => typeof finalizer === 'string'),
+    finalizers: list('finalizers').filter((finalizer) => typeof finalizer === 'string'),
+    ownerReferences: list('ownerReferences').filter(isOwnerReference),
+    managedFields: list('managedFields').filter(isRecord),
+    ...(typeof generation === 'number' ? { generation } : {}),
   };
+}
+
+function isOwnerReference(value: unknown): value is OwnerReference {
+  return (
+    isRecord(value) && ['apiVersion', 'kind', 'name', 'uid'].every((key) => typeof value[key] === 'string')
+  );
 }
 
 function validateTypeMeta(value: Readonly<Record<string, unknown>>, path: string): FieldError[] {

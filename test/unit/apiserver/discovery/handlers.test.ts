@@ -35,20 +35,24 @@ describe('discovery', () => {
   );
 
   test.each([
-    ['/api', 'APIVersions'],
-    ['/api/', 'APIVersions'],
-    ['/api/v1', 'APIResourceList'],
-    ['/apis', 'APIGroupList'],
-    ['/apis/apps', 'APIGroup'],
-    ['/apis/apps/v1/', 'APIResourceList'],
-    ['/apis/example.com/v1', 'APIResourceList'],
-  ])('GET %s is an %s', async (path, kind) => {
+    ['/api', 'APIVersions', 405],
+    ['/api/', 'APIVersions', 405],
+    ['/api/v1', 'APIResourceList', 405],
+    // the aggregator, and the server of custom resources, do not look at the method
+    ['/apis', 'APIGroupList', 200],
+    ['/apis/apps', 'APIGroup', 200],
+    ['/apis/apps/v1/', 'APIResourceList', 405],
+    ['/apis/example.com/', 'APIGroup', 200],
+    ['/apis/example.com/v1', 'APIResourceList', 200],
+  ])('GET %s is an %s, POST %i', async (path, kind, status) => {
     const answer = await call(handler, path);
     expect(answer.status).toBe(200);
     expect(JSON.parse(answer.body)).toMatchObject({ kind });
     const post = await call(handler, path, { method: 'POST' });
-    expect([post.status, post.headers['Allow']]).toEqual([405, 'GET']);
-    expect(JSON.parse(post.body)).toMatchObject({ reason: 'MethodNotAllowed', details: {} });
+    expect([post.status, post.headers['Allow']]).toEqual([status, status === 405 ? 'GET' : undefined]);
+    expect(JSON.parse(post.body)).toMatchObject(
+      status === 405 ? { reason: 'MethodNotAllowed', details: {} } : { kind },
+    );
   });
 
   // what is below a compiled-in group ends in a Status, anything else in plain text

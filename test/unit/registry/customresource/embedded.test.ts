@@ -29,6 +29,21 @@ test.each<[string, object, string[]]>([
     { apiVersion: 'a/b/c', kind: 'Pod' },
     ['template.apiVersion: Invalid value: "a/b/c": unexpected GroupVersion string: a/b/c'],
   ],
+  [
+    'metadata with owners and managers',
+    {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: {
+        ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name: '', uid: 'u' }],
+        managedFields: [{ manager: 'm', operation: 'Odd' }],
+      },
+    },
+    [
+      'template.metadata.ownerReferences.name: Invalid value: "": must not be empty',
+      'template.metadata.managedFields[0].operation: Invalid value: "Odd": must be `Apply` or `Update`',
+    ],
+  ],
 ])('%s', (_name, template, expected) => {
   const errors = validateEmbedded(schema, { template });
   expect(errors.map(({ field, body }) => `${field}: ${body}`)).toEqual(expected);
