@@ -8,7 +8,7 @@ import { gunzipSync } from 'node:zlib';
 import { pino } from 'pino';
 import { afterEach, describe, expect, test } from 'vitest';
 import { isRecord } from '../../src/objects/json.ts';
-import { notFound } from '../../src/objects/status-errors.ts';
+import { notFound, resourceVersionTooLarge } from '../../src/objects/status-errors.ts';
 import { createAuthenticator } from '../../src/apiserver/authentication/authenticator.ts';
 import { staticTokens } from '../../src/apiserver/authentication/static-tokens.ts';
 import type { Handler, UpgradeHandler } from '../../src/apiserver/http/exchange.ts';
@@ -162,6 +162,14 @@ describe('a request', () => {
     });
     expect(yaml.headers['content-type']).toBe('application/yaml');
     expect(yaml.body.toString()).toContain('reason: NotFound');
+  });
+
+  test('ends in indented JSON for a client that accepts no form of an error, with the time to come again', async () => {
+    const { send } = await start(() => Promise.reject(resourceVersionTooLarge(9, 5)));
+    const answer = await send('/api', { headers: { authorization: 'Bearer secret', accept: 'text/html' } });
+    expect(answer).toMatchObject({ status: 504, headers: { 'retry-after': '1' } });
+    expect(answer.headers['content-type']).toBe('application/json');
+    expect(answer.body.toString()).toMatch(/^\{\n {2}"kind": "Status",\n.*\n\}$/s);
   });
 
   test('that fails unexpectedly gets no stack trace, and one log line', async () => {

@@ -71,12 +71,12 @@ export function negotiate(accept: string | undefined, endpoint: Endpoint): Negot
   throw notAcceptable(`only the following media types are accepted: ${types}`);
 }
 
-/** The form of an error: what the client accepts, or JSON where it accepts nothing that can be produced. */
-export function negotiateError(accept: string | undefined): MediaType {
+/** The form of an error; undefined where the client accepts nothing that can be produced. */
+export function negotiateError(accept: string | undefined): MediaType | undefined {
   if (accept === undefined || accept === 'application/json') return 'application/json';
   // An error is no table and no metadata.
   const whole = parseAccept(accept).filter(({ parameters }) => !parameters.has('as'));
-  return firstMatch(whole, writable) ?? 'application/json';
+  return firstMatch(whole, writable);
 }
 
 /** Versions of the aggregated discovery that a client asks for, and the media type; undefined: the plain documents. */

@@ -74,10 +74,20 @@ export class HttpReply implements Reply {
     else this.response.end(payload);
   }
 
-  /** Answers an error as a Status, in the form that the client accepts. */
+  /**
+   * Answers an error as a Status: in the form that the client accepts, or else as indented JSON (apiserver
+   * `responsewriters/writers.go` ErrorNegotiated, WriteRawJSON).
+   */
   sendError(error: StatusError): void {
     const mediaType = negotiateError(this.context.accept);
-    this.send(error.code, mediaType, encode(error.toStatus(), mediaType), error.headers);
+    const status = error.toStatus();
+    const { retryAfterSeconds = 0 } = error.details ?? {};
+    this.send(
+      error.code,
+      mediaType ?? 'application/json',
+      mediaType === undefined ? indentJson(JSON.stringify(status)) : encode(status, mediaType),
+      { ...(retryAfterSeconds > 0 ? { 'Retry-After': String(retryAfterSeconds) } : {}), ...error.headers },
+    );
   }
 
   stream(status: number, headers: ExtraHeaders): ReplyStream {

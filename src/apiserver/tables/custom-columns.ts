@@ -1,6 +1,6 @@
 import { goJson } from '../../objects/go-text.ts';
 import { timeSince } from './age.ts';
-import { parseJsonPath } from './json-path.ts';
+import { type JsonPath, parseJsonPath } from './json-path.ts';
 import { type TableConverter, ageOf, column, nameColumn, nameOf } from './table.ts';
 
 /** `additionalPrinterColumns` of a CustomResourceDefinition version. */
@@ -25,24 +25,32 @@ const defaultTable: TableConverter = {
  */
 export function customTableConverter(columns: readonly PrinterColumn[]): TableConverter {
   if (columns.length === 0) return defaultTable;
-  const paths = columns.map(({ jsonPath, type }) => ({ find: parseJsonPath(jsonPath), type }));
+  const paths: { find: JsonPath; type: string }[] = [];
+  for (const { jsonPath, type } of columns) {
+    const find = parseJsonPath(jsonPath);
+    // A path that is none ends the table.
+    if (find === undefined) break;
+    paths.push({ find, type });
+  }
   return {
     columns: [
       nameColumn,
-      ...columns.map(({ name, type, format = '', description = '', priority = 0, jsonPath }) => ({
-        name,
-        type,
-        format,
-        description:
-          description === ''
-            ? `Custom resource definition column (in JSONPath format): ${jsonPath}`
-            : description,
-        priority,
-      })),
+      ...columns
+        .slice(0, paths.length)
+        .map(({ name, type, format = '', description = '', priority = 0, jsonPath }) => ({
+          name,
+          type,
+          format,
+          description:
+            description === ''
+              ? `Custom resource definition column (in JSONPath format): ${jsonPath}`
+              : description,
+          priority,
+        })),
     ],
     cells: (object, now) => [
       nameOf(object),
-      ...paths.map(({ find, type }) => cell(find?.(object)[0], type, now)),
+      ...paths.map(({ find, type }) => cell(find(object)[0], type, now)),
     ],
   };
 }

@@ -1,144 +1,66 @@
-/**
- * The part of JSONPath that CustomResourceDefinitions may use for columns, selectable fields and scale paths
- * (client-go `util/jsonpath`): members, quoted members, indexes, wildcards, and filters that compare one member with
- * a literal.
- */
+/** Finds values by JSONPath as the columns of CustomResourceDefinitions do (client-go `util/jsonpath/jsonpath.go`). */
 import { isRecord } from '../../objects/json.ts';
+import { parsePath, type PathNode } from './json-path-parser.ts';
 
-type Step =
-  | { readonly type: 'member'; readonly name: string }
-  | { readonly type: 'index'; readonly index: number }
-  | { readonly type: 'all' }
-  | {
-      readonly type: 'filter';
-      readonly path: readonly Step[];
-      readonly equal: boolean;
-      readonly value: unknown;
-    };
-
-/** Finds values in an object, in order. */
+/** Finds values in an object, in order; none where a step does not fit what it meets. */
 export type JsonPath = (value: unknown) => unknown[];
 
-/** Longer paths are not worth reading. */
+/** Longer paths are not worth reading, and more values not worth finding. */
 const maxLength = 1024;
+const maxFound = 10_000;
 
-/** Reads a path such as `.spec.ports[?(@.name=="http")].port`; undefined when it is not one that is understood. */
+/** Reads a path such as `.spec.ports[?(@.name=="http")].port`; undefined when client-go does not understand it. */
 export function parseJsonPath(text: string): JsonPath | undefined {
-  if (text.length > maxLength) return undefined;
-  const steps = parseSteps(text);
-  return steps === undefined ? undefined : (value) => find(steps, value);
-}
-
-function parseSteps(text: string): Step[] | undefined {
-  const steps: Step[] = [];
-  let position = text.startsWith('$') ? 1 : 0;
-  while (position < text.length) {
-    const character = text[position];
-    if (character === '.') {
-      const { name, end } = readMember(text, position + 1);
-      if (name === '') return undefined;
-      steps.push(name === '*' ? { type: 'all' } : { type: 'member', name });
-      position = end;
-    } else if (character === '[') {
-      const end = closingBracket(text, position);
-      if (end === -1) return undefined;
-      const step = parseBracket(text.slice(position + 1, end).trim());
-      if (step === undefined) return undefined;
-      steps.push(step);
-      position = end + 1;
-    } else {
-      return undefined;
+  const path = text.length > maxLength ? undefined : parsePath(text);
+  if (path === undefined) return undefined;
+  return (value) => {
+    try {
+      return find(path, [value]);
+    } catch (error) {
+      if (error instanceof MisfitError) return [];
+      throw error;
     }
+  };
+}
+
+/** A step that does not fit what it meets: nothing is found at all. */
+class MisfitError extends Error {
+  override readonly name = 'MisfitError';
+}
+
+function find(path: readonly PathNode[], start: readonly unknown[]): unknown[] {
+  let found = [...start];
+  for (const node of path) {
+    found = take(node, found);
+    if (found.length > maxFound) throw new MisfitError();
   }
-  return steps;
-}
-
-/** A member name up to the next `.` or `[`; a backslash takes the next character as it is. */
-function readMember(text: string, start: number): { name: string; end: number } {
-  let name = '';
-  let end = start;
-  for (; end < text.length && text[end] !== '.' && text[end] !== '['; end++) {
-    if (text[end] === '\\' && end + 1 < text.length) end++;
-    name += text[end] ?? '';
-  }
-  return { name, end };
-}
-
-/** The position of the `]` that closes the `[` at a position, quotes respected; -1 when there is none. */
-function closingBracket(text: string, start: number): number {
-  let quote = '';
-  let depth = 0;
-  for (let i = start; i < text.length; i++) {
-    const character = text[i] ?? '';
-    if (quote !== '') {
-      if (character === '\\') i++;
-      else if (character === quote) quote = '';
-    } else if (character === '"' || character === "'") {
-      quote = character;
-    } else if (character === '[') {
-      depth++;
-    } else if (character === ']' && --depth === 0) {
-      return i;
-    }
-  }
-  return -1;
-}
-
-function parseBracket(content: string): Step | undefined {
-  if (content === '*') return { type: 'all' };
-  if (/^-?\d{1,9}$/.test(content)) return { type: 'index', index: Number(content) };
-  const quoted = unquote(content);
-  if (quoted !== undefined) return { type: 'member', name: quoted };
-  if (!content.startsWith('?(') || !content.endsWith(')')) return undefined;
-  return parseFilter(content.slice(2, -1));
-}
-
-function parseFilter(expression: string): Step | undefined {
-  const operator = /==|!=/.exec(expression);
-  if (operator === null) return undefined;
-  const left = expression.slice(0, operator.index).trim();
-  const right = expression.slice(operator.index + 2).trim();
-  // a filter inside a filter is not understood: that bounds the recursion
-  if (!left.startsWith('@') || left.includes('?')) return undefined;
-  const path = parseSteps(left.slice(1));
-  const value = literal(right);
-  if (path === undefined || value === undefined) return undefined;
-  return { type: 'filter', path, equal: operator[0] === '==', value };
-}
-
-function literal(text: string): unknown {
-  if (text === 'true' || text === 'false') return text === 'true';
-  if (/^-?\d{1,15}(\.\d{1,15})?$/.test(text)) return Number(text);
-  return unquote(text);
-}
-
-function unquote(text: string): string | undefined {
-  const quote = text[0];
-  if ((quote !== '"' && quote !== "'") || text.length < 2 || !text.endsWith(quote)) return undefined;
-  return text.slice(1, -1).replaceAll(/\\(.)/g, '$1');
-}
-
-function find(steps: readonly Step[], value: unknown): unknown[] {
-  let found = [value];
-  for (const step of steps) found = found.flatMap((current) => take(step, current));
   return found;
 }
 
-function take(step: Step, value: unknown): unknown[] {
-  switch (step.type) {
-    case 'member':
-      return isRecord(value) && Object.hasOwn(value, step.name) ? [value[step.name]] : [];
-    case 'index': {
-      if (!Array.isArray(value)) return [];
-      const index = step.index < 0 ? value.length + step.index : step.index;
-      return index >= 0 && index < value.length ? [value[index]] : [];
-    }
-    case 'all':
-      return childrenOf(value);
+function take(node: PathNode, input: readonly unknown[]): unknown[] {
+  switch (node.type) {
+    case 'field':
+      return input.flatMap((value) =>
+        isRecord(value) && Object.hasOwn(value, node.name) ? [value[node.name]] : [],
+      );
+    case 'wildcard':
+      return input.flatMap(childrenOf);
+    case 'recursive':
+      return input.flatMap((value) => [...withDescendants(value, [])]);
+    case 'slice':
+      return input.flatMap((value) => sliceOf(node, value));
+    case 'union':
+      return node.paths.flatMap((path) => find(path, input));
+    case 'literal':
+      // A text is there even where nothing is.
+      return typeof node.value === 'string' ? [node.value] : input.map(() => node.value);
+    case 'keyword':
+      throw new MisfitError();
     case 'filter':
-      return childrenOf(value).filter((child) => {
-        const [compared] = find(step.path, child);
-        return compared !== undefined && (compared === step.value) === step.equal;
+      return input.flatMap((value) => {
+        if (!Array.isArray(value)) throw new MisfitError();
+        const list: readonly unknown[] = value;
+        return list.filter((item) => passes(node, item));
       });
   }
 }
@@ -146,4 +68,78 @@ function take(step: Step, value: unknown): unknown[] {
 function childrenOf(value: unknown): unknown[] {
   if (Array.isArray(value)) return value;
   return isRecord(value) ? Object.values(value) : [];
+}
+
+/** A value that has something in it, and all such below it. */
+function withDescendants(value: unknown, found: unknown[]): unknown[] {
+  const children = childrenOf(value);
+  if (children.length === 0) return found;
+  if (found.push(value) > maxFound) throw new MisfitError();
+  for (const child of children) withDescendants(child, found);
+  return found;
+}
+
+function sliceOf({ start, end, step }: Extract<PathNode, { type: 'slice' }>, value: unknown): unknown[] {
+  if (value === null) return [];
+  if (!Array.isArray(value)) throw new MisfitError();
+  const list: readonly unknown[] = value;
+  const { length } = list;
+  const from = (start.value ?? 0) < 0 ? (start.value ?? 0) + length : (start.value ?? 0);
+  let to = end.value ?? length;
+  if (to < 0 || (to === 0 && end.derived === true)) to += length;
+  if (from === to) return [];
+  if (from < 0 || from >= length || to > length || to < from) throw new MisfitError();
+  const stride = step.value ?? 1;
+  if (stride <= 0) throw new MisfitError();
+  return list.slice(from, to).filter((_item, i) => i % stride === 0);
+}
+
+function passes({ left, operator, right }: Extract<PathNode, { type: 'filter' }>, item: unknown): boolean {
+  if (operator === 'exists') {
+    try {
+      return find(left, [item]).length > 0;
+    } catch (error) {
+      // What was at hand when a step did not fit is taken for found.
+      if (error instanceof MisfitError) return true;
+      throw error;
+    }
+  }
+  const lefts = find(left, [item]);
+  if (lefts.length === 0) return false;
+  const rights = lefts.length > 1 ? [] : find(right, [item]);
+  if (lefts.length > 1 || rights.length > 1) throw new MisfitError();
+  return rights.length > 0 && compare(lefts[0], operator, rights[0]);
+}
+
+/** Scalars of one type only can be compared, and but texts and numbers have no order. */
+function compare(left: unknown, operator: string, right: unknown): boolean {
+  if (kindOf(left) !== kindOf(right)) throw new MisfitError();
+  if (operator === '==') return left === right;
+  if (operator === '!=') return left !== right;
+  const order = orderOf(left, right);
+  switch (operator) {
+    case '<':
+      return order < 0;
+    case '<=':
+      return order <= 0;
+    case '>':
+      return order > 0;
+    case '>=':
+      return order >= 0;
+    default:
+      throw new MisfitError();
+  }
+}
+
+function kindOf(value: unknown): string {
+  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'float';
+  if (typeof value === 'string' || typeof value === 'boolean') return typeof value;
+  throw new MisfitError();
+}
+
+function orderOf(left: unknown, right: unknown): number {
+  if (typeof left === 'number' && typeof right === 'number') return left - right;
+  if (typeof left === 'string' && typeof right === 'string')
+    return Buffer.compare(Buffer.from(left), Buffer.from(right));
+  throw new MisfitError();
 }

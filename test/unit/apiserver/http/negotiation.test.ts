@@ -93,7 +93,7 @@ describe('Accept', () => {
   });
 
   test('an error is no table: where only such are accepted it is JSON', () => {
-    expect(negotiateError(`${protobuf};as=Table;g=meta.k8s.io;v=v1`)).toBe('application/json');
+    expect(negotiateError(`${protobuf};as=Table;g=meta.k8s.io;v=v1`)).toBeUndefined();
     expect(negotiateError(`${protobuf};as=Table;g=meta.k8s.io;v=v1, ${protobuf}`)).toBe(protobuf);
   });
 
@@ -120,8 +120,8 @@ describe('Accept', () => {
 
   test('errors are written in whatever the client can read', () => {
     expect(negotiateError('application/yaml')).toBe('application/yaml');
-    expect(negotiateError('text/html')).toBe('application/json');
-    expect(negotiateError('image/yaml')).toBe('application/json');
+    expect(negotiateError('text/html')).toBeUndefined();
+    expect(negotiateError('image/yaml')).toBeUndefined();
     expect(negotiateError(`${protobuf}, */*`)).toBe(protobuf);
     expect(negotiateError(`*/*, ${protobuf}`)).toBe('application/json');
   });
