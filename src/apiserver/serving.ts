@@ -170,7 +170,7 @@ function goArch(): string {
 
 /** The request as the user that it acts as. @throws {StatusError} 400 or 403 */
 function authorized(authorizer: Authorizer, request: ApiRequest): ApiRequest {
-  const wanted = wantedUser(request.headers);
+  const wanted = wantedUser(request.incoming.rawHeaders);
   const user =
     wanted === undefined
       ? request.user

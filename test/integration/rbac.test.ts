@@ -339,6 +339,81 @@ describe('who may make roles', () => {
   });
 });
 
+describe('who may change roles that are there', () => {
+  const clusterRoles = `${rbac}/clusterroles`;
+  const merge = { 'content-type': 'application/merge-patch+json' };
+  const patch = (url: string, body: unknown, as: string) =>
+    call(server.client, 'PATCH', url, { body, headers: { ...merge, 'impersonate-user': as } });
+
+  test('may not have the rules of a role given to another one by a label', async () => {
+    const rules = [
+      { apiGroups: ['rbac.authorization.k8s.io'], resources: ['*'], verbs: ['update', 'patch', 'get'] },
+    ];
+    await send('POST', clusterRoles, { metadata: { name: 'labeller' }, rules });
+    await bind('labeller', 'labeller');
+    const labels = { 'rbac.authorization.k8s.io/aggregate-to-view': 'true' };
+    const url = `${clusterRoles}/cluster-admin`;
+    const { status, body } = await patch(url, { metadata: { labels } }, 'labeller');
+    expect(status).toBe(403);
+    expect(body['message']).toBe(
+      'clusterroles.rbac.authorization.k8s.io "cluster-admin" is forbidden: user "labeller" (groups=["system:authenticated"]) is ' +
+        'attempting to grant RBAC permissions not currently held:\n{APIGroups:["*"], Resources:["*"], Verbs:["*"]}\n' +
+        '{NonResourceURLs:["*"], Verbs:["*"]}',
+    );
+    expect((await patch(url, { metadata: { annotations: { a: 'b' } } }, 'labeller')).status).toBe(403);
+    const binding = `${rbac}/clusterrolebindings/cluster-admin`;
+    expect((await patch(binding, { metadata: { labels: { a: 'b' } } }, 'labeller')).status).toBe(403);
+    expect((await send('GET', url)).body).not.toHaveProperty(['metadata', 'annotations', 'a']);
+  });
+
+  test('may do what the garbage collector has to', async () => {
+    await send('POST', clusterRoles, {
+      metadata: { name: 'kept', finalizers: ['example.com/a'] },
+      rules: [{ apiGroups: [''], resources: ['nodes'], verbs: ['*'] }],
+    });
+    const url = `${clusterRoles}/kept`;
+    const { status, body } = await patch(url, { metadata: { finalizers: null } }, 'labeller');
+    expect([status, at(body, 'metadata', 'finalizers')]).toEqual([200, undefined]);
+    await send('DELETE', url);
+  });
+
+  test('may not take from a role that aggregates, unless they have everything', async () => {
+    await send('POST', clusterRoles, {
+      metadata: { name: 'sum' },
+      aggregationRule: { clusterRoleSelectors: [{ matchLabels: { nobody: 'has' } }] },
+    });
+    for (const change of [{ aggregationRule: null }, { metadata: { labels: { a: 'b' } } }]) {
+      const { status, body } = await patch(`${clusterRoles}/sum`, change, 'labeller');
+      expect([status, body['message']]).toEqual([
+        403,
+        'clusterroles.rbac.authorization.k8s.io "sum" is forbidden: must have cluster-admin privileges to use the ' +
+          'aggregationRule',
+      ]);
+    }
+  });
+
+  test('may escalate a role by its name where the path has one', async () => {
+    const rules = [
+      { apiGroups: ['rbac.authorization.k8s.io'], resources: ['clusterroles'], verbs: ['create', 'update'] },
+      {
+        apiGroups: ['rbac.authorization.k8s.io'],
+        resources: ['clusterroles'],
+        verbs: ['escalate'],
+        resourceNames: ['named'],
+      },
+    ];
+    await send('POST', clusterRoles, { metadata: { name: 'one' }, rules });
+    await bind('one', 'one');
+    const role = {
+      metadata: { name: 'named' },
+      rules: [{ apiGroups: [''], resources: ['nodes'], verbs: ['*'] }],
+    };
+    expect((await send('POST', clusterRoles, role, 'one')).status).toBe(403);
+    expect((await send('POST', clusterRoles, { ...role, rules: [] }, 'one')).status).toBe(201);
+    expect((await send('PUT', `${clusterRoles}/named`, role, 'one')).status).toBe(200);
+  });
+});
+
 describe.runIf(hasKubectl)('kubectl auth', () => {
   test('can-i', async () => {
     await bind('reader', 'view', 'default');

@@ -2,8 +2,8 @@
  * Acting as somebody else by request headers (apiserver `endpoints/filters/impersonation`). What a request asks
  * for is read here; whether it may is the authorizer's to say.
  */
-import type { IncomingHttpHeaders } from 'node:http';
 import { badRequest } from '../../objects/status-errors.ts';
+import { nameIsDNSLabel, nameIsDNSSubdomain } from '../../registry/names.ts';
 
 /** Whom the headers ask to act as (apiserver `user.DefaultInfo`), before anybody says that it may be. */
 export interface WantedUser {
@@ -14,25 +14,42 @@ export interface WantedUser {
 }
 
 const serviceAccountPrefix = 'system:serviceaccount:';
-const extraPrefix = 'impersonate-extra-';
+const prefix = 'impersonate-';
+const extraPrefix = 'extra-';
+/** Letters of the shortest header, `Impersonate-Uid`. */
+const shortest = prefix.length + 3;
 
 /**
- * Reads the impersonation headers; undefined when there are none.
+ * Reads the impersonation headers; undefined when there are none. A header that is repeated gives one group, or one
+ * value of an extra, each time; a comma is part of a name.
  *
+ * @param rawHeaders names and values in turn, as Node has them: what it joins cannot be taken apart again.
  * @throws {StatusError} 400 for a group, uid or extra without a user.
  */
-export function wantedUser(headers: IncomingHttpHeaders): WantedUser | undefined {
-  const name = single(headers['impersonate-user']);
-  const uid = single(headers['impersonate-uid']);
-  const groups = values(headers['impersonate-group']);
-  const extraKeys = Object.keys(headers).filter((key) => key.startsWith(extraPrefix));
-  if (name === '' && uid === '' && groups.length === 0 && extraKeys.length === 0) return undefined;
-  const extra: Record<string, readonly string[]> = {};
-  for (const header of extraKeys)
-    extra[decodeKey(header.slice(extraPrefix.length))] = values(headers[header]);
-  const wanted = { name, uid, groups, extra };
-  if (name === '') throw badRequest(`requested ${goText(wanted)} without impersonating a user name`);
-  return wanted;
+export function wantedUser(rawHeaders: readonly string[]): WantedUser | undefined {
+  let name: string | undefined;
+  let uid: string | undefined;
+  const groups: string[] = [];
+  const extra = new Map<string, string[]>();
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const header = rawHeaders[at] ?? '';
+    if (header.length < shortest || !header.toLowerCase().startsWith(prefix)) continue;
+    const rest = header.slice(prefix.length).toLowerCase();
+    const value = Buffer.from(rawHeaders[at + 1] ?? '', 'latin1').toString('utf8');
+    if (rest === 'user') name ??= value;
+    else if (rest === 'uid') uid ??= value;
+    else if (rest === 'group') groups.push(value);
+    else if (rest.startsWith(extraPrefix)) {
+      const key = decodeKey(rest.slice(extraPrefix.length));
+      const values = extra.get(key);
+      if (values === undefined) extra.set(key, [value]);
+      else values.push(value);
+    }
+  }
+  const wanted = { name: name ?? '', uid: uid ?? '', groups, extra: Object.fromEntries(extra) };
+  if (wanted.name !== '') return wanted;
+  if (wanted.uid === '' && groups.length === 0 && extra.size === 0) return undefined;
+  throw badRequest(`requested ${goText(wanted)} without impersonating a user name`);
 }
 
 /** As Go prints a `*user.DefaultInfo` with `%#v`. */
@@ -50,22 +67,12 @@ function goText({ name, uid, groups, extra }: WantedUser): string {
   return `${start}, Groups:${list(groups)}, Extra:${map}}`;
 }
 
-/** The namespace and name of a ServiceAccount's user name; undefined for other users. */
+/** The namespace and name of a ServiceAccount's user name; undefined for other users (`serviceaccount.SplitUsername`). */
 export function serviceAccount(user: string): { namespace: string; name: string } | undefined {
   if (!user.startsWith(serviceAccountPrefix)) return undefined;
   const [namespace = '', name = '', ...more] = user.slice(serviceAccountPrefix.length).split(':');
-  return namespace === '' || name === '' || more.length > 0 ? undefined : { namespace, name };
-}
-
-function single(value: string | string[] | undefined): string {
-  return (typeof value === 'string' ? value : value?.[0]) ?? '';
-}
-
-/** Node joins a repeated header of this kind with ", ". */
-function values(value: string | string[] | undefined): string[] {
-  if (value === undefined) return [];
-  const list = typeof value === 'string' ? value.split(',') : value;
-  return list.map((entry) => entry.trim()).filter((entry) => entry !== '');
+  const wrong = [...nameIsDNSLabel(namespace, false), ...nameIsDNSSubdomain(name, false), ...more];
+  return wrong.length > 0 ? undefined : { namespace, name };
 }
 
 /** Header names cannot carry every key, so that clients percent-encode them. */

@@ -1,12 +1,13 @@
 import type { UserInfo } from '../http/exchange.ts';
 
 const authenticatedGroup = 'system:authenticated';
+export const unauthenticatedGroup = 'system:unauthenticated';
 
 /** The user of requests without a credential (apiserver `authentication/user`). */
 export const anonymousUser: UserInfo = {
   name: 'system:anonymous',
   uid: '',
-  groups: ['system:unauthenticated'],
+  groups: [unauthenticatedGroup],
   extra: {},
 };
 

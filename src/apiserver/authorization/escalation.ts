@@ -1,7 +1,7 @@
-import { isRecord, jsonEqual } from '../../objects/json.ts';
+import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { forbidden, notFound } from '../../objects/status-errors.ts';
-import { textAt } from '../../objects/read.ts';
+import { listAt, textAt } from '../../objects/read.ts';
 import { rbacGroup } from '../../registry/rbac/rbac.ts';
 import type { AdmissionAttributes, AdmissionPlugin } from '../rest/admission.ts';
 import { isSuperuser, type PolicyRule, policyRulesOf, type RbacAuthorizer } from './rbac.ts';
@@ -41,18 +41,14 @@ export class EscalationCheck implements AdmissionPlugin {
   }
 
   #checkRole(attributes: AdmissionAttributes): void {
-    const { object, oldObject, resource, namespace, name, user } = attributes;
-    if (object === undefined) return;
-    const wanted = policyRulesOf(object);
-    const aggregates = aggregationOf(object);
-    const unchanged =
-      oldObject !== undefined &&
-      jsonEqual(wanted, policyRulesOf(oldObject)) &&
-      jsonEqual(aggregates, aggregationOf(oldObject));
-    if (unchanged || this.#may('escalate', attributes, resource.definition.plural, name, namespace)) return;
-    this.#confirm(attributes, wanted);
-    // Whoever labels a role may add anything to one that aggregates.
-    if (aggregates === undefined || jsonEqual(aggregates, aggregationOf(oldObject))) return;
+    const { object, oldObject, resource, namespace, name, operation, user } = attributes;
+    if (object === undefined || onlyCollected(object, oldObject)) return;
+    // The name of the path: there is none where a role is posted.
+    const named = operation === 'CREATE' ? '' : name;
+    if (this.#may('escalate', attributes, resource.definition.plural, named, namespace)) return;
+    this.#confirm(attributes, policyRulesOf(object));
+    // Whoever labels a role may add anything to one that aggregates, and keep others from taking anything away.
+    if (!aggregates(object) && !aggregates(oldObject)) return;
     if (missingRules(this.#rbac.rulesOf(user, ''), everything).length > 0) {
       throw forbidden(
         resource.groupResource,
@@ -64,8 +60,7 @@ export class EscalationCheck implements AdmissionPlugin {
 
   #checkBinding(attributes: AdmissionAttributes): void {
     const { object, oldObject, namespace } = attributes;
-    if (object === undefined) return;
-    if (oldObject !== undefined && jsonEqual(grantOf(object), grantOf(oldObject))) return;
+    if (object === undefined || onlyCollected(object, oldObject)) return;
     const kind = textAt(object, 'roleRef', 'kind');
     const name = textAt(object, 'roleRef', 'name');
     const plural = kind === 'ClusterRole' ? 'clusterroles' : 'roles';
@@ -96,12 +91,25 @@ export class EscalationCheck implements AdmissionPlugin {
   }
 }
 
-function aggregationOf(object: KubeObject | undefined): unknown {
-  const value: object = object ?? {};
-  return isRecord(value) ? value['aggregationRule'] : undefined;
+function aggregates(object: KubeObject | undefined): boolean {
+  return listAt(object, 'aggregationRule', 'clusterRoleSelectors').length > 0;
 }
 
-function grantOf(object: KubeObject): unknown {
-  const value: object = object;
-  return isRecord(value) ? [value['roleRef'], value['subjects']] : undefined;
+/**
+ * True when an update changes nothing but what the garbage collector has to change before it can delete the object
+ * (`pkg/registry/rbac/helpers.go`, IsOnlyMutatingGCFields). A label is more than that: it may bring the rules of a
+ * role into another one that aggregates them.
+ */
+function onlyCollected(object: KubeObject, oldObject: KubeObject | undefined): boolean {
+  return oldObject !== undefined && jsonEqual(withoutCollected(object), withoutCollected(oldObject));
+}
+
+function withoutCollected(object: KubeObject): unknown {
+  const {
+    ownerReferences: _owners,
+    finalizers: _finalizers,
+    managedFields: _fields,
+    ...metadata
+  } = object.metadata;
+  return { ...object, metadata };
 }

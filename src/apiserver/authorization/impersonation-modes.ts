@@ -5,13 +5,18 @@
  */
 import type { UserInfo } from '../http/exchange.ts';
 import { StatusError } from '../../objects/status.ts';
-import { anonymousUser, withAuthenticatedGroup } from '../authentication/users.ts';
+import { aggregateText } from '../../registry/field-errors.ts';
+import { domainPrefixedPathErrors } from '../../registry/domain-prefixed-path.ts';
+import { isDNS1123Subdomain } from '../../registry/names.ts';
+import { anonymousUser, unauthenticatedGroup, withAuthenticatedGroup } from '../authentication/users.ts';
 import { serviceAccount, type WantedUser } from '../authentication/impersonation.ts';
 import { type AccessAttributes, accessForbidden, type Authorizer, requireAccess } from './authorizer.ts';
 
 const authentication = 'authentication.k8s.io';
 const masters = 'system:masters';
 const nodePrefix = 'system:node:';
+/** From so many groups or extras on, the right to all of them is asked for first (manyAuthorizationChecksInLoop). */
+const manyChecks = 4;
 
 /** The constrained modes with the users that they are for; the old permission is tried behind them. */
 const modes: readonly (readonly [mode: string, isFor: (wanted: WantedUser) => boolean])[] = [
@@ -84,19 +89,50 @@ function requireIdentity(
   if (wanted.uid !== '') {
     requireAccess(authorizer, user, attributes(authentication, 'uids', { name: wanted.uid }));
   }
+  if (constrained && wanted.groups.includes('')) {
+    const why = 'impersonating the empty string group is not allowed';
+    throw accessForbidden(user, attributes(group, 'groups', {}), why);
+  }
   if (constrained && wanted.groups.includes(masters)) {
     const why = 'impersonating the system:masters group is not allowed';
     throw accessForbidden(user, attributes(group, 'groups', { name: masters }), why);
   }
-  for (const wantedGroup of wanted.groups) {
-    requireAccess(authorizer, user, attributes(group, 'groups', { name: wantedGroup }));
+  const has = (asked: AccessAttributes): boolean => authorizer.authorize(user, asked).allowed;
+  const many = constrained && wanted.groups.length >= manyChecks;
+  if (!many || !has(attributes(group, 'groups', { name: '*' }))) {
+    for (const wantedGroup of wanted.groups) {
+      requireAccess(authorizer, user, attributes(group, 'groups', { name: wantedGroup }));
+    }
   }
-  for (const [key, texts] of Object.entries(wanted.extra)) {
+  const extras = Object.entries(wanted.extra);
+  const fault = constrained ? extraFault(extras) : undefined;
+  if (fault !== undefined) throw accessForbidden(user, attributes(authentication, 'userextras', {}), fault);
+  const everyExtra = attributes(authentication, 'userextras', { subresource: '*', name: '*' });
+  if (constrained && extras.flatMap(([, texts]) => texts).length >= manyChecks && has(everyExtra)) return;
+  for (const [key, texts] of extras) {
     for (const text of texts) {
       const extra = attributes(authentication, 'userextras', { subresource: key, name: text });
       requireAccess(authorizer, user, extra);
     }
   }
+}
+
+/** What is wrong with the extras for a mode that is no older than it (validateExtra). */
+function extraFault(
+  extras: readonly (readonly [key: string, texts: readonly string[]])[],
+): string | undefined {
+  for (const [key, texts] of extras) {
+    if (key === '') return 'impersonating the empty string key in extra is not allowed';
+    const wrong = domainPrefixedPathErrors('extra.key', key);
+    if (wrong.length > 0) {
+      return `impersonating an invalid key in extra is not allowed: ${aggregateText(wrong)}`;
+    }
+    if (key !== key.toLowerCase()) {
+      return `impersonating a non-lowercase key in extra is not allowed: ${JSON.stringify(key)}`;
+    }
+    if (texts.includes('')) return 'impersonating the empty string value in extra is not allowed';
+  }
+  return undefined;
 }
 
 function actingUser(wanted: WantedUser): UserInfo {
@@ -107,14 +143,13 @@ function actingUser(wanted: WantedUser): UserInfo {
       ? groups
       : ['system:serviceaccounts', `system:serviceaccounts:${namespace}`];
   const user = { ...wanted, groups: own };
-  if (name === anonymousUser.name) {
-    return groups.length > 0 ? user : { ...user, groups: anonymousUser.groups };
-  }
-  return withAuthenticatedGroup(user);
+  const isUnknown = own.includes(unauthenticatedGroup);
+  if (name !== anonymousUser.name) return isUnknown ? user : withAuthenticatedGroup(user);
+  return isUnknown ? user : { ...user, groups: [...own, unauthenticatedGroup] };
 }
 
 function isNode({ name }: WantedUser): boolean {
-  return name.startsWith(nodePrefix) && name.length > nodePrefix.length;
+  return name.startsWith(nodePrefix) && isDNS1123Subdomain(name.slice(nodePrefix.length)).length === 0;
 }
 
 function isNameOnly({ uid, groups, extra }: WantedUser): boolean {

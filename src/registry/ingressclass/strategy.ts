@@ -1,4 +1,5 @@
 import type { KubeObject } from '../../objects/meta.ts';
+import { domainPrefixedPathErrors } from '../domain-prefixed-path.ts';
 import {
   type FieldError,
   forbiddenField,
@@ -25,7 +26,6 @@ interface Parameters {
 }
 
 const maxController = 250;
-const controllerPath = /^[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$/;
 const scopes = ['Cluster', 'Namespace'];
 
 /** The rules of IngressClasses (`apis/networking/validation` ValidateIngressClass). */
@@ -46,25 +46,12 @@ export const ingressClassStrategy = genericStrategy<IngressClass>({
     validateImmutableField(spec.controller ?? '', old.spec.controller ?? '', 'spec.controller'),
 });
 
-/** A domain and a path, such as `example.com/controller` (`IsDomainPrefixedPath`). */
 function validateController(controller: string): FieldError[] {
   const at = 'spec.controller';
-  if (controller === '') return [required(at)];
-  const errors: FieldError[] = [];
-  if (Buffer.byteLength(controller) > maxController) errors.push(tooLong(at, maxController));
-  const slash = controller.indexOf('/');
-  const domain = controller.slice(0, slash);
-  const path = controller.slice(slash + 1);
-  if (slash < 1 || path === '') {
-    errors.push(invalid(at, controller, 'must be a domain-prefixed path (such as "acme.io/foo")'));
-    return errors;
-  }
-  for (const message of isDNS1123Subdomain(domain)) errors.push(invalid(at, domain, message));
-  if (!controllerPath.test(path)) {
-    const form = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+";
-    errors.push(invalid(at, path, `Invalid path (regex used for validation is '${form}')`));
-  }
-  return errors;
+  return [
+    ...(Buffer.byteLength(controller) > maxController ? [tooLong(at, maxController)] : []),
+    ...domainPrefixedPathErrors(at, controller),
+  ];
 }
 
 function validateParameters({

@@ -100,29 +100,35 @@ describe('service account tokens', () => {
 
 describe('impersonation', () => {
   test('is absent without headers', () => {
-    expect(wantedUser({ authorization: 'x' })).toBeUndefined();
+    expect(wantedUser(['Authorization', 'x', 'Impersonated', 'y'])).toBeUndefined();
   });
 
   test('of a user with groups, a uid and extras', () => {
-    const headers = {
-      'impersonate-user': 'jane',
-      'impersonate-group': 'a, b',
-      'impersonate-uid': 'u',
-      'impersonate-extra-x%2fy': 'z',
-    };
-    expect(wantedUser(headers)).toEqual({
+    const headers = ['Impersonate-User', 'jane', 'impersonate-group', 'a, b', 'IMPERSONATE-GROUP', 'c'];
+    expect(wantedUser([...headers, 'Impersonate-Uid', 'u', 'impersonate-extra-X%2fy', 'z'])).toEqual({
       name: 'jane',
       uid: 'u',
-      groups: ['a', 'b'],
+      groups: ['a, b', 'c'],
       extra: { 'x/y': ['z'] },
     });
   });
 
+  test('of the first user that is named, in the letters that were sent', () => {
+    const sent = Buffer.from('jos\u00e9').toString('latin1');
+    expect(wantedUser(['Impersonate-User', sent, 'Impersonate-User', 'root'])?.name).toBe('jos\u00e9');
+  });
+
+  test('of extras whose names are members of every object', () => {
+    const wanted = wantedUser(['Impersonate-User', 'jane', 'Impersonate-Extra-__proto__', 'x']);
+    expect(Object.entries(wanted?.extra ?? {})).toEqual([['__proto__', ['x']]]);
+    expect(Object.getPrototypeOf(wanted?.extra)).toBe(Object.prototype);
+  });
+
   test('of a group without a user is refused', () => {
-    expect(() => wantedUser({ 'impersonate-group': 'a' })).toThrow(
+    expect(() => wantedUser(['impersonate-group', 'a'])).toThrow(
       'requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"a"}, Extra:map[string][]string(nil)} without impersonating a user name',
     );
-    expect(() => wantedUser({ 'impersonate-extra-a': 'x' })).toThrow(
+    expect(() => wantedUser(['impersonate-extra-a', 'x'])).toThrow(
       'requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string(nil), Extra:map[string][]string{"a":[]string{"x"}}} without impersonating a user name',
     );
   });
