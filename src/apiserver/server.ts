@@ -133,6 +133,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     authenticator: createAuthenticator({
       tokens,
       anonymous: options.authorizationMode === 'RBAC',
+      now: () => core.now(),
     }),
     handler: serving.handler,
     upgrade: serving.upgrade,

@@ -130,6 +130,11 @@ export function tooLarge(message: string): StatusError {
   return new StatusError(413, 'RequestEntityTooLarge', message);
 }
 
+/** 431 for headers over a limit. `message` names the limit. */
+export function headersTooLarge(message: string): StatusError {
+  return new StatusError(431, 'RequestHeaderFieldsTooLarge', message);
+}
+
 /** 429; the client shall come back after the given whole seconds. */
 export function tooManyRequests(message: string, retryAfterSeconds: number): StatusError {
   return new StatusError(429, 'TooManyRequests', message, {

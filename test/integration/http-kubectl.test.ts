@@ -70,6 +70,7 @@ describe.runIf(hasKubectl)('kubectl', () => {
       authenticator: createAuthenticator({
         tokens: [staticTokens([{ token: 't', user: { name: 'admin', uid: '', groups: [], extra: {} } }])],
         anonymous: false,
+        now: Date.now,
       }),
       handler: createRouter(
         new Map<string, Handler>([

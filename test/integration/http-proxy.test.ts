@@ -74,6 +74,7 @@ async function front(target: ProxyTarget | Error): Promise<Front> {
     authenticator: createAuthenticator({
       tokens: [staticTokens([{ token: 'secret', user: { name: 'admin', uid: '', groups: [], extra: {} } }])],
       anonymous: false,
+      now: Date.now,
     }),
     handler: proxyHandler(resolver),
     upgrade: proxyUpgradeHandler(resolver),

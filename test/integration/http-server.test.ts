@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { request as httpsRequest, Agent } from 'node:https';
 import type { IncomingHttpHeaders } from 'node:http';
 import { connect, type TLSSocket } from 'node:tls';
@@ -19,6 +20,7 @@ import {
   issueClientCertificate,
   issueServerCertificate,
 } from '../../src/apiserver/pki/certificates.ts';
+import * as der from '../../src/apiserver/pki/der.ts';
 
 const now = new Date();
 const ca = createCertificateAuthority('ca', { now });
@@ -55,7 +57,12 @@ interface Running {
 
 async function start(
   handler: Handler,
-  options: { limits?: Partial<HttpLimits>; anonymous?: boolean; upgrade?: UpgradeHandler } = {},
+  options: {
+    limits?: Partial<HttpLimits>;
+    anonymous?: boolean;
+    upgrade?: UpgradeHandler;
+    now?: () => number;
+  } = {},
 ): Promise<Running> {
   const logged: string[] = [];
   const server = createHttpServer({
@@ -65,6 +72,7 @@ async function start(
         staticTokens([{ token: 'secret', user: { name: 'admin', uid: 'u1', groups: ['g'], extra: {} } }]),
       ],
       anonymous: options.anonymous ?? false,
+      now: options.now ?? Date.now,
     }),
     handler,
     log: pino({ level: 'info' }, { write: (line: string) => void logged.push(line) }),
@@ -236,16 +244,79 @@ describe('credentials', () => {
     }
   });
 
-  test('a certificate of another authority is refused', async () => {
-    const { send } = await start(echo, { anonymous: true });
-    const mallory = issueClientCertificate(stranger, 'admin', ['system:masters'], { now });
+  test('a certificate says the uid of its user, and is told from others', async () => {
+    const { send } = await start(echo);
+    const uid = der.setOfOne(der.sequence(der.oid('1.3.6.1.4.1.57683.2'), der.utf8String('u-1')));
+    const jane = issueClientCertificate(ca, 'jane', [], { now }, [uid]);
     const answer = await send('/x', {
-      headers: { authorization: 'Bearer secret' },
-      cert: mallory.certificate,
-      key: mallory.key,
+      headers: {},
       agent: new Agent(),
+      cert: jane.certificate,
+      key: jane.key,
     });
-    expect(answer.status).toBe(401);
+    const fingerprint = new X509Certificate(jane.certificate).fingerprint256
+      .replaceAll(':', '')
+      .toLowerCase();
+    expect(status(answer)['user']).toEqual({
+      name: 'jane',
+      uid: 'u-1',
+      groups: ['system:authenticated'],
+      extra: { 'authentication.kubernetes.io/credential-id': [`X509SHA256=${fingerprint}`] },
+    });
+  });
+
+  const lastYear = new Date(now.getTime() - 400 * 86_400_000);
+  test.each([
+    ['of another authority', issueClientCertificate(stranger, 'admin', ['system:masters'], { now })],
+    ['for servers', issueServerCertificate(ca, 'admin', ['127.0.0.1'], { now })],
+    ['of last year', issueClientCertificate(ca, 'admin', ['system:masters'], { now: lastYear })],
+    ['of next year', issueClientCertificate(ca, 'admin', [], { now: new Date(now.getTime() + 86_400_000) })],
+  ])(
+    'a certificate %s is refused, but not a right token beside it',
+    async (_, { certificate: cert, key }) => {
+      const { send } = await start(echo, { anonymous: true });
+      expect((await send('/x', { headers: {}, cert, key, agent: new Agent() })).status).toBe(401);
+      const wrong = { authorization: 'Bearer wrong' };
+      expect((await send('/x', { headers: wrong, cert, key, agent: new Agent() })).status).toBe(401);
+      const answer = await send('/x', { cert, key, agent: new Agent() });
+      expect(status(answer)['user']).toMatchObject({ name: 'admin', uid: 'u1' });
+    },
+  );
+
+  test('a certificate without a name is none', async () => {
+    const { send } = await start(echo, { anonymous: true });
+    const { certificate: cert, key } = issueClientCertificate(ca, '', ['system:masters'], { now });
+    const answer = await send('/x', { headers: {}, cert, key, agent: new Agent() });
+    expect(status(answer)['user']).toMatchObject({ name: 'system:anonymous' });
+  });
+
+  test('a certificate ends with its time, on connections that are open too', async () => {
+    let day = 0;
+    const { send } = await start(echo, { now: () => now.getTime() + day * 86_400_000 });
+    const { certificate: cert, key } = issueClientCertificate(ca, 'jane', [], { now, days: 30 });
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const ask = async (): Promise<number> => (await send('/x', { headers: {}, cert, key, agent })).status;
+    expect(await ask()).toBe(200);
+    day = 29;
+    expect(await ask()).toBe(200);
+    day = 31;
+    expect(await ask()).toBe(401);
+    agent.destroy();
+  });
+
+  test('none is left out among many headers', async () => {
+    const { send } = await start(async ({ incoming }, reply) => {
+      await Promise.resolve();
+      reply.send(200, 'text/plain', String(incoming.headers['impersonate-user']));
+    });
+    const many = (count: number): Record<string, string> => {
+      const headers: Record<string, string> = { Authorization: 'Bearer secret' };
+      for (let n = 0; n < count; n++) headers[`x-${n}`] = 'y';
+      return { ...headers, Connection: 'close', 'Impersonate-User': 'jane' };
+    };
+    // Host comes from the client.
+    expect((await send('/x', { headers: many(1996) })).body.toString()).toBe('jane');
+    expect((await send('/x', { headers: many(1997) })).status).toBe(431);
   });
 });
 

@@ -24,19 +24,22 @@ export interface AuthenticatorOptions {
   readonly tokens: readonly TokenAuthenticator[];
   /** Requests without any credential are system:anonymous (`--anonymous-auth`). */
   readonly anonymous: boolean;
+  /** Milliseconds since 1970. */
+  now(): number;
 }
 
 /**
- * Client certificates first, then bearer tokens, then anonymous: a wrong credential is refused even where
- * anonymous requests are allowed.
+ * Client certificates first, then bearer tokens, then anonymous: a wrong credential is refused even where anonymous
+ * requests are allowed, but a right token counts beside a certificate that is worth nothing (apiserver
+ * `request/union`).
  */
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
   /** What each open connection showed last: a client shows the same token with every request. */
   const shown = new WeakMap<Socket, { readonly authorization: string; readonly user: UserInfo }>();
   return {
     authenticate({ socket, headers: { authorization } }) {
-      const certificate = clientCertificateUser(socket);
-      if (certificate !== undefined) return certificate;
+      const certificate = clientCertificateUser(socket, options.now());
+      if (typeof certificate === 'object') return certificate;
       const before = shown.get(socket);
       if (before !== undefined && before.authorization === authorization) return before.user;
       const token = bearerToken(authorization);
@@ -50,7 +53,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
         }
         throw unauthorized();
       }
-      if (options.anonymous) return anonymousUser;
+      if (options.anonymous && certificate === 'none') return anonymousUser;
       throw unauthorized();
     },
   };

@@ -14,6 +14,7 @@ import {
 import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
 import type { UserInfo } from '../http/exchange.ts';
 import type { TokenAuthenticator } from './authenticator.ts';
+import { credentialId } from './users.ts';
 
 export interface ServiceAccountTokensOptions {
   /** EC P-256, private. */
@@ -127,7 +128,7 @@ function userOf(claims: JsonRecord, options: ServiceAccountTokensOptions): UserI
   if (typeof namespace !== 'string' || typeof name !== 'string' || typeof uid !== 'string') return undefined;
   if (options.accountUid(namespace, name) !== uid) return undefined;
   const extra: Record<string, readonly string[]> = {};
-  if (typeof jti === 'string') extra['authentication.kubernetes.io/credential-id'] = [`JTI=${jti}`];
+  if (typeof jti === 'string') extra[credentialId] = [`JTI=${jti}`];
   for (const kind of ['Pod', 'Secret', 'Node'] as const) {
     const bound = recordOf(kubernetes, kind.toLowerCase());
     if (typeof bound['name'] !== 'string' || typeof bound['uid'] !== 'string') continue;

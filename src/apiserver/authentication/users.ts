@@ -3,6 +3,9 @@ import type { UserInfo } from '../http/exchange.ts';
 const authenticatedGroup = 'system:authenticated';
 export const unauthenticatedGroup = 'system:unauthenticated';
 
+/** The extra that names the credential of a user (`user.CredentialIDKey`). */
+export const credentialId = 'authentication.kubernetes.io/credential-id';
+
 /** The user of requests without a credential (apiserver `authentication/user`). */
 export const anonymousUser: UserInfo = {
   name: 'system:anonymous',

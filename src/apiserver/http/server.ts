@@ -4,7 +4,7 @@ import { type Server, createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
-import { internalError } from '../../objects/status-errors.ts';
+import { headersTooLarge, internalError } from '../../objects/status-errors.ts';
 import { StatusError } from '../../objects/status.ts';
 import type { Authenticator } from '../authentication/authenticator.ts';
 import { refuseSocket } from './client-errors.ts';
@@ -57,6 +57,12 @@ const defaultLimits: HttpLimits = {
   headersTimeout: 10_000,
 };
 
+/**
+ * Headers of one request. Some versions of Node leave out those behind them, and the ones by which a proxy in front of this
+ * server says for whom it asks may be the last: a request with more of them is refused, here or by Node.
+ */
+const maxHeaders = 2000;
+
 /** Go's default (net/http DefaultMaxHeaderBytes): selectors in a query may be long. */
 const maxHeaderBytes = 1024 * 1024;
 
@@ -87,6 +93,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     keepAliveTimeout: limits.keepAliveTimeout,
     connectionsCheckingInterval: Math.min(5000, Math.ceil(limits.headersTimeout / 2)),
   });
+  server.maxHeadersCount = maxHeaders;
   const closer = createCloser(server);
   const front = new Front(options, limits, closer);
   server.on('request', (incoming, response) => front.serve(incoming, response));
@@ -149,6 +156,7 @@ class Front {
     });
     let request: HttpRequest;
     try {
+      checkHeaderCount(incoming);
       const user = this.options.authenticator.authenticate(incoming);
       request = new HttpRequest(incoming, parseTarget(url), user, () => this.signalOf(response));
       const leave = this.inFlight.enter(request.info);
@@ -176,6 +184,7 @@ class Front {
       controller.abort();
     });
     try {
+      checkHeaderCount(incoming);
       const user = this.options.authenticator.authenticate(incoming);
       const target = parseTarget(incoming.url ?? '/');
       const request = new HttpRequest(incoming, target, user, () => controller.signal);
@@ -226,6 +235,13 @@ class Front {
   private logFailure(error: unknown, incoming: IncomingMessage): void {
     const { method, url } = incoming;
     this.options.log.error({ err: error, method, url }, 'request failed unexpectedly');
+  }
+}
+
+/** @throws {StatusError} 431 */
+function checkHeaderCount({ rawHeaders }: IncomingMessage): void {
+  if (rawHeaders.length > 2 * maxHeaders) {
+    throw headersTooLarge(`the request has more than ${maxHeaders} headers`);
   }
 }
 

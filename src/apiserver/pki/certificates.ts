@@ -69,9 +69,13 @@ function attribute(type: string, value: string): Buffer {
   return der.setOfOne(der.sequence(der.oid(type), der.utf8String(value)));
 }
 
-function distinguishedName(commonName: string, organizations: readonly string[] = []): Buffer {
+function distinguishedName(
+  commonName: string,
+  organizations: readonly string[] = [],
+  attributes: readonly Buffer[] = [],
+): Buffer {
   const groups = organizations.map((name) => attribute(oids.organization, name));
-  return der.sequence(...groups, attribute(oids.commonName, commonName));
+  return der.sequence(...groups, ...attributes, attribute(oids.commonName, commonName));
 }
 
 function extension(type: string, value: Buffer, critical = false): Buffer {
@@ -186,6 +190,8 @@ export function issueClientCertificate(
   user: string,
   groups: readonly string[],
   validity: Validity,
+  /** DER of further attributes of the name. */
+  attributes: readonly Buffer[] = [],
 ): CertificatePair {
-  return issue(ca, distinguishedName(user, groups), oids.clientAuth, [], validity);
+  return issue(ca, distinguishedName(user, groups, attributes), oids.clientAuth, [], validity);
 }
