@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, type RequestListener, createServer } from 'node:http';
 import { createServer as createTlsServer, request as httpsRequest } from 'node:https';
-import type { Server } from 'node:net';
+import { createServer as createTcpServer, type Server } from 'node:net';
 import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { pino } from 'pino';
@@ -161,6 +161,22 @@ describe('a proxied request', () => {
     expect(headers['x-forwarded-uri']).not.toMatch(/[\r\n]/);
   });
 
+  test.each(['GET', 'DELETE', 'POST'])(
+    'is one request, where %s hides another in its body',
+    async (method) => {
+      const { send } = await front(await backend(echo));
+      const body = 'DELETE /hidden HTTP/1.1\r\nHost: x\r\n\r\n';
+      const length = { 'content-length': String(body.length) };
+      const chunks = { 'transfer-encoding': 'chunked' };
+      for (const connection of ['content-length', 'transfer-encoding', 'content-length, transfer-encoding']) {
+        for (const framing of [length, chunks]) {
+          const answer = await send(`${proxyPath}/a`, { method, body, headers: { connection, ...framing } });
+          expect(JSON.parse(answer.body)).toMatchObject({ method, url: '/a', body, headers: framing });
+        }
+      }
+    },
+  );
+
   test('without a path is sent to the path /', async () => {
     const { send } = await front(await backend(echo));
     const answer = await send(`${proxyPath}?a=b`);
@@ -278,6 +294,22 @@ describe('a backend that cannot be reached', () => {
   test('because there is none is 503', async () => {
     const { send } = await front(serviceUnavailable('no endpoints available for service "web"'));
     expect(await send(`${proxyPath}/`)).toMatchObject({ status: 503 });
+  });
+
+  test('because it speaks another protocol all at once is 500', async () => {
+    const over = Promise.withResolvers<undefined>();
+    const raw = createTcpServer((socket) => {
+      socket.resume().on('close', () => over.resolve(undefined));
+      socket.write('HTTP/1.1 101 S\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nraw');
+    });
+    const port = await listen(raw);
+    cleanups.push(() => void raw.close());
+    const { send } = await front({ scheme: 'http', host: '127.0.0.1', port });
+    expect(JSON.parse((await send(`${proxyPath}/`)).body)).toMatchObject({
+      code: 500,
+      message: 'backend tried to switch protocol "websocket" when "" was requested',
+    });
+    await over.promise;
   });
 
   test('because it hangs up is 503', async () => {

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { resourceNotFound, serviceUnavailable } from '../../objects/status-errors.ts';
+import { plainError, resourceNotFound, serviceUnavailable } from '../../objects/status-errors.ts';
 import type { ApiRequest, Handler, ReplyStream } from '../http/exchange.ts';
 import { answerOf, describeFailure, openRequest } from './backend.ts';
 import type { EndpointResolver, ProxyTarget } from './endpoint-resolver.ts';
@@ -71,12 +71,13 @@ async function forward(request: ApiRequest, target: ProxyTarget, path: string): 
   // the answer may be complete while the body still comes; after it, what fails there concerns nobody
   outgoing.on('error', () => incoming.unpipe(outgoing));
   incoming.pipe(outgoing);
-  try {
-    const { response } = await answered;
-    return response;
-  } catch (error) {
+  const { response, upgraded } = await answered.catch((error: unknown) => {
     throw serviceUnavailable(`error trying to reach service: ${describeFailure(error, target)}`);
-  }
+  });
+  if (upgraded === undefined) return response;
+  upgraded.socket.destroy();
+  const protocol = JSON.stringify(response.headers.upgrade ?? '');
+  throw plainError(`backend tried to switch protocol ${protocol} when "" was requested`);
 }
 
 /**
