@@ -20,6 +20,13 @@ const ignored = new Set(['events', 'events.events.k8s.io']);
 const customResources = 'customresourcedefinitions.apiextensions.k8s.io';
 /** Milliseconds from a change of custom resources to the next look at what is served. */
 const discoveryDelay = 500;
+/** Milliseconds to the next look while some of what is served cannot be read: doubling, up to kube-controller-manager's period. */
+const unread = { first: 500, longest: 30_000 };
+/**
+ * Milliseconds after which the work begins, or goes on, though not all is known: one broken extension API server must
+ * not stop it for ever (`initialSyncTimeout`). Not at once: only who knows all dependents can orphan or await them.
+ */
+const patience = 30_000;
 
 /**
  * Follows all objects that can be deleted, of built-in and custom resources. Resources that other controllers follow
@@ -31,7 +38,7 @@ export class Monitors {
   readonly #listener: ObjectListener;
   readonly #running = new Map<string, AbortController>();
   readonly #ended = new Set<Promise<void>>();
-  readonly #ready = Promise.withResolvers<boolean>();
+  readonly #ready = Promise.withResolvers<undefined>();
   #served: ReadonlyMap<string, ServedResource> = new Map();
   #stale = Promise.withResolvers<undefined>();
 
@@ -57,13 +64,12 @@ export class Monitors {
     return this.#served.get(name);
   }
 
-  /** Resolves true when all objects that were there at the start are known. */
-  synced(signal: AbortSignal): Promise<boolean> {
-    const aborted = new Promise<boolean>((resolve) => {
-      if (signal.aborted) resolve(false);
-      else signal.addEventListener('abort', () => resolve(false), { once: true });
-    });
-    return Promise.race([this.#ready.promise, aborted]);
+  /** Resolves true when all objects that were there at the start are known, or after {@link patience}. */
+  async synced(signal: AbortSignal): Promise<boolean> {
+    if (!(await this.#inTime(this.#ready.promise, signal)) && !signal.aborted) {
+      this.#context.log.warn('not all resources are known yet, garbage is collected all the same');
+    }
+    return !signal.aborted;
   }
 
   /** Looks again at what is served: a kind was asked for that is not known. */
@@ -72,28 +78,36 @@ export class Monitors {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, log } = this.#context;
+    const { clock } = this.#context;
     let failures = 0;
     signal.addEventListener('abort', () => this.refresh(), { once: true });
     while (!signal.aborted) {
-      try {
-        const { resources, failures: unread } = await discover(this.#transport, signal);
-        for (const why of unread) log.warn({ why }, 'a group of resources is not collected');
-        await this.#follow(resources, unread.length === 0, signal);
-        failures = 0;
-      } catch (error) {
-        if (isAborted(signal)) break;
-        failures++;
-        log.warn({ err: error }, 'discovery failed, will retry');
-        await clock.sleep(Math.min(500 * 2 ** failures, 30_000), signal);
-        continue;
-      }
-      await this.#stale.promise;
       this.#stale = Promise.withResolvers();
-      await clock.sleep(discoveryDelay, signal);
+      if (await this.#look(signal)) {
+        failures = 0;
+        await this.#stale.promise;
+        await clock.sleep(discoveryDelay, signal);
+      } else {
+        await clock.sleep(Math.min(unread.first * 2 ** failures++, unread.longest), signal);
+      }
     }
     for (const monitor of this.#running.values()) monitor.abort();
     await Promise.all(this.#ended);
+  }
+
+  /** Follows what is served now; answers false when some of it could not be read. */
+  async #look(signal: AbortSignal): Promise<boolean> {
+    const { log } = this.#context;
+    try {
+      const { resources, failures } = await discover(this.#transport, signal);
+      for (const why of failures) log.warn({ why }, 'a group of resources is not collected, will retry');
+      const isComplete = failures.length === 0;
+      await this.#follow(resources, isComplete, signal);
+      return isComplete;
+    } catch (error) {
+      if (!signal.aborted) log.warn({ err: error }, 'discovery failed, will retry');
+      return false;
+    }
   }
 
   async #follow(
@@ -108,7 +122,9 @@ export class Monitors {
       if (ignored.has(name) || !verbs.includes('delete')) continue;
       if (verbs.includes('list') && verbs.includes('watch')) wanted.set(name, resource);
     }
-    this.#served = new Map(resources.map((resource) => [resourceName(resource), resource]));
+    const served = resources.map((resource): [string, ServedResource] => [resourceName(resource), resource]);
+    // What could not be read is still what it was.
+    this.#served = new Map([...(isComplete ? [] : this.#served), ...served]);
     if (isComplete) {
       for (const [name, monitor] of this.#running) {
         if (wanted.has(name)) continue;
@@ -121,8 +137,19 @@ export class Monitors {
     for (const [name, resource] of wanted) {
       if (!this.#running.has(name)) started.push(this.#start(name, resource, signal));
     }
-    await Promise.all(started);
-    if (!signal.aborted) this.#ready.resolve(true);
+    if ((await this.#inTime(Promise.all(started), signal)) && isComplete) this.#ready.resolve(undefined);
+  }
+
+  /** Whether it is done before {@link patience} is over, and before the signal aborts. */
+  async #inTime(work: Promise<unknown>, signal: AbortSignal): Promise<boolean> {
+    const done = new AbortController();
+    const { clock } = this.#context;
+    const late = clock.sleep(patience, AbortSignal.any([signal, done.signal])).then(() => false);
+    try {
+      return await Promise.race([work.then(() => !signal.aborted), late]);
+    } finally {
+      done.abort();
+    }
   }
 
   /** Starts to follow a resource; resolves when its objects are known, or when it is no longer followed. */
@@ -170,10 +197,6 @@ export class Monitors {
     if (type.resource === customResources) this.refresh();
     this.#listener.upsert(object, type);
   }
-}
-
-function isAborted(signal: AbortSignal): boolean {
-  return signal.aborted;
 }
 
 /** Brings a reflector's objects to a handler, and remembers only which there are. */
