@@ -1,5 +1,7 @@
 import { isNotFound } from '../../client/errors.ts';
+import type { ResourceClient } from '../../client/resource-client.ts';
 import { ipAddresses, serviceCIDRs } from '../../client/resources.ts';
+import type { KubeObject } from '../../objects/meta.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { IPAddress, ServiceCIDR } from '../../objects/networking.ts';
 import { formatTime } from '../../objects/time.ts';
@@ -20,7 +22,10 @@ function start(context: ControllerContext): readonly Runnable[] {
   const cidrs = context.informers.informer(serviceCIDRs);
   const addresses = context.informers.informer(ipAddresses);
   const client = context.clients.for(serviceCIDRs);
+  const addressClient = context.clients.for(ipAddresses);
 
+  /** Ranges that were let go, by uid. A cache shows them until it hears of it, but they are a home to no address. */
+  const leaving = new Set<string>();
   /** When the deletion of a ServiceCIDR was first seen (monotonic), by uid. */
   const deletions = new Map<string, number>();
 
@@ -44,6 +49,7 @@ function start(context: ControllerContext): readonly Runnable[] {
         );
         break;
       case 'remove finalizer': {
+        leaving.add(cidr.metadata.uid ?? '');
         const left = finalizers.filter((each) => each !== serviceCidrFinalizer);
         await client.mergePatch('', name, { metadata: { resourceVersion, finalizers: left } }, { signal });
         break;
@@ -66,14 +72,21 @@ function start(context: ControllerContext): readonly Runnable[] {
   const reconcile = async (key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> => {
     const cidr = cidrs.cache.get(key);
     if (cidr === undefined) return undefined;
-    const step = planCidr({
-      cidr,
-      cidrs: cidrs.cache.values(),
-      addresses: managed(addresses.cache.values()),
-      deletedFor: deletedFor(cidr),
-      time: formatTime(context.clock.now()),
-    });
+    const plan = (all: Iterable<ServiceCIDR>, used: Iterable<IPAddress>): CidrStep =>
+      planCidr({
+        cidr,
+        cidrs: [...all].filter(({ metadata }) => !leaving.has(metadata.uid ?? '')),
+        addresses: managed(used),
+        deletedFor: deletedFor(cidr),
+        time: formatTime(context.clock.now()),
+      });
+    let step = plan(cidrs.cache.values(), addresses.cache.values());
     try {
+      // There is no way back: what decides is what the server has, and not what a cache has heard of by now.
+      if (step.do === 'remove finalizer') {
+        const present = await listAll(client, signal);
+        step = plan(present, await listAll(addressClient, signal));
+      }
       await carryOut(cidr, step, signal);
     } catch (error) {
       if (!isNotFound(error)) throw error;
@@ -103,11 +116,18 @@ function start(context: ControllerContext): readonly Runnable[] {
     },
     deleted: ({ metadata }) => {
       deletions.delete(metadata.uid ?? '');
+      leaving.delete(metadata.uid ?? '');
       wakeDeleted();
     },
   });
   addresses.addHandler({ added: wakeDeleted, deleted: wakeDeleted });
   return [controller];
+}
+
+async function listAll<T extends KubeObject>(client: ResourceClient<T>, signal: AbortSignal): Promise<T[]> {
+  const all: T[] = [];
+  for await (const { items } of client.pages({ signal })) for (const item of items) all.push(item);
+  return all;
 }
 
 function* managed(all: Iterable<IPAddress>): Generator<IPAddress> {

@@ -1,0 +1,92 @@
+import { pino } from 'pino';
+import { expect, it, onTestFinished } from 'vitest';
+import type { Transport } from '../../src/client/transport.ts';
+import { clusterControllers, runControllers } from '../../src/controllers/index.ts';
+import type { JsonRecord } from '../../src/objects/json.ts';
+import { startApiServer } from '../../src/testing/index.ts';
+import { fastClock } from '../support/fast-clock.ts';
+import { call } from '../support/test-server.ts';
+import { untilObject } from '../support/with-controllers.ts';
+
+const group = '/apis/networking.k8s.io/v1';
+const cidrs = `${group}/servicecidrs`;
+const addresses = `${group}/ipaddresses`;
+
+/** A server, and the controller of its ranges, which hears nothing any more of a path once it is deaf to it. */
+async function start(): Promise<{ client: Transport; deafTo: Set<string> }> {
+  const server = await startApiServer();
+  const { client } = server;
+  const deafTo = new Set<string>();
+  const transport: Transport = {
+    server: client.server,
+    request: (method, path, options) => {
+      // From the first range that goes on.
+      if (JSON.stringify(options?.body ?? '').includes('"finalizers":[]')) deafTo.add(cidrs);
+      return client.request(method, path, options);
+    },
+    stream: async (path, options) => {
+      const { headers, chunks } = await client.stream(path, options);
+      const heard = async function* (): AsyncGenerator<Buffer> {
+        for await (const chunk of chunks) if (!deafTo.has(path)) yield chunk;
+      };
+      return { headers, chunks: heard() };
+    },
+    close: () => Promise.resolve(),
+  };
+  const running = runControllers({
+    transport,
+    catalog: clusterControllers({ transport, rootCa: 'PEM' }),
+    controllers: ['service-cidr-controller'],
+    log: pino({ enabled: false }),
+    clock: fastClock(20),
+  });
+  onTestFinished(async () => {
+    await running.stop();
+    await server.stop();
+  });
+  return { client, deafTo };
+}
+
+async function create(client: Transport, path: string, body: JsonRecord): Promise<void> {
+  const answer = await call(client, 'POST', path, { body });
+  expect(answer.status, JSON.stringify(answer.body)).toBe(201);
+}
+
+async function createRange(client: Transport, name: string, cidr: string): Promise<void> {
+  await create(client, cidrs, { metadata: { name }, spec: { cidrs: [cidr] } });
+  await untilObject(client, `${cidrs}/${name}`, (body) => JSON.stringify(body).includes('"True"'));
+}
+
+const address = (name: string): JsonRecord => ({
+  metadata: { name, labels: { 'ipaddress.kubernetes.io/managed-by': 'ipallocator.k8s.io' } },
+  spec: { parentRef: { resource: 'services', namespace: 'default', name: 's' } },
+});
+
+/** Until a range stays for the sake of its addresses, or is gone. */
+async function settled(client: Transport, name: string): Promise<'stays' | 'gone'> {
+  const body = await untilObject(
+    client,
+    `${cidrs}/${name}`,
+    (present, status) => status === 404 || JSON.stringify(present).includes('"Terminating"'),
+  );
+  return body['kind'] === 'Status' ? 'gone' : 'stays';
+}
+
+it('lets one of two overlapping ranges go, not both, though its going is not heard of yet', async () => {
+  const { client } = await start();
+  await createRange(client, 'wide', '10.97.0.0/28');
+  await createRange(client, 'narrow', '10.97.0.0/29');
+  await create(client, addresses, address('10.97.0.3'));
+  for (const name of ['wide', 'narrow']) await call(client, 'DELETE', `${cidrs}/${name}`);
+  const outcomes = await Promise.all([settled(client, 'wide'), settled(client, 'narrow')]);
+  expect(outcomes.sort()).toEqual(['gone', 'stays']);
+});
+
+it('keeps a range for an address that it has not heard of', async () => {
+  const { client, deafTo } = await start();
+  await createRange(client, 'range', '10.97.0.0/28');
+  deafTo.add(addresses);
+  await create(client, addresses, address('10.97.0.3'));
+  await call(client, 'DELETE', `${cidrs}/range`);
+  expect(await settled(client, 'range')).toBe('stays');
+});
