@@ -1,6 +1,6 @@
 import type { ServiceCidr } from '../../allocation/address-range.ts';
 import type { PortRange } from '../../allocation/port-allocator.ts';
-import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
+import { isNotFound } from '../../client/errors.ts';
 import type { Informer } from '../../client/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import { ipAddresses, serviceCIDRs, services } from '../../client/resources.ts';
@@ -14,7 +14,8 @@ import { Controller, Priority, TerminalError, type ReconcileResult } from '../ru
 import { Expectations } from '../runtime/expectations.ts';
 import { Books } from './books.ts';
 import { changeCondition } from './condition.ts';
-import { byService, indexByService, newIPAddress, serviceOf } from './ip-address.ts';
+import { HeldAddresses } from './held-addresses.ts';
+import { serviceOf } from './ip-address.ts';
 import { AllocationMetrics } from './metrics.ts';
 import { addressesOf, planService, type ServicePlan, type Step } from './plan.ts';
 import { claimAnnotation, familyOf, formatClaim, viewOf } from './plan-view.ts';
@@ -29,8 +30,8 @@ export interface AllocatingOptions {
   readonly nodePorts: PortRange;
 }
 
-/** When to look again for an own write, or a whole list, that the cache has not shown, in milliseconds. */
-const lookAgain = 1000;
+/** When to look again for a write, or a whole list, that the cache has not shown, in milliseconds. */
+const behind: ReconcileResult = { requeueAfter: 1000 };
 
 /** Allocates for Services on a server that does not. What happens to one Service is planned in plan.ts. */
 export class Allocating {
@@ -41,11 +42,13 @@ export class Allocating {
   readonly #addresses: Informer<IPAddress> | undefined;
   readonly #cidrs: Informer<ServiceCIDR> | undefined;
   readonly #client: ResourceClient<Service>;
-  readonly #addressClient: ResourceClient<IPAddress>;
+  readonly #held: HeldAddresses;
   readonly #expectations: Expectations<Service>;
   readonly #waiters = new Waiters();
   readonly #books: Books;
   readonly #metrics: AllocationMetrics;
+  /** The version of each Service at which a step failed: the cache may be behind, which the server is asked then. */
+  readonly #failed = new Map<ObjectKey, string>();
   /** What users were told, where the server keeps no conditions. */
   readonly #told = new Map<ObjectKey, string>();
   #ranges: ServiceRanges;
@@ -57,7 +60,12 @@ export class Allocating {
     this.#addresses = served.addresses ? context.informers.informer(ipAddresses) : undefined;
     this.#cidrs = served.cidrs ? context.informers.informer(serviceCIDRs) : undefined;
     this.#client = context.clients.for(services);
-    this.#addressClient = context.clients.for(ipAddresses);
+    this.#held = new HeldAddresses({
+      informer: this.#addresses,
+      client: context.clients.for(ipAddresses),
+      services: this.#client,
+      log: context.log,
+    });
     this.#ranges = rangesOfFlags(options.serviceCidrs);
     this.#books = new Books(options.nodePorts, (value) => this.#freed(value));
     this.#books.setCidrs(this.#ranges.cidrs);
@@ -107,7 +115,6 @@ export class Allocating {
       for (const { key: holder } of this.#books.others(address.metadata.name ?? '', ''))
         controller.enqueue(holder);
     };
-    this.#addresses?.addIndex(byService, indexByService);
     this.#addresses?.addHandler({
       added: (address) => {
         this.#books.block(address.metadata.name ?? '');
@@ -140,12 +147,12 @@ export class Allocating {
     if (service === undefined) {
       this.#waiters.leave(key);
       this.#told.delete(key);
-      await this.#keepAddresses(key, new Set(), signal);
-      return undefined;
+      this.#failed.delete(key);
+      return (await this.#held.keep(key, undefined, new Set(), signal)) ? undefined : behind;
     }
     // What is part old, part new shows no claim of others for sure.
     if (!this.#expectations.settled(key) || this.#services.isListing || this.#addresses?.isListing === true) {
-      return { requeueAfter: lookAgain };
+      return behind;
     }
     // Without one a write would overwrite whatever came in between.
     if ((service.metadata.resourceVersion ?? '') === '') {
@@ -156,17 +163,15 @@ export class Allocating {
       service,
       books: this.#books,
       cluster: this.#ranges.families,
-      ownerOf: (address) => this.#ownerOf(address),
+      ownerOf: this.#held.ownerOf,
       random: this.#context.random,
     });
     this.#wait(key, plan);
     try {
-      if (plan.step.do !== 'nothing' && plan.step.do !== 'wait') {
-        await this.#carryOut(service, plan.step, signal);
-      } else if (plan.step.do === 'nothing') {
-        await this.#keepAddresses(key, addressesOf(service), signal);
-        await this.#tell(service, plan.problem, signal);
-      }
+      if (plan.step.do === 'wait') return undefined;
+      if (plan.step.do !== 'nothing') return await this.#carryOut(service, plan.step, signal);
+      if (!(await this.#held.keep(key, service, addressesOf(service), signal))) return behind;
+      await this.#tell(service, plan.problem, signal);
     } catch (error) {
       if (!isNotFound(error)) throw error;
     }
@@ -177,7 +182,23 @@ export class Allocating {
     service: Service,
     step: Exclude<Step, { do: 'nothing' | 'wait' }>,
     signal: AbortSignal,
-  ): Promise<void> {
+  ): Promise<ReconcileResult | undefined> {
+    const key = keyOf(service);
+    const { resourceVersion = '' } = service.metadata;
+    const hasFailed = this.#failed.get(key) === resourceVersion;
+    if (hasFailed && !(await this.#held.isPresent(key, service, signal))) return behind;
+    this.#failed.set(key, resourceVersion);
+    const isDone = await this.#take(service, step, signal);
+    this.#failed.delete(key);
+    return isDone ? undefined : behind;
+  }
+
+  /** Answers false when somebody who is no Service has an address, and the cache does not show it yet. */
+  async #take(
+    service: Service,
+    step: Exclude<Step, { do: 'nothing' | 'wait' }>,
+    signal: AbortSignal,
+  ): Promise<boolean> {
     const key = keyOf(service);
     switch (step.do) {
       case 'claim':
@@ -192,9 +213,7 @@ export class Allocating {
         break;
       case 'write': {
         for (const address of step.addresses) {
-          if (await this.#hold(address, key, signal)) continue;
-          // Somebody who is no Service took it, and the cache does not show it yet: its coming wakes us.
-          return;
+          if (!(await this.#held.hold(address, key, signal))) return false;
         }
         const metadata =
           service.metadata.annotations?.[claimAnnotation] === undefined
@@ -207,6 +226,7 @@ export class Allocating {
     this.#metrics.stepped(step.do);
     const given = step.do === 'claim' ? { values: formatClaim(step.claim) } : {};
     this.#context.log.info({ key, step: step.do, ...given }, 'service allocation written');
+    return true;
   }
 
   /** A JSON merge patch on condition that the Service has not changed. */
@@ -221,36 +241,6 @@ export class Allocating {
       keyOf(service),
       await this.#client.mergePatch(namespace, name, body, { signal }),
     );
-  }
-
-  /** Makes the IPAddress object of an address; false when it is somebody else's. */
-  async #hold(address: string, key: ObjectKey, signal: AbortSignal): Promise<boolean> {
-    if (this.#addresses === undefined) return true;
-    const owner = this.#ownerOf(address);
-    if (owner !== undefined) return owner === key;
-    try {
-      await this.#addressClient.create(newIPAddress(address, key), { signal });
-      return true;
-    } catch (error) {
-      if (!isAlreadyExists(error)) throw error;
-      return serviceOf(await this.#addressClient.get('', address, { signal })) === key;
-    }
-  }
-
-  /** Makes the IPAddress objects of a Service be exactly those that it should have. */
-  async #keepAddresses(key: ObjectKey, wanted: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
-    if (this.#addresses === undefined) return;
-    for (const address of wanted) await this.#hold(address, key, signal);
-    for (const { metadata } of this.#addresses.cache.byIndex(byService, key)) {
-      const { name = '', uid = '' } = metadata;
-      if (wanted.has(name)) continue;
-      try {
-        await this.#addressClient.delete('', name, { preconditions: { uid }, signal });
-        this.#context.log.info({ key, address: name }, 'service address released');
-      } catch (error) {
-        if (!isNotFound(error)) throw error;
-      }
-    }
   }
 
   /** Tells users what is wrong, or no more: once, in a condition and an Event. */
@@ -284,11 +274,6 @@ export class Allocating {
       { key, reason, detail: message },
       'service allocation changed',
     );
-  }
-
-  #ownerOf(address: string): ObjectKey | undefined {
-    const object = this.#addresses?.cache.get(address);
-    return object === undefined ? undefined : serviceOf(object);
   }
 
   #wait(key: ObjectKey, plan: ServicePlan): void {

@@ -13,6 +13,16 @@ export interface ConditionChange {
   readonly problem: Problem | undefined;
 }
 
+function isAllocated(condition: unknown): boolean {
+  return textAt(condition, 'type') === allocatedCondition;
+}
+
+/** Whether the conditions of a Service say this already. */
+export function isTold({ status }: Service, { reason, message }: Problem): boolean {
+  const present = listAt(status, 'conditions').find(isAllocated);
+  return textAt(present, 'reason') === reason && textAt(present, 'message') === message;
+}
+
 /** The change of a Service's conditions; undefined when they say it already. @param time RFC 3339. */
 export function changeCondition(
   service: Service,
@@ -20,7 +30,7 @@ export function changeCondition(
   time: string,
 ): ConditionChange | undefined {
   const all = listAt(service.status, 'conditions');
-  const present = all.find((item) => textAt(item, 'type') === allocatedCondition);
+  const present = all.find(isAllocated);
   const status = problem === undefined ? 'True' : 'False';
   if (present === undefined && problem === undefined) return undefined;
   const reason = problem?.reason ?? 'Allocated';

@@ -24,6 +24,7 @@ import {
   missesHealthCheckPort,
   missingNodePorts,
 } from './plan-needs.ts';
+import { isTold } from './condition.ts';
 import { planProblem } from './plan-problem.ts';
 import { type Claim, parseClaim, type ServiceView, viewOf } from './plan-view.ts';
 import type { Problem } from './reasons.ts';
@@ -110,26 +111,31 @@ function planClaimed(
 
 /** Picks what is missing, all or nothing. */
 function pick(
-  { books, random }: PlanInput,
+  { service, books, random }: PlanInput,
   view: ServiceView,
   addressing: Addressing | undefined,
 ): ServicePlan {
-  const count = missingNodePorts(view) + (missesHealthCheckPort(view) ? 1 : 0);
-  let pool: Pool = 'port';
-  try {
-    const addresses: string[] = [];
-    for (const family of addressing?.missing ?? []) {
-      pool = family;
-      addresses.push(books.pickAddress(view.key, family, random));
+  const claim: { readonly addresses: string[]; readonly ports: number[] } = { addresses: [], ports: [] };
+  const full = new Set<Pool>();
+  const take = (pool: Pool, next: () => void): void => {
+    try {
+      next();
+    } catch (error) {
+      if (!(error instanceof RangeFullError)) throw error;
+      full.add(pool);
     }
-    pool = 'port';
-    const ports = Array.from({ length: count }, () => books.pickPort(view.key, random));
-    return { step: { do: 'claim', claim: { addresses, ports } } };
-  } catch (error) {
-    if (!(error instanceof RangeFullError)) throw error;
-    books.abandonPick(view.key);
-    return { step: { do: 'nothing' }, problem: fullProblem(pool, books), waitsFor: pool };
+  };
+  for (const family of addressing?.missing ?? []) {
+    take(family, () => claim.addresses.push(books.pickAddress(view.key, family, random)));
   }
+  const count = missingNodePorts(view) + (missesHealthCheckPort(view) ? 1 : 0);
+  for (let i = 0; i < count; i++) take('port', () => claim.ports.push(books.pickPort(view.key, random)));
+  const [first] = full;
+  if (first === undefined) return { step: { do: 'claim', claim } };
+  books.abandonPick(view.key);
+  // What users were told stays while it is true: whoever looks for the first time does not know what was full first.
+  const pool = [...full].find((each) => isTold(service, fullProblem(each, books))) ?? first;
+  return { step: { do: 'nothing' }, problem: fullProblem(pool, books), waitsFor: pool };
 }
 
 function fullProblem(pool: Pool, books: Books): Problem {

@@ -51,6 +51,30 @@ describe('planService', () => {
     expect(plan([service('a', spec)])).toEqual({ step: { do: 'nothing' } });
   });
 
+  it('tells of the first thing that is out, and goes on saying what was told while it is true', () => {
+    const wants = service('a', { type: 'NodePort' });
+    const full = Array.from({ length: 6 }, (_, i) =>
+      service(`full-${i}`, {
+        type: 'NodePort',
+        clusterIP: `10.0.0.${i + 1}`,
+        ...(i < 4 ? { ports: [{ port: 80, nodePort: 30_000 + i }] } : {}),
+      }),
+    );
+    const { problem: first, waitsFor } = plan([wants, ...full]);
+    expect([first?.reason, waitsFor]).toEqual(['ClusterIPRangeFull', 'IPv4']);
+    // Its ports were out before the addresses were.
+    const { problem: before } = plan([wants, ...full.slice(0, 4)]);
+    expect(before?.reason).toBe('PortRangeFull');
+    const { reason = '', message = '' } = before ?? {};
+    const condition = { type: 'servicenet.dev/Allocated', status: 'False', lastTransitionTime: 'T' } as const;
+    const told: Service = { ...wants, status: { conditions: [{ ...condition, reason, message }] } };
+    expect(plan([told, ...full])).toMatchObject({ problem: before, waitsFor: 'port' });
+    expect(plan([told, ...full.slice(1)]).step.do).toBe('claim');
+    // A port is left, no address.
+    const { problem: then } = plan([told, service('b', { clusterIP: '10.0.0.1' }), ...full.slice(1)]);
+    expect(then?.reason).toBe('ClusterIPRangeFull');
+  });
+
   it('retreats from what somebody else has', () => {
     const mine = service('a', {}, claimed('10.0.0.1'));
     expect(plan([mine, service('b', { clusterIP: '10.0.0.1' })]).step.do).toBe('retreat');
