@@ -1,6 +1,6 @@
 import type { Service } from '../../objects/service.ts';
 import type { FieldError } from '../field-errors.ts';
-import type { Reservation, Strategy, StrategyContext } from '../strategy.ts';
+import type { Reservation, SideObjectKey, Strategy, StrategyContext } from '../strategy.ts';
 import type { ServiceAllocators } from './allocators.ts';
 import { allocateClusterIPs, releaseClusterIPs, updateClusterIPs } from './cluster-ip-allocation.ts';
 import { decorateService, isDecoratedService } from './decorate.ts';
@@ -39,13 +39,11 @@ export function createServiceStrategy(allocators: ServiceAllocators): Strategy<S
       });
     },
     beginDelete(stored, context) {
-      const { spec, metadata } = decorateService(stored, primary);
+      const { spec } = decorateService(stored, primary);
       return reserve(allocators, context, (reservation) => {
         releaseClusterIPs(spec, reservation);
         releaseNodePorts(spec, reservation);
-        if (context.dryRun) return;
-        const { namespace = '', name = '' } = metadata;
-        reservation.deletes.push({ group: '', plural: 'endpoints', namespace, name });
+        reservation.deletes.push(...endpointsOf(stored, context));
       });
     },
   };
@@ -65,6 +63,12 @@ export function createUnallocatedServiceStrategy([primary]: ClusterFamilies): St
       normalizeNewClusterIPs(service.spec);
       rules.prepareForCreate(service, context);
     },
+    beginDelete: (stored, context) => ({
+      creates: [],
+      deletes: endpointsOf(stored, context),
+      commit: () => undefined,
+      rollback: () => undefined,
+    }),
     prepareForUpdate(service, old, context) {
       refillAllocatedValues(service.spec, old.spec);
       normalizeClusterIPs(service.spec, old.spec);
@@ -79,6 +83,12 @@ export function createUnallocatedServiceStrategy([primary]: ClusterFamilies): St
       );
     },
   };
+}
+
+/** The Endpoints of a Service go with it, also those that were written by hand (`afterDelete`). */
+function endpointsOf({ metadata }: Service, { dryRun }: StrategyContext): SideObjectKey[] {
+  const { namespace = '', name = '' } = metadata;
+  return dryRun ? [] : [{ group: '', plural: 'endpoints', namespace, name }];
 }
 
 const healthCheckPath = 'spec.healthCheckNodePort';
