@@ -5,7 +5,7 @@
  */
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { Command, Option } from 'commander';
+import type { Argument, Command, Option } from 'commander';
 import { format } from 'prettier';
 import { program } from '../src/commands/program.ts';
 
@@ -15,6 +15,9 @@ Written by \`node hack/generate-docs.ts\` from the flags themselves. \`servicene
 
 Flags that kube-apiserver and kube-controller-manager have, too, mean what they mean there. Durations are written as
 in Go (\`15s\`, \`500ms\`, \`2m\`). Addresses to listen on are \`host:port\`, \`:port\` for every interface, \`0\` for none.
+
+Exit codes: 0 when all went well, 1 when something failed, 2 for a wrong command line. For \`audit\` and \`pools plan\` 1
+says that there is something to see, 2 that they could not look. \`up\` with a program ends as the program does.
 `;
 
 /** The text of docs/configuration.md. */
@@ -30,12 +33,16 @@ function sectionsOf(command: Command, parent: string): string[] {
   const rows = options.map(
     (option) => `| ${pipes(code(option.flags))} | ${pipes(defaultOf(option))} | ${meaningOf(option)} |`,
   );
+  const operands = command.registeredArguments.map(
+    (operand) => `\`${operand.name()}\`: ${meaningOf(operand)}`,
+  );
+  const usage = operands.length === 0 ? [] : ['', code(`${name} ${command.usage()}`), '', ...operands];
   const table = rows.length === 0 ? [] : ['', '| flag | default | meaning |', '| --- | --- | --- |', ...rows];
-  const section = [`## ${name}`, '', sentence(command.description()), ...table, ''].join('\n');
+  const section = [`## ${name}`, '', sentence(command.description()), ...usage, ...table, ''].join('\n');
   return [section, ...command.commands.flatMap((nested) => sectionsOf(nested, name))];
 }
 
-function meaningOf(option: Option): string {
+function meaningOf(option: Option | Argument): string {
   const choices = option.argChoices === undefined ? '' : ` One of ${option.argChoices.map(code).join(', ')}.`;
   return pipes(`${sentence(option.description).replaceAll('<', '&lt;').replaceAll('*', '\\*')}${choices}`);
 }

@@ -27,13 +27,10 @@ import type { KubeConfigSource } from './transport.ts';
 export async function kubeConfigIdentity(source: KubeConfigSource, clock: Clock): Promise<Identity> {
   const { KubeConfig } = await import('@kubernetes/client-node');
   const config = new KubeConfig();
-  if (source.path === undefined) config.loadFromDefault();
-  else config.loadFromFile(source.path);
+  load(config, source.path);
   if (source.context !== undefined) config.setCurrentContext(source.context);
   const cluster = config.getCurrentCluster();
-  if (cluster === null) {
-    throw new Error(`the kubeconfig has no cluster for the context "${config.getCurrentContext()}"`);
-  }
+  if (cluster === null) throw new Error(noCluster(config));
   // What client-node makes up when it finds nothing.
   if (source.path === undefined && cluster.server === 'http://localhost:8080') {
     throw new Error('there is no kubeconfig: set KUBECONFIG, or name a file or a server');
@@ -55,6 +52,29 @@ export async function kubeConfigIdentity(source: KubeConfigSource, clock: Clock)
     impersonation: user?.impersonation ?? {},
     clock,
   });
+}
+
+/** @throws {Error} that names the file: what Node.js and the parser say does not always. */
+function load(config: KubeConfig, path: string | undefined): void {
+  try {
+    if (path === undefined) config.loadFromDefault();
+    else config.loadFromFile(path);
+  } catch (error) {
+    // A parser draws the place below its first line.
+    const [reason = ''] = String(error instanceof Error ? error.message : error).split('\n', 1);
+    const file = path ?? process.env['KUBECONFIG'] ?? '~/.kube/config';
+    throw new Error(`cannot read the kubeconfig ${file}: ${reason}`, { cause: error });
+  }
+}
+
+function noCluster(config: KubeConfig): string {
+  const known = config.getContexts().map(({ name }) => name);
+  const chosen = config.getCurrentContext();
+  if (known.length === 0) return 'the kubeconfig has no contexts';
+  const problem = known.includes(chosen)
+    ? `the context "${chosen}" of the kubeconfig names no cluster that is in it`
+    : `the kubeconfig has no context "${chosen}"`;
+  return `${problem}; its contexts are ${known.join(', ')} (--context)`;
 }
 
 /** The cluster's proxy: an `http`, `https` or `socks5` URL, as client-go takes it (`tools/clientcmd`, parseProxyURL). */

@@ -1,9 +1,13 @@
 import { CommanderError } from 'commander';
+import { ConfigError } from '../config/service-ranges.ts';
 import { program } from './program.ts';
+
+/** As of shells and of most programs: it was never begun, since nobody can know what was meant. */
+const misused = 2;
 
 /**
  * Runs the command that the arguments name.
- * @returns the exit code: 0 when it ended well, 1 when it failed, commander's own for a wrong command line.
+ * @returns the exit code: 0 when it ended well, 1 when it failed, 2 for a wrong command line; a command may say another.
  */
 export async function runCommandLine(args: readonly string[]): Promise<number> {
   try {
@@ -11,8 +15,25 @@ export async function runCommandLine(args: readonly string[]): Promise<number> {
     return Number(process.exitCode ?? 0);
   } catch (error) {
     // commander has printed its own complaint; everything else is said in one line.
-    if (error instanceof CommanderError) return error.exitCode;
-    process.stderr.write(`servicenet: ${error instanceof Error ? error.message : String(error)}\n`);
-    return 1;
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : misused;
+    process.stderr.write(`servicenet: ${explanation(error)}\n`);
+    return error instanceof ConfigError ? misused : 1;
+  }
+}
+
+/** What Node.js says, with what to do where that is not plain. */
+function explanation(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const detail = (name: string): string => String(Reflect.get(error, name) ?? '');
+  const place = `port ${detail('port')} of ${detail('address')}`;
+  switch (detail('port') === '' ? '' : detail('code')) {
+    case 'EADDRINUSE':
+      return `${place} is in use: end what listens there, or choose another port`;
+    case 'EACCES':
+      return `${place} is not for this user: choose one above 1023`;
+    case 'EADDRNOTAVAIL':
+      return `${detail('address')} is no address of this machine`;
+    default:
+      return error.message;
   }
 }

@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander';
+import { Argument, Command, Option } from 'commander';
 import { defaultPoolRanges } from '../config/default-pool.ts';
 import { upConfig } from '../config/up.ts';
 import { logFormats, logLevels } from '../telemetry/log.ts';
@@ -9,16 +9,22 @@ export function program(): Command {
   const root = new Command('servicenet')
     .description('Kubernetes service networking: a controller, and an embedded API server to run it against')
     .version(version(), '-V, --version')
-    .showHelpAfterError()
+    .showHelpAfterError('(--help says what there is)')
     .exitOverride()
     // An option behind a subcommand is the subcommand's, though its parent knows it too (pools, pools plan).
     .enablePositionalOptions();
-  root.addCommand(upCommand());
-  root.addCommand(controllerCommand());
-  root.addCommand(auditCommand());
-  root.addCommand(topCommand());
-  root.addCommand(poolsCommand());
-  root.addCommand(importCommand());
+  const commands = [
+    upCommand(),
+    controllerCommand(),
+    auditCommand(),
+    topCommand(),
+    poolsCommand(),
+    importCommand(),
+  ];
+  for (const command of commands) {
+    root.addCommand(command);
+    inherit(command, root);
+  }
   root
     .command('version')
     .description('print the version')
@@ -28,11 +34,22 @@ export function program(): Command {
   return root;
 }
 
+/** `addCommand` hands nothing down: a wrong flag would end the process where it is found. */
+function inherit(command: Command, parent: Command): void {
+  command.copyInheritedSettings(parent);
+  for (const nested of command.commands) inherit(nested, command);
+}
+
 function upCommand(): Command {
   return new Command('up')
     .description('run an embedded Kubernetes API server for service networking')
+    .usage('[options] [-- program...]')
+    .argument(
+      '[program...]',
+      'run this with KUBECONFIG set, and end with its exit code; then any free port is the default',
+    )
     .option('--bind-address <address>', 'listen on this address', '127.0.0.1')
-    .option('--port <port>', 'listen on this port; 0 takes any free one', '6443')
+    .option('--port <port>', 'listen on this port; 0 takes any free one (default: 6443)')
     .option('--service-cluster-ip-range <cidrs>', 'one CIDR, or two of different families', '10.96.0.0/16')
     .option('--service-node-port-range <range>', 'ports for NodePort Services', '30000-32767')
     .option('--token <token>', "the administrator's bearer token (default: a random one)")
@@ -64,10 +81,10 @@ function upCommand(): Command {
     )
     .addOption(logLevelFlag('warn'))
     .addOption(logFormatFlag())
-    .action(async (options: Record<string, unknown>) => {
-      const config = upConfig(options, process.stderr.isTTY);
+    .action(async (program: readonly string[], options: Record<string, unknown>) => {
+      const config = upConfig(options, process.stderr.isTTY, program);
       const { up } = await import('./up.ts');
-      await up(config);
+      process.exitCode = await up(config);
     });
 }
 
@@ -120,13 +137,7 @@ function auditCommand(): Command {
       const { auditConfig } = await import('../config/audit.ts');
       const config = auditConfig(options);
       const { audit } = await import('./audit.ts');
-      try {
-        process.exitCode = await audit(config);
-      } catch (error) {
-        // As diff does: 1 says that there is something to see, 2 that nobody could look.
-        process.stderr.write(`servicenet: ${error instanceof Error ? error.message : String(error)}\n`);
-        process.exitCode = 2;
-      }
+      process.exitCode = await looked(() => audit(config));
     });
 }
 
@@ -154,14 +165,24 @@ function poolsPlanCommand(): Command {
       const { poolsPlanConfig } = await import('../config/pools.ts');
       const config = poolsPlanConfig(options);
       const { poolsPlan } = await import('./pools-plan.ts');
-      process.exitCode = await poolsPlan(config);
+      process.exitCode = await looked(() => poolsPlan(config));
     });
+}
+
+/** The exit code of a command whose 1 says that there is something to see: as of diff, 2 that nobody could look. */
+async function looked(look: () => Promise<0 | 1>): Promise<0 | 1 | 2> {
+  try {
+    return await look();
+  } catch (error) {
+    process.stderr.write(`servicenet: ${error instanceof Error ? error.message : String(error)}\n`);
+    return 2;
+  }
 }
 
 function importCommand(): Command {
   return withCluster(new Command('import'))
     .description("print another load balancer's pools as AddressPools, with every address in use")
-    .argument('<source>', 'metallb, cilium or kube-vip')
+    .addArgument(new Argument('<source>', 'whose pools').choices(['metallb', 'cilium', 'kube-vip']))
     .option(
       '--config-map <namespace/name>',
       "of kube-vip's cloud provider (default: kube-system/kubevip), or of MetalLB before 0.13 (metallb-system/config)",

@@ -3,26 +3,28 @@ import type { Logger } from 'pino';
 /** The wait for the end of a process. */
 export interface SignalWait {
   /** Resolves at the first SIGINT or SIGTERM. A second one ends the process at once. */
-  readonly received: Promise<void>;
+  readonly received: Promise<Signal>;
   /** Takes the handlers off again: a later signal has its usual effect. */
   release(): void;
 }
 
+export type Signal = 'SIGINT' | 'SIGTERM';
+
 /** Exit codes by convention: 128 and the number of the signal. */
-const exitCodes = { SIGINT: 130, SIGTERM: 143 } as const;
+export const exitCodes = { SIGINT: 130, SIGTERM: 143 } as const;
 
 /** Waits for SIGINT or SIGTERM. */
 export function untilSignal(log: Logger): SignalWait {
   let stopping = false;
-  let stop: () => void = () => undefined;
-  const received = new Promise<void>((resolve) => {
+  let stop: (name: Signal) => void = () => undefined;
+  const received = new Promise<Signal>((resolve) => {
     stop = resolve;
   });
-  const onSignal = (name: 'SIGINT' | 'SIGTERM'): void => {
+  const onSignal = (name: Signal): void => {
     if (stopping) process.exit(exitCodes[name]);
     stopping = true;
     log.info({ signal: name }, 'stopping; a second signal stops at once');
-    stop();
+    stop(name);
   };
   process.on('SIGINT', onSignal);
   process.on('SIGTERM', onSignal);

@@ -6,10 +6,15 @@ import { type Embedded, startEmbedded } from '../apiserver/embedded.ts';
 import type { UpConfig } from '../config/up.ts';
 import { createLog } from '../telemetry/log.ts';
 import { giveBackMemory } from './memory.ts';
-import { untilSignal } from './signals.ts';
+import { runProgram } from './run-program.ts';
+import { exitCodes, untilSignal } from './signals.ts';
 
-/** Runs the embedded API server until a signal comes. */
-export async function up(config: UpConfig): Promise<void> {
+/**
+ * Runs the embedded API server until a signal comes, or the program ends that is to run against it.
+ * @returns the exit code.
+ */
+export async function up(config: UpConfig): Promise<number> {
+  const alone = config.program.length === 0;
   const log = createLog({ level: config.logLevel, format: config.logFormat });
   const signal = untilSignal(log);
   // What was started, to be ended in reverse, however far the start came.
@@ -29,19 +34,28 @@ export async function up(config: UpConfig): Promise<void> {
     started.push(() => server.close());
     await writeKubeconfig(config.kubeconfigPath, server.kubeconfig);
     started.push(() => rm(config.kubeconfigPath, { force: true }));
-    process.stdout.write(`servicenet is ready: ${server.url} (${Math.round(performance.now())} ms)\n`);
+    if (alone)
+      process.stdout.write(`servicenet is ready: ${server.url} (${Math.round(performance.now())} ms)\n`);
     // Half of the code is the controllers and their client: it is loaded while the server answers already.
     const { startClients } = await import('./clients.ts');
     const clients = await startClients(config, server, log);
     started.push(() => clients.stop());
-    const introduction = await Promise.race([clients.introduction, signal.received]);
-    if (introduction !== undefined) process.stdout.write(introduction);
+    const introduced = clients.introduction.then((introduction) => ({ introduction }));
+    const begun = await Promise.race([introduced, signal.received]);
+    if (typeof begun === 'string') return alone ? 0 : exitCodes[begun];
+    if (alone) process.stdout.write(begun.introduction);
     // Else only a process that ends in peace leaves its compiled code to the next one.
     flushCompileCache();
     giveBackMemory(log);
-    const ended = Promise.race([signal.received, clients.failure]);
+    const { failure } = clients;
+    if (!alone) {
+      const { program, kubeconfigPath: kubeconfig } = config;
+      return await runProgram({ program, kubeconfig, interrupted: signal.received, failure });
+    }
+    const ended = Promise.race([signal.received, failure]);
     if (config.liveView && process.stdout.isTTY) await watch(config, server, log, ended);
     await ended;
+    return 0;
   } finally {
     for (const end of started.reverse()) await end();
     signal.release();
@@ -53,7 +67,7 @@ async function watch(
   config: UpConfig,
   { url, ca, token }: Embedded,
   log: Logger,
-  ended: Promise<void>,
+  ended: Promise<unknown>,
 ): Promise<void> {
   const { showLiveView } = await import('./top/live-view.ts');
   const { createTransport } = await import('../client/connect.ts');

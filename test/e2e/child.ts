@@ -33,6 +33,11 @@ export class Child {
     return this.#process.exitCode === null && this.#process.signalCode === null;
   }
 
+  /** Its exit code; null while it runs, and when a signal ended it. */
+  get code(): number | null {
+    return this.#process.exitCode;
+  }
+
   /** Resolves when the condition holds. @throws {Error} with the output, when the process ends first or it takes two minutes. */
   async until(condition: () => boolean | Promise<boolean>): Promise<void> {
     const deadline = Date.now() + 120_000;

@@ -125,7 +125,7 @@ describe('servicenet up', () => {
   it('says in one line which flag is wrong', async () => {
     const { child, output, closed } = await up('--service-cluster-ip-range', '10.0.0.0/30');
     await closed;
-    expect(child.exitCode).toBe(1);
+    expect(child.exitCode).toBe(2);
     expect(output().trim()).toBe(
       'servicenet: --service-cluster-ip-range: 10.0.0.0/30 is too small: at least 8 addresses are needed',
     );

@@ -100,6 +100,8 @@ export class Monitors {
     const { log } = this.#context;
     try {
       const { resources, failures } = await discover(this.#transport, signal);
+      // What was cut off by the end is nobody's failure.
+      if (signal.aborted) return false;
       for (const why of failures) log.warn({ why }, 'a group of resources is not collected, will retry');
       const isComplete = failures.length === 0;
       await this.#follow(resources, isComplete, signal);

@@ -1,0 +1,115 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Child } from '../e2e/child.ts';
+
+const main = new URL('../../src/main.ts', import.meta.url).pathname;
+const start = new URL('../../src/start.js', import.meta.url).pathname;
+let home = '';
+beforeAll(() => {
+  home = mkdtempSync(join(tmpdir(), 'servicenet-home-'));
+});
+afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+interface Ended {
+  readonly output: string;
+  readonly code: number | null;
+}
+
+/** Runs servicenet with a home of its own, to its end. */
+async function servicenet(...args: string[]): Promise<Ended> {
+  const child = begin(args);
+  await child.closed;
+  return { output: child.output, code: child.code };
+}
+
+function begin(args: readonly string[], environment: Readonly<Record<string, string>> = {}): Child {
+  return new Child(process.execPath, [main, ...args], { HOME: home, KUBECONFIG: '', ...environment });
+}
+
+describe('servicenet up -- program', () => {
+  test('runs it with KUBECONFIG, beside others, and leaves nothing behind', async () => {
+    const services = ['kubectl', 'get', 'services', '--all-namespaces', '-o', 'name'];
+    const runs = await Promise.all([1, 2].map(() => servicenet('up', '--nodes', '0', '--', ...services)));
+    // Nothing else is printed: what reads the output gets the program's.
+    expect(runs).toEqual(Array.from({ length: 2 }, () => ({ output: 'service/kubernetes\n', code: 0 })));
+    expect(readdirSync(join(home, '.servicenet'))).toEqual([]);
+  });
+
+  test.each([
+    ['exit 7', 7],
+    ['kill -9 $$', 137],
+  ])('ends as `%s` ends', async (script, code) => {
+    expect(await servicenet('up', '--nodes', '0', '--', 'sh', '-c', script)).toEqual({ output: '', code });
+  });
+
+  test('ends as shells do where there is no such program', async () => {
+    const { output, code } = await servicenet('up', '--nodes', '0', '--', 'no-such-program');
+    expect(output).toBe('servicenet: cannot run no-such-program: spawn no-such-program ENOENT\n');
+    expect(code).toBe(127);
+  });
+
+  test('passes a signal on, and ends with what the program makes of it', async () => {
+    const script = 'trap "echo stopped; exit 3" TERM; echo begun; while :; do sleep 0.1; done';
+    const child = begin(['up', '--nodes', '0', '--', 'sh', '-c', script]);
+    await child.until(() => child.output.includes('begun'));
+    await child.end('SIGTERM');
+    expect(child.output).toBe('begun\nstopped\n');
+    expect(child.code).toBe(3);
+  });
+});
+
+describe('a command line that cannot be carried out', () => {
+  test('a port in use', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await new Promise((resolve) => other.once('listening', resolve));
+    const address = other.address();
+    const port = typeof address === 'object' ? String(address?.port) : '';
+    const { output, code } = await servicenet('up', '--nodes', '0', '--port', port);
+    other.close();
+    expect(output).toBe(
+      `servicenet: port ${port} of 127.0.0.1 is in use: end what listens there, or choose another port\n`,
+    );
+    expect(code).toBe(1);
+  });
+
+  test.each<[string, string[], string]>([
+    ['an unknown flag', ['audit', '--bogus'], "error: unknown option '--bogus'"],
+    ['a wrong value', ['audit', '--server', 'here'], 'servicenet: --server: wants a URL'],
+    ['an unknown source', ['import', 'calico'], 'Allowed choices are metallb, cilium, kube-vip.'],
+    // 1 would mean that something was found.
+    ['no kubeconfig', ['audit', '--kubeconfig', '/no/file'], 'cannot read the kubeconfig /no/file: ENOENT'],
+    ['nothing to plan', ['pools', 'plan'], '--filename: name a file'],
+  ])('%s is 2', async (_, args, message) => {
+    const { output, code } = await servicenet(...args);
+    expect(output).toContain(message);
+    expect(code).toBe(2);
+  });
+
+  test('says which contexts there are', async () => {
+    const file = join(home, 'two-contexts');
+    const context = (name: string): string => `{ name: ${name}, context: { cluster: here, user: me } }`;
+    writeFileSync(file, `{ kind: Config, contexts: [${context('one')}, ${context('two')}] }`);
+    const asked = async (name: string): Promise<string> =>
+      (await servicenet('pools', '--kubeconfig', file, '--context', name)).output;
+    expect(await asked('three')).toBe(
+      'servicenet: the kubeconfig has no context "three"; its contexts are one, two (--context)\n',
+    );
+    expect(await asked('two')).toContain('the context "two" of the kubeconfig names no cluster');
+  });
+
+  test('an old Node.js is named, whatever its parser knows', async () => {
+    const old = `Object.defineProperty(process.versions, 'node', { value: '22.18.0' });`;
+    const child = new Child(process.execPath, [
+      '--import',
+      `data:text/javascript,${encodeURIComponent(old)}`,
+      start,
+      'version',
+    ]);
+    await child.closed;
+    expect(child.output).toContain('servicenet needs Node.js 22.19 or newer');
+    expect(child.code).toBe(1);
+  });
+});
