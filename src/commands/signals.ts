@@ -36,3 +36,17 @@ export function untilSignal(log: Logger): SignalWait {
     },
   };
 }
+
+/**
+ * Lets SIGINT and SIGTERM end process 1 of a container, too, while no command waits for them. Every other process ends
+ * by itself; process 1 gets no signal that it has no handler for (pid_namespaces(7)), so that a Pod deleted as it
+ * starts would go on, and lead, until the kubelet kills it.
+ */
+export function endAsProcessOne(): void {
+  if (process.pid !== 1) return;
+  for (const [name, code] of Object.entries(exitCodes)) {
+    process.on(name, () => {
+      if (process.listenerCount(name) === 1) process.exit(code);
+    });
+  }
+}
