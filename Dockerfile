@@ -1,6 +1,5 @@
-# syntax=docker/dockerfile:1
 # servicenet in an image: node:24-slim, the compiled program and its production dependencies, nothing else of ours.
-# No Docker runs where this repository is developed: .github/workflows/kind.yaml builds it.
+# docs/deploying.md says what is in it; test/package/image.test.ts keeps it whole where there is no Docker.
 #
 #   docker build --build-arg NODE_DIGEST=sha256:… -t servicenet:0.1.0 .
 #
@@ -14,13 +13,15 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json ./
 COPY src ./src
-RUN npm run build
+RUN npm run build -- --declaration false --sourceMap false
 
 FROM node:24-slim${NODE_DIGEST:+@${NODE_DIGEST}} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# No production dependency has an install script that it needs.
-RUN npm ci --omit=dev --ignore-scripts
+# No production dependency has an install script that it needs. Half of their bytes are types and source maps, which
+# only compilers and debuggers read: below node_modules, Node.js runs no TypeScript.
+RUN npm ci --omit=dev --ignore-scripts \
+ && find node_modules -type f \( -name '*.ts' -o -name '*.mts' -o -name '*.cts' -o -name '*.map' \) -delete
 
 FROM node:24-slim${NODE_DIGEST:+@${NODE_DIGEST}}
 LABEL org.opencontainers.image.title=servicenet \
