@@ -8,9 +8,9 @@
 #   ARTIFACTS        where logs go; default: ./artifacts
 #   KEEP_CLUSTER=1   leaves the cluster for a look at it
 #
-# Needs docker, kind, kubectl and npm. It has never run where this repository is developed, which has no container
-# runtime: .github/workflows/kind.yaml runs it. All that it calls is tested without it (test/integration/deploy*.test.ts,
-# test/e2e).
+# Needs docker, kind, kubectl and npm. It has not run with kind yet, whose node images cannot be fetched where this
+# repository is developed: .github/workflows/kind.yaml runs it. There it ran with Docker and, for kind, a stand-in
+# (docs/deploying.md); test/integration/kind-script.test.ts runs it with the embedded server and no container.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -55,6 +55,8 @@ kind: Cluster
 apiVersion: kind.x-k8s.io/v1alpha4
 networking:
   ipFamily: $family
+  # Not ::1 for IPv6 either: not every Docker forwards it.
+  apiServerAddress: 127.0.0.1
 nodes:
   - role: control-plane
   - role: worker
