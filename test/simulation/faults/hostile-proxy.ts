@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createSecureContext } from 'node:tls';
 import { Agent, request } from 'undici';
+import { senderHeader } from './process.ts';
 import type { Choices } from './random.ts';
 import type { Trace } from './trace.ts';
 
@@ -122,7 +123,10 @@ export class HostileProxy {
     const number = ++this.#requests;
     const fate = this.#fate(incoming);
     if (!['pass', 'refuse', 'conflict', 'cut'].includes(fate)) this.note(fate);
-    this.#trace?.(`#${number} ${incoming.method ?? ''} ${incoming.url ?? ''} ${fate} ${body.toString()}`);
+    const sender = String(incoming.headers[senderHeader]);
+    this.#trace?.(
+      `#${number} ${sender} ${incoming.method ?? ''} ${incoming.url ?? ''} ${fate} ${body.toString()}`,
+    );
     // A long wait lets later requests overtake this one, those of a client that is gone, too.
     if (this.hostile)
       await sleep(this.#choices.chance(0.1) ? this.#choices.below(60) : this.#choices.below(5));
@@ -151,7 +155,7 @@ export class HostileProxy {
       await answer.body.dump().catch(() => undefined);
       return;
     }
-    await this.#answer(incoming, outgoing, answer, fate);
+    await this.#answer(incoming, outgoing, answer, fate, number);
     if (fate !== 'late-copy') return;
     await sleep(this.#choices.below(80));
     const copy = await this.#forward(incoming, body);
@@ -228,6 +232,7 @@ export class HostileProxy {
     outgoing: ServerResponse,
     answer: Awaited<ReturnType<typeof request>>,
     fate: Fate,
+    number: number,
   ): Promise<void> {
     outgoing.on('close', () => answer.body.destroy());
     const type = answer.headers['content-type'];
@@ -238,7 +243,7 @@ export class HostileProxy {
     for await (const chunk of answer.body) {
       if (!Buffer.isBuffer(chunk)) continue;
       if (outgoing.destroyed) return;
-      if (isWatch) this.#trace?.(`event of ${incoming.url ?? ''}: ${chunk.toString()}`);
+      if (isWatch) this.#trace?.(`#${number} event of ${pathOf(incoming)}: ${chunk.toString()}`);
       if (isWatch && this.hostile) {
         await sleep(this.#choices.below(4));
         if (this.#choices.chance(0.02)) cutAfter = 1;

@@ -44,7 +44,11 @@ export class Instance {
 
   static async start(options: InstanceOptions): Promise<Instance> {
     const { url, scene, choices, identity, trace, isRival = false } = options;
-    const process = new SimulatedProcess(await createTransport({ kind: 'endpoint', url }), options.clock);
+    const process = new SimulatedProcess(
+      identity,
+      await createTransport({ kind: 'endpoint', url }),
+      options.clock,
+    );
     const { transport, clock } = process;
     const { allocation, nodePorts, collects } = scene;
     const running = runControllers({

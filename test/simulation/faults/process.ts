@@ -32,6 +32,9 @@ class Gate {
   }
 }
 
+/** The header that says whose a request is: for the trace only, nobody passes it on. */
+export const senderHeader = 'x-sender';
+
 /**
  * What a process has of the world, its network and its clock, so that all it can do may be stopped and continued as
  * SIGSTOP and SIGCONT do, its news may come late, and its wall clock may be set.
@@ -48,11 +51,15 @@ export class SimulatedProcess {
   /** Milliseconds by which its wall clock is wrong. */
   #offset = 0;
 
-  constructor(network: Transport, world: Clock) {
+  constructor(identity: string, network: Transport, world: Clock) {
+    const sent = (options?: RequestOptions): RequestOptions => ({
+      ...options,
+      headers: { ...options?.headers, [senderHeader]: identity },
+    });
     this.transport = {
       server: network.server,
-      request: async (method, path, options) => this.#request(network, method, path, options),
-      stream: async (path, options) => this.#stream(network, path, options),
+      request: async (method, path, options) => this.#request(network, method, path, sent(options)),
+      stream: async (path, options) => this.#stream(network, path, sent(options)),
       close: async () => {
         this.#isClosed = true;
         this.#news.open();

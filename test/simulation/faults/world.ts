@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parse } from 'yaml';
+import type { Transport } from '../../../src/client/transport.ts';
 import { startApiServer, type TestServer } from '../../../src/testing/index.ts';
 import { FastClock } from './fast-clock.ts';
 import { HostileProxy } from './hostile-proxy.ts';
@@ -82,8 +83,19 @@ export class World {
   }
 
   /** How users reach the server: not through the hostile network. */
-  get client(): TestServer['client'] {
-    return this.#server.client;
+  get client(): Transport {
+    const { client } = this.#server;
+    const trace = this.#trace;
+    if (trace === undefined) return client;
+    return {
+      server: client.server,
+      request: async (method, path, options) => {
+        if (method !== 'GET') trace(`user ${method} ${path} ${JSON.stringify(options?.body ?? '')}`);
+        return client.request(method, path, options);
+      },
+      stream: (path, options) => client.stream(path, options),
+      close: () => Promise.resolve(),
+    };
   }
 
   /** Something that happens to the controllers, or nothing. */
