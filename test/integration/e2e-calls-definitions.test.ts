@@ -62,7 +62,7 @@ test('[sig-api-machinery] CustomResourceDefinition resources [Privileged:Cluster
     body: { ...body, status: { ...recordAt(body, 'status'), conditions } },
   });
   expect(updated.status).toBe(200);
-  const zero = { type: '', status: '' };
+  const zero = { type: '', status: '', lastTransitionTime: null };
   const has = (answer: Answer, message: string): boolean =>
     listAt(answer.body, 'status', 'conditions').some((condition) => textAt(condition, 'message') === message);
   expect(has(updated, 'updated')).toBe(true);

@@ -1,16 +1,15 @@
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { parseProtobuf } from '../../src/apiserver/schema/parse-protobuf.ts';
 import { wireValues } from '../../src/apiserver/schema/wire-reader.ts';
 import { writeProtobuf } from '../../src/apiserver/schema/write-protobuf.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { call } from '../support/test-server.ts';
+import { readTypedObject } from '../support/typed-object.ts';
 
 /** A client that reads and writes protobuf, as client-go's typed clients and Kubernetes' controllers do. */
 const protobuf = 'application/vnd.kubernetes.protobuf';
-const none = { group: '', version: '', kind: '' };
 const configMaps = '/api/v1/namespaces/default/configmaps';
 let server: TestServer;
 let agent: Agent;
@@ -38,7 +37,7 @@ async function ask(
   });
   const bytes = Buffer.from(await answer.body.arrayBuffer());
   const contentType = answer.headers['content-type'];
-  const read: unknown = contentType === protobuf ? parseProtobuf(bytes, none) : JSON.parse(bytes.toString());
+  const read: unknown = contentType === protobuf ? readTypedObject(bytes) : JSON.parse(bytes.toString());
   return { status: answer.statusCode, contentType, object: isRecord(read) ? read : {} };
 }
 
@@ -132,7 +131,7 @@ async function watched(path: string, count: number): Promise<{ type: string; obj
       const [object] = [...wireValues(raw?.bytes ?? Buffer.alloc(0))];
       events.push({
         type: type?.bytes.toString() ?? '',
-        object: parseProtobuf(object?.bytes ?? Buffer.alloc(0), none),
+        object: readTypedObject(object?.bytes ?? Buffer.alloc(0)),
       });
       bytes = bytes.subarray(end);
     }

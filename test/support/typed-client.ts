@@ -1,15 +1,14 @@
 import { Agent, request } from 'undici';
-import { parseProtobuf } from '../../src/apiserver/schema/parse-protobuf.ts';
 import { wireValues } from '../../src/apiserver/schema/wire-reader.ts';
 import { writeProtobuf } from '../../src/apiserver/schema/write-protobuf.ts';
 import type { Query } from '../../src/client/transport.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import type { TestServer } from '../../src/testing/index.ts';
 import type { Answer } from './test-server.ts';
+import { readTypedObject } from './typed-object.ts';
 
 const protobuf = 'application/vnd.kubernetes.protobuf';
 const anyProtobuf = `${protobuf}, */*`;
-const none = { group: '', version: '', kind: '' };
 
 /** A body that is no patch must name its kind; {@link TypedClient.call}. */
 interface TypedRequest {
@@ -91,7 +90,7 @@ const contentTypes = {
 };
 
 function parseBody(bytes: Buffer, contentType: unknown): JsonRecord {
-  if (contentType === protobuf) return parseProtobuf(bytes, none);
+  if (contentType === protobuf) return readTypedObject(bytes);
   // what no resource answers is a line of text; discovery documents have parameters
   const isJson = String(contentType).split(';')[0] === 'application/json';
   const read: unknown = isJson ? JSON.parse(bytes.toString()) : undefined;
@@ -148,7 +147,7 @@ export class TypedWatch {
     this.#bytes = this.#bytes.subarray(end);
     return {
       type: type?.bytes.toString() ?? '',
-      object: parseProtobuf(object?.bytes ?? Buffer.alloc(0), none),
+      object: readTypedObject(object?.bytes ?? Buffer.alloc(0)),
     };
   }
 }

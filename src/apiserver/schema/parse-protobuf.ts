@@ -118,7 +118,8 @@ function readEntry(
     if (part.field === 1) key = delimitedBytes(part, name).toString('utf8');
     else if (part.field === 2) member = readOne(type, part, name, depth);
   }
-  return [key, member ?? (type === 'string' || type === 'bytes' ? '' : {})];
+  if (member !== undefined) return [key, member];
+  return [key, type === 'string' || type === 'bytes' ? '' : {}];
 }
 
 function readOne(type: string, value: WireValue, name: string, depth: number): unknown {
@@ -154,6 +155,7 @@ const specialMessages = new Map<string, (bytes: Buffer, depth: number) => unknow
   ['meta.v1.Verbs', items],
   ['authorization.v1.ExtraValue', items],
   ['authentication.v1.ExtraValue', items],
+  ['certificates.v1beta1.ExtraValue', items],
   ['apiextensions.v1.JSONSchemaPropsOrArray', (bytes, depth) => alternative(bytes, depth, 'OrArray')],
   ['apiextensions.v1.JSONSchemaPropsOrBool', (bytes, depth) => alternative(bytes, depth, 'OrBool')],
   [

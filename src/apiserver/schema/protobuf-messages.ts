@@ -1,8 +1,9 @@
 /**
  * The messages that Kubernetes' typed clients send and get, read from `protobuf.generated.json` (see
- * hack/read-protobuf-fields.ts for its notation). A message is parsed when it is first asked for.
+ * hack/read-protobuf-fields.ts for its notation) and `protobuf-always.generated.json`. A message is parsed when it is first asked for.
  */
 import { registeredKind } from './builtin.ts';
+import alwaysWritten from './protobuf-always.generated.json' with { type: 'json' };
 import generated from './protobuf.generated.json' with { type: 'json' };
 
 /** What a field holds: a scalar, or the name of a message (`core.v1.ServicePort`). */
@@ -11,12 +12,15 @@ export interface MessageField {
   readonly name: string | undefined;
   readonly type: string;
   readonly shape: 'one' | 'list' | 'map';
+  /** Go writes it where it is empty, too: a scalar that is no pointer, a message that is held by value. */
+  readonly always: boolean;
 }
 
 /** Fields by their numbers. */
 export type Message = ReadonlyMap<number, MessageField>;
 
 const texts: Readonly<Record<string, string>> = generated;
+const alwaysNumbers: Readonly<Record<string, readonly number[]>> = alwaysWritten;
 const messages = new Map<string, Message>();
 
 /** A message by its short name, undefined when there is none. */
@@ -25,7 +29,8 @@ export function protobufMessage(name: string): Message | undefined {
   if (known !== undefined) return known;
   const text = Object.hasOwn(texts, name) ? texts[name] : undefined;
   if (text === undefined) return undefined;
-  const message = new Map(text === '' ? [] : text.split(';').map(parseField));
+  const always = new Set(Object.hasOwn(alwaysNumbers, name) ? alwaysNumbers[name] : []);
+  const message = new Map(text === '' ? [] : text.split(';').map((line) => parseField(line, always)));
   messages.set(name, message);
   return message;
 }
@@ -38,8 +43,8 @@ export function messageOfKind(group: string, version: string, kind: string): str
   const schema = registeredKind(group, version, kind)?.schema;
   const own = schema === undefined ? undefined : messageOfComponent(schema);
   if (own !== undefined && protobufMessage(own) !== undefined) return own;
-  const alone = group === 'meta.k8s.io' ? metadataMessage(version, kind) : sharedMessage(kind);
-  if (own === undefined && protobufMessage(alone) !== undefined) return alone;
+  const alone = group === 'meta.k8s.io' ? metadataMessage(version, kind) : sharedMessage(group, kind);
+  if (own === undefined && alone !== undefined && protobufMessage(alone) !== undefined) return alone;
   const item = kind.endsWith('List')
     ? messageOfKind(group, version, kind.slice(0, -'List'.length))
     : undefined;
@@ -55,8 +60,9 @@ function metadataMessage(version: string, kind: string): string {
   return `meta.${kind === 'PartialObjectMetadata' ? 'v1' : version}.${kind}`;
 }
 
-function sharedMessage(kind: string): string {
-  return metaKinds.has(kind) ? `meta.v1.${kind}` : `core.v1.${kind}`;
+function sharedMessage(group: string, kind: string): string | undefined {
+  if (metaKinds.has(kind)) return `meta.v1.${kind}`;
+  return group === '' ? `core.v1.${kind}` : undefined;
 }
 
 /** All lists are alike. */
@@ -66,8 +72,8 @@ function listMessage(item: string): string {
     messages.set(
       name,
       new Map([
-        [1, { name: 'metadata', type: 'meta.v1.ListMeta', shape: 'one' }],
-        [2, { name: 'items', type: item, shape: 'list' }],
+        [1, { name: 'metadata', type: 'meta.v1.ListMeta', shape: 'one', always: true }],
+        [2, { name: 'items', type: item, shape: 'list', always: false }],
       ]),
     );
   }
@@ -82,11 +88,17 @@ function messageOfComponent(component: string): string {
   );
 }
 
-function parseField(line: string): [number: number, field: MessageField] {
-  const [name = '', number = '', type = ''] = line.split(' ');
+function parseField(line: string, always: ReadonlySet<number>): [number: number, field: MessageField] {
+  const [name = '', digits = '', type = ''] = line.split(' ');
+  const number = Number(digits);
   const shape = type.startsWith('[]') ? 'list' : type.startsWith('{}') ? 'map' : 'one';
   return [
-    Number(number),
-    { name: name === '+' ? undefined : name, type: shape === 'one' ? type : type.slice(2), shape },
+    number,
+    {
+      name: name === '+' ? undefined : name,
+      type: shape === 'one' ? type : type.slice(2),
+      shape,
+      always: always.has(number),
+    },
   ];
 }

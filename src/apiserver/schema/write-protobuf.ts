@@ -1,6 +1,6 @@
 /**
- * Writes JSON values as the protobuf that kube-apiserver answers with (apimachinery `serializer/protobuf`). Values
- * that JSON leaves out because they are zero are left out here as well; Go writes some of them, and reads both alike.
+ * Writes JSON values as the protobuf that kube-apiserver answers with (apimachinery `serializer/protobuf`), byte by
+ * byte: Go writes some of the values that JSON leaves out because they are zero.
  */
 import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
 import { notAcceptable } from '../../objects/status-errors.ts';
@@ -65,12 +65,38 @@ function writeEnvelope(writer: WireWriter, { apiVersion = '', kind = '', ...obje
 function writeMessage(writer: WireWriter, name: string, object: JsonRecord): void {
   for (const [number, field] of descending(name)) {
     if (field.name === undefined) {
-      // A message of Go only: it is there when one of its fields is.
+      // A message of Go only: it is there when it is held by value, or when one of its fields is.
       const before = writer.length;
       writeMessage(writer, field.type, object);
-      if (writer.length > before) writer.delimit(number, before);
-    } else if (Object.hasOwn(object, field.name)) {
-      writeField(writer, number, field, object[field.name]);
+      if (field.always || writer.length > before) writer.delimit(number, before);
+      continue;
+    }
+    const value = Object.hasOwn(object, field.name) ? object[field.name] : undefined;
+    if (value !== undefined && value !== null) writeField(writer, number, field, value);
+    else if (field.always) writeZero(writer, number, field.type);
+  }
+}
+
+/** What Go writes of a field that is held by value and empty. */
+function writeZero(writer: WireWriter, number: number, type: string): void {
+  switch (type) {
+    case 'string':
+    case 'bytes':
+      writer.text(number, '');
+      return;
+    case 'int':
+    case 'bool':
+      writer.integer(number, 0);
+      return;
+    case 'double':
+      writer.double(number, 0);
+      return;
+    default: {
+      const before = writer.length;
+      const special = zeroMessages.get(type);
+      if (special !== undefined) special(writer);
+      else if (!specialMessages.has(type)) writeMessage(writer, type, {});
+      writer.delimit(number, before);
     }
   }
 }
@@ -88,7 +114,6 @@ function descending(name: string): readonly (readonly [number, MessageField])[] 
 }
 
 function writeField(writer: WireWriter, number: number, field: MessageField, value: unknown): void {
-  if (value === null || value === undefined) return;
   if (field.shape === 'one') {
     writeOne(writer, number, field.type, value);
   } else if (field.shape === 'list') {
@@ -99,7 +124,8 @@ function writeField(writer: WireWriter, number: number, field: MessageField, val
     // a map is a list of { key 1, value 2 }
     for (const key of Object.keys(value).sort().reverse()) {
       const before = writer.length;
-      writeOne(writer, 2, field.type, value[key]);
+      // bytes are the only values that can be nil
+      if (value[key] !== null || field.type !== 'bytes') writeOne(writer, 2, field.type, value[key]);
       writer.text(1, key);
       writer.delimit(number, before);
     }
@@ -149,9 +175,16 @@ const specialMessages = new Map<string, (writer: WireWriter, value: unknown) => 
   ['meta.v1.Verbs', writeItems],
   ['authorization.v1.ExtraValue', writeItems],
   ['authentication.v1.ExtraValue', writeItems],
+  ['certificates.v1beta1.ExtraValue', writeItems],
   ['apiextensions.v1.JSONSchemaPropsOrArray', writeSchemaOr('Array', 'jSONSchemas')],
   ['apiextensions.v1.JSONSchemaPropsOrBool', writeSchemaOr('Bool', 'allows')],
   ['apiextensions.v1.JSONSchemaPropsOrStringArray', writeSchemaOr('StringArray', 'property')],
+]);
+
+/** Of those, what is not empty when nothing is in it. */
+const zeroMessages = new Map<string, (writer: WireWriter) => void>([
+  ['api.resource.Quantity', (writer) => writer.text(1, '0')],
+  ['util.intstr.IntOrString', (writer) => writeIntOrString(writer, 0)],
 ]);
 
 /** Seconds and nanoseconds since 1970; Go's zero time is an empty message. */
@@ -175,6 +208,7 @@ function writeJson(writer: WireWriter, value: unknown): void {
 }
 
 function writeItems(writer: WireWriter, value: unknown): void {
+  if (value === null) return;
   if (!isStringList(value)) throw unexpected('list of strings', value);
   for (const item of value.toReversed()) writer.text(1, item);
 }
