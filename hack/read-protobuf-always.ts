@@ -39,7 +39,9 @@ function alwaysWritten(body: string): number[] {
 const [, , sources] = process.argv;
 if (sources === undefined) throw new Error('name the folder of k8s.io');
 const found = new Map<string, readonly number[]>();
-for (const file of globSync('{api,apimachinery,apiextensions-apiserver}/**/generated.pb.go', { cwd: sources })) {
+for (const file of globSync('{api,apimachinery,apiextensions-apiserver}/**/generated.pb.go', {
+  cwd: sources,
+})) {
   const prefix = packageOf(file);
   for (const [, name = '', body = ''] of readFileSync(`${sources}/${file}`, 'utf8').matchAll(marshaler)) {
     const message = `${prefix}.${name}`;
