@@ -83,8 +83,8 @@ function proxyOf({ name, proxyUrl }: Cluster): ProxySetting {
   if (['http:', 'https:', 'socks5:'].includes(URL.parse(proxyUrl)?.protocol ?? '')) {
     return { kind: 'uri', uri: proxyUrl };
   }
-  const text = JSON.stringify(proxyUrl);
-  throw new Error(`the proxy-url ${text} of the cluster "${name}" is not an http, https or socks5 URL`);
+  // It may hold a password.
+  throw new Error(`the proxy-url of the cluster "${name}" is not an http, https or socks5 URL`);
 }
 
 async function loginOf(user: KubeConfigUser, cluster: Cluster, clock: Clock): Promise<Login | undefined> {

@@ -1,3 +1,4 @@
+import { getHeapStatistics } from 'node:v8';
 import type { Logger } from 'pino';
 
 /** Milliseconds between looks; after the first, counted from the introduction, the controllers have settled. */
@@ -23,11 +24,12 @@ export function giveBackMemory(log: Logger): void {
     const now = performance.eventLoopUtilization();
     const { utilization } = performance.eventLoopUtilization(now, before);
     before = now;
-    const tooLarge = process.memoryUsage().heapUsed > largestHeap;
+    // Not by process.memoryUsage(): it opens a file, and throws while a flood of connections leaves it none.
+    const tooLarge = getHeapStatistics().used_heap_size > largestHeap;
     if (utilization < idleBelow && !tooLarge) {
       // Only this flavour makes the young generation small again.
       gc({ type: 'major', execution: 'sync', flavor: 'last-resort' });
-      log.debug({ residentBytes: process.memoryUsage.rss() }, 'gave memory back');
+      log.debug({ heapBytes: getHeapStatistics().total_heap_size }, 'gave memory back');
     } else if (!tooLarge && ++looks < maxLooks) {
       return;
     }

@@ -431,7 +431,7 @@ describe('a proxy', () => {
     'that nobody can speak to is refused when the kubeconfig is read: %s',
     async (url) => {
       await expect(connect({ token: 't' }, { 'proxy-url': url })).rejects.toThrow(
-        `the proxy-url ${JSON.stringify(url)} of the cluster "c" is not an http, https or socks5 URL`,
+        'the proxy-url of the cluster "c" is not an http, https or socks5 URL',
       );
     },
   );

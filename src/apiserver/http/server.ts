@@ -106,7 +106,12 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   server.on('clientError', refuseSocket);
   server.on('tlsClientError', (error) => options.log.debug({ err: error }, 'TLS handshake failed'));
   return {
-    listen: async (port, host) => listen(server, port, host),
+    listen: async (port, host) => {
+      const address = await listen(server, port, host);
+      // The machine has no memory or files left for another connection; those that there are go on.
+      server.on('error', (error) => options.log.error({ err: error }, 'cannot accept a connection'));
+      return address;
+    },
     close: async (graceMs = 10_000) => closer.close(graceMs),
   };
 }

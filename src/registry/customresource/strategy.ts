@@ -185,7 +185,8 @@ function takeAllButStatus(object: CustomObject, old: CustomObject): void {
   if (!isRecord(target)) return;
   for (const name of Object.keys(target)) if (name !== 'metadata') Reflect.deleteProperty(target, name);
   const { metadata: before, status: _old, ...rest } = old;
-  Object.assign(target, rest);
+  // Not by assignment: a client may name a member __proto__.
+  Object.defineProperties(target, Object.getOwnPropertyDescriptors(rest));
   const { managedFields, resourceVersion } = metadata;
   object.metadata = {
     ...before,

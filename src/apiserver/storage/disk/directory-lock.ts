@@ -30,7 +30,7 @@ export async function lockDirectory(directory: string): Promise<() => void> {
     throw error;
   }
   try {
-    fs.writeFileSync(holder, `${process.pid}\n`);
+    fs.writeFileSync(holder, `${process.pid}\n`, { mode: 0o600 });
   } catch {
     // Only for the message of the next one; a full disk must not keep a store from being read.
   }
