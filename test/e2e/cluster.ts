@@ -5,20 +5,14 @@ import { Clients } from '../../src/client/clients.ts';
 import { createTransport } from '../../src/client/connect.ts';
 import { isAlreadyExists, isNotFound } from '../../src/client/errors.ts';
 import type { Draft, ResourceClient } from '../../src/client/resource-client.ts';
-import {
-  namespaces,
-  nodes,
-  pods,
-  serviceCIDRs,
-  services,
-  type ResourceType,
-} from '../../src/client/resources.ts';
+import { namespaces, nodes, serviceCIDRs, services, type ResourceType } from '../../src/client/resources.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import type { KubeObject } from '../../src/objects/meta.ts';
 import { listAt } from '../../src/objects/read.ts';
 import type { IPFamily, Service, ServiceSpec } from '../../src/objects/service.ts';
 import { type Controllers, DeployedControllers, OwnControllers } from './controllers.ts';
+import { onlyNode, TestPods } from './pods.ts';
 import type { TargetChoice } from './targets/chosen.ts';
 import type { Target } from './targets/target.ts';
 
@@ -29,7 +23,9 @@ export type Ability =
   /** Services get addresses of one family only. */
   | 'single-stack'
   /** Pods that are created become ready by themselves. */
-  | 'runs-pods';
+  | 'runs-pods'
+  /** Nothing runs Pods: a test may make as many as it likes, and writes their status. */
+  | 'pods-by-hand';
 
 /** An AddressPool as this suite makes them. */
 interface AddressPool extends KubeObject {
@@ -37,7 +33,7 @@ interface AddressPool extends KubeObject {
   status?: JsonRecord;
 }
 
-const addressPools: ResourceType<AddressPool> = {
+export const addressPools: ResourceType<AddressPool> = {
   group: 'servicenet.dev',
   version: 'v1alpha1',
   plural: 'addresspools',
@@ -46,8 +42,8 @@ const addressPools: ResourceType<AddressPool> = {
   isObject: (object): object is AddressPool => isRecord(Reflect.get(object, 'spec')),
 };
 
-/** Of Pods where nothing runs Pods: Endpoints need the name of a Node, slices the Node. */
-const onlyNode = 'servicenet-e2e';
+const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+const definitionName = 'addresspools.servicenet.dev';
 
 /** How long a condition may take, in milliseconds. */
 const patience = 60_000;
@@ -60,9 +56,12 @@ export class Cluster {
   readonly abilities: ReadonlySet<Ability>;
   /** The families of its Services, primary first. */
   readonly families: readonly IPFamily[];
+  readonly pods: TestPods;
   readonly #clients: Clients;
   readonly #pools: string[] = [];
   readonly #namespaces: string[] = [];
+  /** The suite made it, so the suite removes it. */
+  #madeDefinition = false;
 
   private constructor(target: Target, client: Transport, families: readonly IPFamily[], hasNodes: boolean) {
     this.target = target;
@@ -75,8 +74,9 @@ export class Cluster {
         : new OwnControllers(target, client);
     const abilities: Ability[] = [];
     abilities.push(families.length === 2 ? 'dual-stack' : 'single-stack');
-    if (hasNodes) abilities.push('runs-pods');
+    abilities.push(hasNodes ? 'runs-pods' : 'pods-by-hand');
     this.abilities = new Set(abilities);
+    this.pods = new TestPods(client, this.#clients, families, hasNodes);
   }
 
   static async open(choice: TargetChoice): Promise<Cluster> {
@@ -86,10 +86,7 @@ export class Cluster {
       const client = await createTransport({ kind: 'kubeconfig', path: target.kubeconfig });
       const clients = new Clients(client);
       const { items: known } = await clients.for(nodes).list();
-      const cidr = await clients.for(serviceCIDRs).get('', 'kubernetes');
-      const texts = listAt(cidr.spec, 'cidrs').map(String);
-      const families = texts.map((text): IPFamily => (text.includes(':') ? 'IPv6' : 'IPv4'));
-      cluster = new Cluster(target, client, families, known.length > 0);
+      cluster = new Cluster(target, client, await familiesOf(clients), known.length > 0);
       await cluster.#define();
       if (!cluster.abilities.has('runs-pods')) {
         await clients.for(nodes).create({ metadata: { name: onlyNode }, spec: {}, status: {} });
@@ -97,32 +94,47 @@ export class Cluster {
       await cluster.controllers.start();
       return cluster;
     } catch (error) {
-      await cluster?.controllers.end();
-      await target.stop();
+      await (cluster === undefined ? target.stop() : cluster.close());
       throw error;
     }
   }
 
+  /** Removes what the suite has made, while there are controllers: Services wait for them to take their finalizers. */
   async close(): Promise<void> {
-    for (const name of this.#namespaces) await this.#forget(this.#clients.for(namespaces), name);
-    if (!this.abilities.has('runs-pods')) await this.#forget(this.#clients.for(nodes), onlyNode);
-    for (const name of this.#pools) await this.#forget(this.#clients.for(addressPools), name);
-    await this.controllers.end();
-    await this.client.close();
-    await this.target.stop();
+    try {
+      await this.#removeServices();
+      for (const name of this.#namespaces) await this.#forget(this.#clients.for(namespaces), name);
+      if (!this.abilities.has('runs-pods')) await this.#forget(this.#clients.for(nodes), onlyNode);
+      for (const name of this.#pools) await this.#forget(this.#clients.for(addressPools), name);
+    } finally {
+      await this.controllers.end();
+      try {
+        if (this.#madeDefinition) await this.client.request('DELETE', `${definitions}/${definitionName}`);
+      } finally {
+        await this.client.close();
+        await this.target.stop();
+      }
+    }
   }
 
   for<T extends KubeObject>(resource: ResourceType<T>): ResourceClient<T> {
     return this.#clients.for(resource);
   }
 
-  /** A namespace of a test's own. */
+  /** A namespace of a test's own, where Pods can be made. */
   async namespace(): Promise<string> {
     const { metadata } = await this.#clients
       .for(namespaces)
       .create({ metadata: { generateName: 'servicenet-e2e-' } });
     const name = metadata.name ?? '';
     this.#namespaces.push(name);
+    if (this.abilities.has('runs-pods')) {
+      const account = `/api/v1/namespaces/${name}/serviceaccounts/default`;
+      await this.until(
+        () => isThere(this.client.request('GET', account)),
+        (found) => found,
+      );
+    }
     return name;
   }
 
@@ -147,29 +159,6 @@ export class Cluster {
     return this.#clients.for(services).create({
       metadata: { namespace, name, annotations },
       spec: { ports: [{ port: 80 }], ...spec },
-    });
-  }
-
-  /** A Pod with these labels; ready at once where nothing runs Pods. */
-  async pod(namespace: string, name: string, labels: Record<string, string>, address: string): Promise<void> {
-    const pod = await this.#clients.for(pods).create({
-      metadata: { namespace, name, labels },
-      spec: {
-        containers: [{ name: 'main', image: 'registry.k8s.io/pause:3.10' }],
-        terminationGracePeriodSeconds: 0,
-        ...(this.abilities.has('runs-pods') ? {} : { nodeName: onlyNode }),
-      },
-    });
-    if (this.abilities.has('runs-pods')) return;
-    await this.#clients.for(pods).replaceStatus({
-      ...pod,
-      status: {
-        ...pod.status,
-        phase: 'Running',
-        podIP: address,
-        podIPs: [{ ip: address }],
-        conditions: [{ type: 'Ready', status: 'True' }],
-      },
     });
   }
 
@@ -200,34 +189,57 @@ export class Cluster {
 
   /** The kind AddressPool, where it is not there yet. */
   async #define(): Promise<void> {
-    const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
     const body: unknown = parse(readFileSync('deploy/crds/servicenet.dev_addresspools.yaml', 'utf8'));
     try {
-      await this.client.request('POST', path, { body });
+      await this.client.request('POST', definitions, { body });
+      this.#madeDefinition = true;
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
     }
     await this.until(
-      () =>
-        this.#clients
-          .for(addressPools)
-          .list()
-          .then(
-            () => true,
-            (error: unknown) => {
-              if (isNotFound(error)) return false;
-              throw error;
-            },
-          ),
+      () => isThere(this.#clients.for(addressPools).list()),
       (served) => served,
     );
   }
 
-  async #forget<T extends KubeObject>(client: ResourceClient<T>, name: string): Promise<void> {
-    try {
-      await client.delete('', name);
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
+  async #removeServices(): Promise<void> {
+    const client = this.#clients.for(services);
+    for (const namespace of this.#namespaces) {
+      await this.client.request('DELETE', client.path(namespace));
+      await this.until(
+        async () => (await client.list({ namespace })).items,
+        (left) => left.length === 0,
+      );
     }
+  }
+
+  async #forget<T extends KubeObject>(client: ResourceClient<T>, name: string): Promise<void> {
+    await isThere(client.delete('', name));
+  }
+}
+
+/** The families of Services, primary first: of the ServiceCIDR, or before Kubernetes 1.33 of a Service that takes all. */
+async function familiesOf(clients: Clients): Promise<readonly IPFamily[]> {
+  try {
+    const { spec } = await clients.for(serviceCIDRs).get('', 'kubernetes');
+    const texts = listAt(spec, 'cidrs').map(String);
+    return texts.map((text) => (text.includes(':') ? 'IPv6' : 'IPv4'));
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+    const metadata = { namespace: 'default', generateName: 'servicenet-e2e-' };
+    const draft = { metadata, spec: { ipFamilyPolicy: 'PreferDualStack', ports: [{ port: 80 }] } };
+    const { spec } = await clients.for(services).create(draft, { dryRun: true });
+    return (spec.ipFamilies ?? []).map((family) => (family === 'IPv6' ? 'IPv6' : 'IPv4'));
+  }
+}
+
+/** False for what is not found. */
+async function isThere(answer: Promise<unknown>): Promise<boolean> {
+  try {
+    await answer;
+    return true;
+  } catch (error) {
+    if (isNotFound(error)) return false;
+    throw error;
   }
 }

@@ -2,9 +2,11 @@ import { rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ResourceClient } from '../../src/client/resource-client.ts';
 import { leases, pods } from '../../src/client/resources.ts';
+import { isNotFound } from '../../src/client/errors.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import type { Pod } from '../../src/objects/pod.ts';
 import { numberAt } from '../../src/objects/read.ts';
+import { StatusError } from '../../src/objects/status.ts';
 import { call } from '../support/test-server.ts';
 import { Child } from './child.ts';
 import { type ControllerCommand, controllerCommand } from './controller-command.ts';
@@ -68,8 +70,7 @@ export class OwnControllers implements Controllers {
   }
 
   refusals(): string[] {
-    const lines = [...this.#ended, ...this.#children].flatMap(({ output }) => output.split('\n'));
-    return lines.filter((line) => line.includes('not allowed to'));
+    return [...this.#ended, ...this.#children].flatMap(({ output }) => refusalsIn(output));
   }
 
   async stop(): Promise<void> {
@@ -115,6 +116,7 @@ export class DeployedControllers implements Controllers {
   readonly #lease = { namespace: deployment.namespace, name: 'servicenet-controller' };
   /** Replicas to go back to; undefined: they were never taken away. */
   #replicas: number | undefined;
+  readonly #refused = new Set<string>();
 
   constructor(client: Transport) {
     this.#client = client;
@@ -129,6 +131,7 @@ export class DeployedControllers implements Controllers {
   async stop(): Promise<void> {
     const { body } = await call(this.#client, 'GET', scalePath);
     this.#replicas ??= numberAt(body, 'spec', 'replicas');
+    await this.#readLogs();
     await this.#scale(0);
     await this.#until(async () => (await this.#pods()).length === 0);
   }
@@ -138,10 +141,12 @@ export class DeployedControllers implements Controllers {
   }
 
   async killLeader(): Promise<string> {
-    const identity = await this.leader();
-    const pod = identity.split('_')[0] ?? '';
-    await new ResourceClient(this.#client, pods).delete(this.#lease.namespace, pod, {
-      gracePeriodSeconds: 0,
+    await this.#readLogs();
+    let identity = '';
+    // The lease may still name one that is gone.
+    await this.#until(async () => {
+      identity = await this.leader();
+      return identity !== '' && (await this.#kill(identity.split('_')[0] ?? ''));
     });
     return identity;
   }
@@ -150,10 +155,36 @@ export class DeployedControllers implements Controllers {
     return holderOf(this.#client, this.#lease);
   }
 
-  /** Their logs are out of reach, but a Pod to which something is refused is not ready. */
+  /** What their logs say; and a Pod to which something is refused is not ready. */
   async refusals(): Promise<string[]> {
-    const all = await this.#pods();
-    return all.filter((pod) => !isReady(pod)).map(({ metadata }) => `${metadata.name ?? ''} is not ready`);
+    await this.#readLogs();
+    const unready = (await this.#pods()).filter((pod) => !isReady(pod));
+    return [...this.#refused, ...unready.map(({ metadata }) => `${metadata.name ?? ''} is not ready`)];
+  }
+
+  /** Pods take their logs with them: they are read before. Simulated nodes have none. */
+  async #readLogs(): Promise<void> {
+    for (const { metadata } of await this.#pods()) {
+      const path = `/api/v1/namespaces/${deployment.namespace}/pods/${metadata.name ?? ''}/log`;
+      try {
+        const { bytes } = await this.#client.request('GET', path);
+        for (const line of refusalsIn(bytes.toString('utf8'))) this.#refused.add(line);
+      } catch (error) {
+        if (!(error instanceof StatusError)) throw error;
+      }
+    }
+  }
+
+  async #kill(pod: string): Promise<boolean> {
+    try {
+      await new ResourceClient(this.#client, pods).delete(deployment.namespace, pod, {
+        gracePeriodSeconds: 0,
+      });
+      return true;
+    } catch (error) {
+      if (isNotFound(error)) return false;
+      throw error;
+    }
   }
 
   async #scale(replicas: number): Promise<void> {
@@ -180,6 +211,11 @@ export class DeployedControllers implements Controllers {
       await sleep(200);
     }
   }
+}
+
+/** Lines about requests that were not allowed, whether the controllers depend on them or not. */
+function refusalsIn(log: string): string[] {
+  return log.split('\n').filter((line) => /not allowed to|forbidden: User|could not find out/.test(line));
 }
 
 function isReady({ status }: Pod): boolean {

@@ -3,8 +3,11 @@ import { Cluster } from './cluster.ts';
 import { Skipped } from './need.ts';
 import { chosenTargets } from './targets/chosen.ts';
 import { continuity } from './topics/continuity.ts';
+import { endpointConditions } from './topics/endpoint-conditions.ts';
+import { endpointsByHand } from './topics/endpoints-by-hand.ts';
 import { endpointsFollowPods } from './topics/endpoints.ts';
 import { loadBalancers } from './topics/load-balancer.ts';
+import { serviceFields } from './topics/service-fields.ts';
 import { serviceTypes } from './topics/service-types.ts';
 
 /** One suite, through a kubeconfig only. CONTRIBUTING.md says how to choose the cluster. */
@@ -27,7 +30,10 @@ describe.each(chosenTargets(process.env))('$name', (choice) => {
   });
 
   serviceTypes(cluster, need);
+  serviceFields(cluster);
   endpointsFollowPods(cluster);
+  endpointConditions(cluster, need);
+  endpointsByHand(cluster, need);
   loadBalancers(cluster, need);
   continuity(cluster);
 });

@@ -84,6 +84,30 @@ export function continuity(cluster: () => Cluster): void {
       expect(after.status.loadBalancer?.ingress?.[0]?.ports).toEqual([{ port: 80, protocol: 'TCP' }]);
     });
 
+    test('who is deleted while nobody works goes when somebody does, and the next one gets the address', async () => {
+      const namespace = await cluster().namespace();
+      const pool = await cluster().pool({ addresses: cluster().addresses(110, 1) });
+      await make(namespace, pool, 'old', 1);
+      const before = booked(await settled(namespace));
+      await cluster().controllers.stop();
+      await cluster().for(services).delete(namespace, 'old-0');
+      await make(namespace, pool, 'new', 1);
+      const { metadata } = await cluster().for(services).get(namespace, 'old-0');
+      expect(metadata.deletionTimestamp).toBeTruthy();
+      expect(metadata.finalizers).toEqual([finalizer]);
+      await cluster().controllers.start();
+      const after = await cluster().untilService(
+        namespace,
+        'new-0',
+        (service) => reasonOf(service) === 'Assigned',
+      );
+      expect(addressesOf(after)).toEqual([...before.values()]);
+      await cluster().until(
+        () => list(namespace),
+        (all) => all.length === 1,
+      );
+    });
+
     test('a restart into a settled cluster writes nothing', async () => {
       const namespace = await cluster().namespace();
       const pool = await cluster().pool({ addresses: cluster().addresses(90, 4) });

@@ -1,68 +1,50 @@
 import { describe, expect, test } from 'vitest';
-import { endpoints, endpointSlices, pods, services } from '../../../src/client/resources.ts';
-import { isNotFound } from '../../../src/client/errors.ts';
+import { pods, services } from '../../../src/client/resources.ts';
 import type { Cluster } from '../cluster.ts';
+import { addressesIn, labels, readEndpoints, readSliceEndpoints } from './published.ts';
 
 /** Endpoints and EndpointSlices follow Pods. */
 export function endpointsFollowPods(cluster: () => Cluster): void {
-  const labels = { app: 'web' };
-  const podAddresses = (last: number): string =>
-    cluster().families[0] === 'IPv4' ? `10.250.0.${last}` : `fd00:250::${last}`;
-
-  const readSlices = async (namespace: string): Promise<string[]> => {
-    const { items } = await cluster()
-      .for(endpointSlices)
-      .list({ namespace, labelSelector: 'kubernetes.io/service-name=web' });
-    return items
-      .flatMap((slice) => slice.endpoints ?? [])
+  const readyInSlices = async (namespace: string): Promise<string[]> => {
+    const found = await readSliceEndpoints(cluster(), namespace);
+    return found
       .filter(({ conditions }) => conditions.ready === true)
       .flatMap(({ addresses }) => addresses)
       .sort();
   };
 
-  const readEndpoints = async (namespace: string): Promise<string[] | undefined> => {
-    try {
-      const { subsets } = await cluster().for(endpoints).get(namespace, 'web');
-      return (subsets ?? []).flatMap(({ addresses }) => (addresses ?? []).map(({ ip }) => ip)).sort();
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
-  };
-
-  /** Addresses of the ready Pods, as the Pods say them. */
+  /** Addresses of the Pods, as the Pods say them. */
   const readPods = async (namespace: string): Promise<string[]> => {
     const { items } = await cluster().for(pods).list({ namespace, labelSelector: 'app=web' });
     return items.flatMap(({ status }) => status.podIP ?? []).sort();
   };
 
-  const follow = async (namespace: string, count: number): Promise<string[]> => {
+  const follow = async (namespace: string, count: number): Promise<void> => {
     const slices = await cluster().until(
-      () => readSlices(namespace),
+      () => readyInSlices(namespace),
       (found) => found.length === count,
     );
-    await cluster().until(
-      () => readEndpoints(namespace),
-      (found) => found?.length === count,
+    const object = await cluster().until(
+      () => readEndpoints(cluster(), namespace),
+      (found) => addressesIn(found).length === count,
     );
     expect(slices).toEqual(await readPods(namespace));
-    expect(await readEndpoints(namespace)).toEqual(slices);
-    return slices;
+    expect(addressesIn(object)).toEqual(slices);
   };
 
   describe('endpoints', () => {
     test('follow Pods that come and go, and the Service', async () => {
       const namespace = await cluster().namespace();
       await cluster().service(namespace, 'web', { selector: labels });
-      await cluster().pod(namespace, 'a', labels, podAddresses(1));
-      await cluster().pod(namespace, 'b', labels, podAddresses(2));
-      await cluster().pod(namespace, 'other', { app: 'other' }, podAddresses(3));
+      await cluster().pods.create(namespace, 'a', { labels });
+      await cluster().pods.create(namespace, 'b', { labels });
+      await cluster().pods.create(namespace, 'other', { labels: { app: 'other' } });
       await follow(namespace, 2);
       await cluster().for(pods).delete(namespace, 'a', { gracePeriodSeconds: 0 });
       await follow(namespace, 1);
       await cluster().for(services).delete(namespace, 'web');
       await cluster().until(
-        () => readEndpoints(namespace),
+        () => readEndpoints(cluster(), namespace),
         (found) => found === undefined,
       );
     });
@@ -70,10 +52,10 @@ export function endpointsFollowPods(cluster: () => Cluster): void {
     test('follow the selector', async () => {
       const namespace = await cluster().namespace();
       await cluster().service(namespace, 'web', { selector: { app: 'nobody' } });
-      await cluster().pod(namespace, 'a', labels, podAddresses(4));
+      await cluster().pods.create(namespace, 'a', { labels });
       await cluster().until(
-        () => readEndpoints(namespace),
-        (found) => found?.length === 0,
+        () => readEndpoints(cluster(), namespace),
+        (found) => found !== undefined && addressesIn(found).length === 0,
       );
       await cluster()
         .for(services)

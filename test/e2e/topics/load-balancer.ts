@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { isNotFound } from '../../../src/client/errors.ts';
 import { services } from '../../../src/client/resources.ts';
 import type { Service } from '../../../src/objects/service.ts';
-import type { Cluster } from '../cluster.ts';
+import { at } from '../../../src/objects/read.ts';
+import { addressPools, type Cluster } from '../cluster.ts';
 import type { Need } from '../need.ts';
 import { addressesOf, balanced, finalizer, reasonOf } from './balanced.ts';
 
@@ -82,6 +83,36 @@ export function loadBalancers(cluster: () => Cluster, need: Need): void {
       await cluster().untilService(namespace, 'second', (service) => reasonOf(service) === 'PoolExhausted');
       await cluster().for(services).delete(namespace, 'first');
       expect(addressesOf(await assigned(namespace, 'second'))).toEqual(held);
+    });
+
+    test('who finds the pool full gets an address when the pool grows, and the pool counts them', async () => {
+      const namespace = await cluster().namespace();
+      const pool = await cluster().pool({ addresses: cluster().addresses(100, 1) });
+      await balanced(cluster(), namespace, 'first', pool);
+      const [held] = addressesOf(await assigned(namespace, 'first'));
+      await balanced(cluster(), namespace, 'second', pool);
+      await cluster().untilService(namespace, 'second', (service) => reasonOf(service) === 'PoolExhausted');
+      const client = cluster().for(addressPools);
+      await client.mergePatch('', pool, { spec: { addresses: cluster().addresses(100, 2) } });
+      const [given] = addressesOf(await assigned(namespace, 'second'));
+      expect(given).not.toBe(held);
+      const family = cluster().families[0] === 'IPv4' ? 'ipv4' : 'ipv6';
+      await cluster().until(
+        async () => at(await client.get('', pool), 'status', family),
+        (usage) => at(usage, 'used') === 2 && at(usage, 'free') === 0,
+      );
+    });
+
+    test('a Service without node ports gets an address all the same', async () => {
+      const namespace = await cluster().namespace();
+      const pool = await cluster().pool({ addresses: cluster().addresses(105, 1) });
+      const spec = { allocateLoadBalancerNodePorts: false, externalTrafficPolicy: 'Local' };
+      const { spec: made } = await balanced(cluster(), namespace, 'web', pool, spec);
+      expect(made.ports?.[0]).not.toHaveProperty('nodePort');
+      expect(made.healthCheckNodePort).toBeGreaterThan(0);
+      const web = await assigned(namespace, 'web');
+      expect(addressesOf(web)).toHaveLength(1);
+      expect(web.status.loadBalancer?.ingress?.[0]?.ports).toEqual([{ port: 80, protocol: 'TCP' }]);
     });
 
     test('a Service that is no load balancer any more gives its address back', async () => {
