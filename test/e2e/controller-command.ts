@@ -1,12 +1,11 @@
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parse } from 'yaml';
 import type { Transport } from '../../src/client/transport.ts';
 import type { KubeObject } from '../../src/objects/meta.ts';
-import { at, listAt, textAt } from '../../src/objects/read.ts';
-import { call } from '../support/test-server.ts';
+import { at, listAt } from '../../src/objects/read.ts';
 import { applyStrictly, kustomize, kustomizeWith } from '../support/manifests.ts';
+import { accountFlags } from './account.ts';
 import type { Target } from './targets/target.ts';
 
 /** How a controller is started on a target, and the lease that it takes there. */
@@ -52,23 +51,13 @@ async function asServiceAccount(target: Target, client: Transport): Promise<Cont
   const objects = target.endpoints === 'nobody' ? kustomizeWith('endpoints') : kustomize('deploy/base');
   await applyStrictly(client, objects);
   const { namespace = '', name = '' } = find(objects, 'ServiceAccount').metadata;
-  const account = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`;
-  const token = await call(client, 'POST', account, {
-    body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} },
-  });
   const directory = mkdtempSync(join(tmpdir(), 'servicenet-e2e-account-'));
-  const [cluster] = listAt(parse(readFileSync(target.kubeconfig, 'utf8')), 'clusters');
-  const authority = Buffer.from(textAt(cluster, 'cluster', 'certificate-authority-data'), 'base64');
-  writeFileSync(join(directory, 'token'), textAt(token.body, 'status', 'token'), { mode: 0o600 });
-  writeFileSync(join(directory, 'ca.crt'), authority);
+  const account = await accountFlags(client, target.kubeconfig, directory, { namespace, name });
   const [container] = listAt(find(objects, 'Deployment'), 'spec', 'template', 'spec', 'containers');
   const args = listAt(container, 'args').map((arg) => String(arg).replace('$(POD_NAMESPACE)', namespace));
   const leaseName = args.find((arg) => arg.startsWith('--leader-elect-resource-name='))?.split('=')[1];
   return {
-    args: [
-      ...[...args, ...quick, '--server', textAt(cluster, 'cluster', 'server')],
-      ...['--token-file', join(directory, 'token'), '--certificate-authority', join(directory, 'ca.crt')],
-    ],
+    args: [...args, ...quick, ...account],
     lease: { namespace, name: leaseName ?? '' },
     directory,
   };

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { writeStandIns } from '../stand-ins/directory.ts';
 import { startAssets } from './assets.ts';
-import { startEmbedded } from './embedded.ts';
+import { startDeployed, startEmbedded } from './embedded.ts';
 import type { Target } from './target.ts';
 
 /** How a target is started. */
@@ -16,8 +16,8 @@ const cidrs = { single: '10.96.0.0/16', dual: '10.96.0.0/16,fd00:10:96::/112' } 
 
 /**
  * What the environment chooses: `KUBECONFIG` (with `SERVICENET_E2E_CONTROLLERS=deployed` where a Deployment runs the
- * controllers), `KUBEBUILDER_ASSETS`, else the embedded server, with one family and with both, and once more as if it
- * were the programs of `KUBEBUILDER_ASSETS`.
+ * controllers), `KUBEBUILDER_ASSETS`, else the embedded server: with one family, with both and a Deployment, and once
+ * more as if it were the programs of `KUBEBUILDER_ASSETS`.
  */
 export function chosenTargets(environment: NodeJS.ProcessEnv): readonly TargetChoice[] {
   const { KUBECONFIG: kubeconfig, KUBEBUILDER_ASSETS: assets } = environment;
@@ -35,7 +35,7 @@ export function chosenTargets(environment: NodeJS.ProcessEnv): readonly TargetCh
   }
   return [
     { name: 'embedded, one family', start: () => startEmbedded('one family', cidrs.single) },
-    { name: 'embedded, both families', start: () => startEmbedded('both families', cidrs.dual) },
+    { name: 'embedded, both families, deployed', start: () => startDeployed('both families', cidrs.dual) },
     { name: 'stand-ins of KUBEBUILDER_ASSETS', start: startStandIns },
   ];
 }

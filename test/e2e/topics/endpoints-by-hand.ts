@@ -13,7 +13,9 @@ export function endpointsByHand(cluster: () => Cluster, need: Need): void {
   /** Addresses of networks for benchmarks and documentation, of the first family. */
   const addresses = (count: number): string[] =>
     Array.from({ length: count }, (_, i) =>
-      cluster().families[0] === 'IPv4' ? `198.18.${i >> 8}.${i & 255}` : `2001:db8:203::${i.toString(16)}`,
+      cluster().families[0] === 'IPv4'
+        ? `198.18.${(i + 1) >> 8}.${(i + 1) & 255}`
+        : `2001:db8:203::${(i + 1).toString(16)}`,
     );
 
   const mirrored = async (namespace: string): Promise<string[]> => {
