@@ -21,8 +21,8 @@ interface Source {
 
 const sources: readonly Source[] = [
   { path: 'base/service-account.yaml' },
-  { path: 'base/cluster-role.yaml' },
-  { path: 'base/cluster-role-binding.yaml' },
+  ...whole('base/service-allocation-', 'controllers.serviceAllocation'),
+  ...whole('base/load-balancer-', 'controllers.loadBalancer'),
   { path: 'base/role.yaml' },
   { path: 'base/role-binding.yaml' },
   { path: 'base/deployment.yaml' },
@@ -30,9 +30,16 @@ const sources: readonly Source[] = [
   { path: 'base/service.yaml' },
   { path: 'base/network-policy.yaml', when: 'networkPolicy.enabled' },
   { path: 'components/monitoring/service-monitor.yaml', when: 'serviceMonitor.enabled' },
-  { path: 'components/endpoints/cluster-role.yaml', when: 'endpoints.enabled' },
-  { path: 'components/endpoints/cluster-role-binding.yaml', when: 'endpoints.enabled' },
+  ...whole('components/endpoints/', 'controllers.endpoints'),
 ];
+
+/** The ClusterRole of some controllers and its binding. */
+function whole(prefix: string, when: string): Source[] {
+  return ['cluster-role.yaml', 'cluster-role-binding.yaml'].map((file) => ({
+    path: `${prefix}${file}`,
+    when,
+  }));
+}
 
 /** Values of the base that users of the chart may change: where they are in the Deployment, and their names. */
 const deploymentValues: readonly (readonly [path: readonly (string | number)[], value: string])[] = [
@@ -44,6 +51,27 @@ const deploymentValues: readonly (readonly [path: readonly (string | number)[], 
 const image = ['spec', 'template', 'spec', 'containers', 0, 'image'] as const;
 const args = ['spec', 'template', 'spec', 'containers', 0, 'args'] as const;
 
+/** The flag of the base and of the component endpoints, by what is switched on. */
+const controllersFlag = [
+  '--controllers=*',
+  '{{ ternary "" ",-service-allocation-controller" .Values.controllers.serviceAllocation }}',
+  '{{ ternary "" ",-load-balancer-controller" .Values.controllers.loadBalancer }}',
+  `{{ ternary ",${endpointsControllers()}" "" .Values.controllers.endpoints }}`,
+].join('');
+
+/** Lists and maps that are left out while they are empty: the line of the Deployment that they follow, and what. */
+const optional: readonly (readonly [after: RegExp, block: readonly string[]])[] = [
+  [
+    /^( +)priorityClassName: .*\n/m,
+    ['imagePullSecrets', 'nodeSelector', 'tolerations'].flatMap((name) => [
+      `{{- with .Values.${name} }}`,
+      `${name}: {{ toJson . }}`,
+      '{{- end }}',
+    ]),
+  ],
+  [/^( +)- --log-format=.*\n/m, ['{{- range .Values.extraArgs }}', '- {{ toJson . }}', '{{- end }}']],
+];
+
 /** The files of the chart by path. */
 export function chartFiles(): Map<string, string> {
   const files = new Map<string, string>();
@@ -53,7 +81,8 @@ export function chartFiles(): Map<string, string> {
     'Chart.yaml',
     `${generated}${stringify({ ...chart, kubeVersion: '>=1.31.0-0' }, { singleQuote: true })}`,
   );
-  files.set('values.yaml', `${generated}${values()}`);
+  files.set('values.yaml', `${generated}${valuesText()}`);
+  files.set('values.schema.json', `${JSON.stringify(valuesSchema(), undefined, 2)}\n`);
   files.set('crds/servicenet.dev_addresspools.yaml', read('crds/servicenet.dev_addresspools.yaml'));
   for (const source of sources) files.set(`templates/${templateName(source)}`, template(source));
   return files;
@@ -72,7 +101,7 @@ function template({ path, when }: Source): string {
   if (document.get('kind') === 'Deployment') {
     for (const [at, value] of deploymentValues) document.setIn(at, place(`{{ toJson .Values.${value} }}`));
     document.setIn(image, place('{{ printf "%s:%s" .Values.image.repository .Values.image.tag | quote }}'));
-    document.setIn([...args, 1], place('{{ printf "--controllers=%s" .Values.controllers | quote }}'));
+    document.setIn([...args, 1], place(controllersFlag));
     document.setIn([...args, 5], place('{{ printf "--log-level=%s" .Values.logLevel | quote }}'));
   }
   const scoped = ['ClusterRole', 'ClusterRoleBinding'].includes(String(document.get('kind')));
@@ -87,42 +116,141 @@ function template({ path, when }: Source): string {
   let text = document.toString({ lineWidth: 0 });
   if (text.includes(namespace)) throw new Error(`${path} names the namespace in a place that is not known`);
   for (const [mark, expression] of placed) text = text.replace(mark, () => expression);
+  if (document.get('kind') === 'Deployment') {
+    for (const [after, block] of optional) {
+      text = text.replace(
+        after,
+        (line, indent: string) => line + block.map((each) => `${indent}${each}\n`).join(''),
+      );
+    }
+  }
   // Whatever begins with braces in a manifest would be an expression to Helm.
-  if (text.replaceAll(/\{\{ [^}]+ \}\}/g, '').includes('{{'))
+  if (text.replaceAll(/\{\{-? [^}]+ \}\}/g, '').includes('{{'))
     throw new Error(`${path} has braces of its own`);
   return when === undefined ? generated + text : `${generated}{{- if .Values.${when} }}\n${text}{{- end }}\n`;
 }
 
-function values(): string {
+/** What users of the chart may say: a default, what it is for, and its JSON schema. */
+interface Value {
+  readonly name: string;
+  readonly value: unknown;
+  readonly comment: string;
+  readonly schema: object;
+}
+
+const text = { type: 'string', minLength: 1 };
+const boolean = { type: 'boolean' };
+
+/** An object with all of these members and no others. */
+function members(properties: Readonly<Record<string, object>>): object {
+  const required = Object.keys(properties);
+  return { type: 'object', additionalProperties: false, required, properties };
+}
+
+function values(): readonly Value[] {
   const deployment: unknown = parse(read('base/deployment.yaml'));
   const pod = recordAt(deployment, 'spec', 'template', 'spec');
   const [container] = listAt(pod, 'containers');
   const [repository = '', tag = ''] = textAt(container, 'image').split(':');
-  const comments: readonly (readonly [name: string, value: unknown, comment: string])[] = [
-    ['replicas', recordAt(deployment, 'spec')['replicas'], 'One works; the others take over when it goes.'],
-    [
-      'image',
-      { repository, tag, pullPolicy: textAt(container, 'imagePullPolicy') },
-      'Built with the Dockerfile.',
-    ],
-    ['controllers', flagOf(container, '--controllers'), 'As the flag --controllers: *, name, -name.'],
-    ['logLevel', flagOf(container, '--log-level'), 'trace, debug, info, warn or error.'],
-    ['resources', recordAt(container, 'resources'), 'Of each Pod.'],
-    ['priorityClassName', pod['priorityClassName'], ''],
-    ['networkPolicy', { enabled: true }, 'Only metrics come in, only the API server is called.'],
-    ['serviceMonitor', { enabled: false }, 'For clusters with the Prometheus operator.'],
-    [
-      'endpoints',
-      { enabled: false },
-      'The rights of the endpoints controllers; name those in controllers, too.',
-    ],
+  return [
+    {
+      name: 'replicas',
+      value: recordAt(deployment, 'spec')['replicas'],
+      comment: 'One works; the others take over when it goes.',
+      schema: { type: 'integer', minimum: 0 },
+    },
+    {
+      name: 'image',
+      value: { repository, tag, pullPolicy: textAt(container, 'imagePullPolicy') },
+      comment: 'Built with the Dockerfile.',
+      schema: members({
+        ...{ repository: text, tag: text },
+        pullPolicy: { enum: ['Always', 'IfNotPresent', 'Never'] },
+      }),
+    },
+    {
+      name: 'imagePullSecrets',
+      value: [],
+      comment: 'For a registry that asks who you are: a list of names, as in a Pod.',
+      schema: { type: 'array', items: members({ name: text }) },
+    },
+    {
+      name: 'controllers',
+      value: { serviceAllocation: true, loadBalancer: true, endpoints: false },
+      comment:
+        'What runs, each with its rights: the audit of allocations; the load balancer; Endpoints and slices, for\n' +
+        '# clusters whose kube-controller-manager runs without its own.',
+      schema: members({ serviceAllocation: boolean, loadBalancer: boolean, endpoints: boolean }),
+    },
+    {
+      name: 'extraArgs',
+      value: [],
+      comment: 'More flags: --lb-class=…, --service-node-port-range=… (docs/configuration.md).',
+      schema: { type: 'array', items: { type: 'string', pattern: '^--' } },
+    },
+    {
+      name: 'logLevel',
+      value: flagOf(container, '--log-level'),
+      comment: 'trace, debug, info, warn or error.',
+      schema: { enum: ['trace', 'debug', 'info', 'warn', 'error'] },
+    },
+    {
+      name: 'resources',
+      value: recordAt(container, 'resources'),
+      comment: 'Of each Pod.',
+      schema: { type: 'object' },
+    },
+    {
+      name: 'priorityClassName',
+      value: pod['priorityClassName'],
+      comment: 'Of each Pod; "" for none.',
+      schema: { type: 'string' },
+    },
+    {
+      name: 'nodeSelector',
+      value: {},
+      comment: 'Where Pods may run, as in a Pod.',
+      schema: { type: 'object', additionalProperties: { type: 'string' } },
+    },
+    { name: 'tolerations', value: [], comment: '', schema: { type: 'array', items: { type: 'object' } } },
+    {
+      name: 'networkPolicy',
+      value: { enabled: true },
+      comment: 'Only metrics come in, only the API server is called.',
+      schema: members({ enabled: boolean }),
+    },
+    {
+      name: 'serviceMonitor',
+      value: { enabled: false },
+      comment: 'For clusters with the Prometheus operator.',
+      schema: members({ enabled: boolean }),
+    },
   ];
-  return comments
+}
+
+function valuesText(): string {
+  return values()
     .map(
-      ([name, value, comment]) =>
+      ({ name, value, comment }) =>
         `${comment === '' ? '' : `# ${comment}\n`}${stringify({ [name]: value }, { singleQuote: true })}`,
     )
     .join('');
+}
+
+/** Helm refuses values that do not fit, misspelt ones among them. `global` is Helm's own. */
+function valuesSchema(): object {
+  const properties = Object.fromEntries(values().map(({ name, schema }) => [name, schema]));
+  return {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    ...members(properties),
+    properties: { ...properties, global: { type: 'object' } },
+  };
+}
+
+/** The names that the component endpoints adds to the flag. */
+function endpointsControllers(): string {
+  const patch = read('components/endpoints/kustomization.yaml');
+  return /value: --controllers=\*,(\S+)/.exec(patch)?.[1] ?? '';
 }
 
 function flagOf(container: unknown, flag: string): string {

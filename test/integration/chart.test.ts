@@ -6,7 +6,8 @@ import { chartFiles } from '../../hack/generate-chart.ts';
 import type { KubeObject } from '../../src/objects/meta.ts';
 import { isRecord } from '../../src/objects/json.ts';
 import { at, listAt, textAt } from '../../src/objects/read.ts';
-import { kustomize, nameOf, parseManifests } from '../support/manifests.ts';
+import { argumentsOf } from '../support/deployed-controllers.ts';
+import { kustomize, kustomizeWith, nameOf, parseManifests } from '../support/manifests.ts';
 import { renderTemplate } from '../support/helm-templates.ts';
 
 const chart = 'deploy/chart';
@@ -48,15 +49,15 @@ describe('the Helm chart', () => {
     const objects = render({
       replicas: 3,
       image: { repository: 'registry.example:5000/servicenet', tag: 'v1', pullPolicy: 'Always' },
-      controllers: '*,-load-balancer',
+      imagePullSecrets: [{ name: 'registry' }],
+      extraArgs: ['--lb-class=example.com/edge', '--no-compat'],
+      nodeSelector: { 'example.com/edge': 'true' },
+      tolerations: [{ key: 'node-role.kubernetes.io/control-plane', operator: 'Exists' }],
       serviceMonitor: { enabled: true },
-      endpoints: { enabled: true },
       networkPolicy: { enabled: false },
     });
     const names = objects.map(nameOf);
     expect(names).toContain('ServiceMonitor/servicenet');
-    expect(names).toContain('ClusterRole/servicenet-endpoints');
-    expect(names).toContain('ClusterRoleBinding/servicenet-endpoints');
     expect(names).not.toContain('NetworkPolicy/servicenet');
     const deployment = objects.find(({ kind }) => kind === 'Deployment');
     expect(at(deployment, 'spec', 'replicas')).toBe(3);
@@ -65,7 +66,48 @@ describe('the Helm chart', () => {
       image: 'registry.example:5000/servicenet:v1',
       imagePullPolicy: 'Always',
     });
-    expect(listAt(container, 'args')).toContain('--controllers=*,-load-balancer');
+    expect(listAt(container, 'args').slice(-2)).toEqual(['--lb-class=example.com/edge', '--no-compat']);
+    expect(at(deployment, 'spec', 'template', 'spec')).toMatchObject({
+      imagePullSecrets: [{ name: 'registry' }],
+      nodeSelector: { 'example.com/edge': 'true' },
+      tolerations: [{ key: 'node-role.kubernetes.io/control-plane', operator: 'Exists' }],
+    });
+  });
+
+  const endpoints = ',endpoints-controller,endpointslice-controller,endpointslice-mirroring-controller';
+  test.each([
+    { on: ['serviceAllocation', 'loadBalancer'], flag: '*', roles: ['service-allocation', 'load-balancer'] },
+    { on: ['loadBalancer'], flag: '*,-service-allocation-controller', roles: ['load-balancer'] },
+    { on: ['serviceAllocation'], flag: '*,-load-balancer-controller', roles: ['service-allocation'] },
+    {
+      on: ['endpoints'],
+      flag: `*,-service-allocation-controller,-load-balancer-controller${endpoints}`,
+      roles: ['endpoints'],
+    },
+    {
+      on: ['serviceAllocation', 'loadBalancer', 'endpoints'],
+      flag: `*${endpoints}`,
+      roles: ['service-allocation', 'load-balancer', 'endpoints'],
+    },
+  ])('runs $on with their rights, and no others', ({ on, flag, roles }) => {
+    const all = ['serviceAllocation', 'loadBalancer', 'endpoints'];
+    const objects = render({ controllers: Object.fromEntries(all.map((name) => [name, on.includes(name)])) });
+    expect(argumentsOf(objects)).toContain(`--controllers=${flag}`);
+    for (const granting of ['ClusterRole', 'ClusterRoleBinding']) {
+      const found = objects.filter(({ kind }) => kind === granting).map(({ metadata }) => metadata.name);
+      expect(found.sort()).toEqual(roles.map((name) => `servicenet-${name}`).sort());
+    }
+  });
+
+  test('switches the endpoints controllers on as the component does', () => {
+    const controllers = { serviceAllocation: true, loadBalancer: true, endpoints: true };
+    const component = kustomizeWith('endpoints').filter(({ kind }) => kind !== 'Namespace');
+    expect(byName(render({ controllers }))).toEqual(byName(component));
+  });
+
+  test('has the ServiceMonitor of the component', () => {
+    const component = kustomizeWith('monitoring').filter(({ kind }) => kind !== 'Namespace');
+    expect(byName(render({ serviceMonitor: { enabled: true } }))).toEqual(byName(component));
   });
 
   test('has the version of the package', () => {

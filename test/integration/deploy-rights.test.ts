@@ -1,21 +1,15 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { basename, dirname } from 'node:path';
 import { cleanupFinalizer } from '../../src/controllers/load-balancer/plan.ts';
-import { at, listAt } from '../../src/objects/read.ts';
-import { argumentsOf, DeployedControllers, type Provocation } from '../support/deployed-controllers.ts';
-import { applyStrictly, kustomize } from '../support/manifests.ts';
-import { grantsOf } from '../support/role-rules.ts';
+import type { Provocation } from '../support/deployed-controllers.ts';
+import { describeRights } from '../support/describe-rights.ts';
+import { kustomize } from '../support/manifests.ts';
 import { call } from '../support/test-server.ts';
 
 const services = '/api/v1/namespaces/default/services';
 const names = ['web', 'left'];
 
 /** A Service that is a load balancer and is none, in turn. */
-const provocation: Provocation = {
+const balanced: Provocation = {
   async begin(client) {
     const make = (name: string, type: string, finalizers: readonly string[]): Promise<unknown> =>
       call(client, 'POST', services, {
@@ -47,87 +41,40 @@ const provocation: Provocation = {
   },
 };
 
-describe('the rights of the base', () => {
-  const objects = kustomize('deploy/base');
-  const grants = grantsOf(objects);
-  let deployed: DeployedControllers;
+const ipAddress = '/apis/networking.k8s.io/v1/ipaddresses/10.96.200.200';
 
-  beforeAll(async () => {
-    deployed = await DeployedControllers.start(objects);
-  });
-
-  afterAll(async () => {
-    await deployed.stop();
-  });
-
-  test('are those that the controllers use, no more and no less', async () => {
-    const granted = grants.map(({ name }) => name).sort();
-    const asked = new Set<string>();
-    // Whether a server streams its lists or not: old ones do not.
-    for (const watchList of [true, false]) {
-      const wanted = granted.filter((phrase) => !watchList || !phrase.startsWith('list '));
-      await deployed.exercise(watchList, provocation, (transport, refused) => {
-        expect(refused).toEqual([]);
-        for (const phrase of transport.phrases()) asked.add(phrase);
-        return wanted.every((phrase) => asked.has(phrase));
-      });
-    }
-    expect([...asked].sort()).toEqual(granted);
-  });
-
-  test.each(grants)('without "$name" something is refused', async ({ verb, role, without, name }) => {
-    await applyStrictly(deployed.server.client, [without]);
-    try {
-      await deployed.exercise(verb !== 'list', provocation, (_, refused) => refused.includes(name));
-    } finally {
-      await applyStrictly(deployed.server.client, [role]);
-    }
-  });
-
-  test('suffice for the process that the Deployment starts, by its own arguments', async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'servicenet-deploy-'));
-    writeFileSync(join(directory, 'token'), deployed.token);
-    writeFileSync(join(directory, 'ca.crt'), deployed.server.ca);
-    const args = argumentsOf(objects).map((arg) =>
-      arg.replace(/^--metrics-bind-address=.*/, '--metrics-bind-address=127.0.0.1:0'),
-    );
-    const cluster = ['--server', deployed.server.url, '--token-file', join(directory, 'token')];
-    const authority = ['--certificate-authority', join(directory, 'ca.crt')];
-    const child = spawn(process.execPath, ['src/main.ts', ...args, ...cluster, ...authority], {
-      stdio: ['ignore', 'ignore', 'pipe'],
+/** An address that belongs to a Service which there is not, and is nobody's business in turn. */
+const leak: Provocation = {
+  async begin(client) {
+    const spec = { parentRef: { resource: 'services', namespace: 'default', name: 'gone' } };
+    await call(client, 'POST', dirname(ipAddress), {
+      body: { metadata: { name: basename(ipAddress) }, spec },
     });
-    let output = '';
-    child.stderr.setEncoding('utf8').on('data', (text: string) => (output += text));
-    try {
-      const deployment = objects.find(({ kind }) => kind === 'Deployment');
-      const [container] = listAt(deployment, 'spec', 'template', 'spec', 'containers');
-      const probe = at(container, 'readinessProbe', 'httpGet', 'path');
-      await untilReady(() => /"port":(\d+)[^\n]*serving health/.exec(output)?.[1], String(probe));
-      expect(output).not.toContain('not allowed');
-    } finally {
-      await ended(child);
-      rmSync(directory, { recursive: true });
-    }
-    expect(child.exitCode, output).toBe(0);
-  });
+  },
+  async step(client, round) {
+    if (round % 40 !== 0) return;
+    const manager = round % 80 === 0 ? 'ipallocator.k8s.io' : null;
+    await call(client, 'PATCH', ipAddress, {
+      contentType: 'application/merge-patch+json',
+      body: { metadata: { labels: { 'ipaddress.kubernetes.io/managed-by': manager } } },
+    });
+  },
+  async end(client) {
+    await call(client, 'DELETE', ipAddress);
+  },
+};
+
+const objects = kustomize('deploy/base');
+
+describeRights({
+  objects,
+  chosen: { role: 'servicenet-load-balancer', controllers: ['load-balancer'] },
+  provocation: balanced,
 });
 
-/** Asks for the path until it answers 200. */
-async function untilReady(port: () => string | undefined, path: string): Promise<void> {
-  const deadline = Date.now() + 90_000;
-  for (;;) {
-    const found = port();
-    const response = found === undefined ? undefined : await fetch(`http://127.0.0.1:${found}${path}`);
-    const text = await response?.text();
-    if (response?.status === 200) return;
-    if (Date.now() > deadline) throw new Error(`never ready: ${String(text)}`);
-    await sleep(100);
-  }
-}
-
-async function ended(child: ChildProcess): Promise<void> {
-  const closed = new Promise((resolve) => child.once('close', resolve));
-  if (child.exitCode !== null) return;
-  child.kill('SIGTERM');
-  await closed;
-}
+describeRights({
+  objects,
+  // A finding must last ten seconds before it is told.
+  chosen: { role: 'servicenet-service-allocation', controllers: ['service-allocation'], haste: 20 },
+  provocation: leak,
+});

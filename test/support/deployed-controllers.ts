@@ -7,12 +7,23 @@ import { controllersBesideACluster, runControllers } from '../../src/controllers
 import type { KubeObject } from '../../src/objects/meta.ts';
 import { listAt, textAt } from '../../src/objects/read.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
+import { fastClock } from './fast-clock.ts';
 import { applyStrictly } from './manifests.ts';
 import { PermissionRecorder } from './permission-recorder.ts';
 import { textsAt } from './role-rules.ts';
 import { call } from './test-server.ts';
 
 const deployedNamespace = 'servicenet-system';
+
+/** Which controllers run, with the ClusterRole of that name and the Roles, and nothing else. */
+export interface Chosen {
+  readonly role: string;
+  readonly controllers: readonly string[];
+  /** How much faster their time is than the test's; default 1. */
+  readonly haste?: number;
+  /** A resource whose watches are late. */
+  readonly lagging?: string;
+}
 
 /** What happens in a cluster while the controllers run, to make them use every right. */
 export interface Provocation {
@@ -22,22 +33,29 @@ export interface Provocation {
   end(client: Transport): Promise<void>;
 }
 
-/** A server with RBAC and the manifests, and the controllers of their Deployment as its service account. */
+/** A server with RBAC and the manifests, and some controllers as the service account of the Deployment. */
 export class DeployedControllers {
   readonly server: TestServer;
   /** Of the service account. */
   readonly token: string;
-  readonly #controllers: readonly string[];
+  readonly #chosen: Chosen | undefined;
 
-  private constructor(server: TestServer, token: string, controllers: readonly string[]) {
+  private constructor(server: TestServer, token: string, chosen: Chosen | undefined) {
     this.server = server;
     this.token = token;
-    this.#controllers = controllers;
+    this.#chosen = chosen;
   }
 
-  static async start(objects: readonly KubeObject[]): Promise<DeployedControllers> {
+  /** @param chosen absent: all ClusterRoles, and the controllers that are on by default. */
+  static async start(objects: readonly KubeObject[], chosen?: Chosen): Promise<DeployedControllers> {
     const server = await startApiServer({ authorizationMode: 'RBAC' });
-    await applyStrictly(server.client, objects);
+    await applyStrictly(
+      server.client,
+      objects.filter(
+        ({ kind, metadata }) =>
+          chosen === undefined || kind !== 'ClusterRole' || metadata.name === chosen.role,
+      ),
+    );
     const account = `/api/v1/namespaces/${deployedNamespace}/serviceaccounts/servicenet/token`;
     const answer = await call(server.client, 'POST', account, {
       body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} },
@@ -50,9 +68,6 @@ export class DeployedControllers {
         spec: { addresses: ['192.0.2.0/24'] },
       },
     });
-    const chosen = argumentsOf(objects).flatMap(
-      (arg) => /^--controllers=(.*)/.exec(arg)?.[1]?.split(',') ?? [],
-    );
     return new DeployedControllers(server, textAt(answer.body, 'status', 'token'), chosen);
   }
 
@@ -74,20 +89,22 @@ export class DeployedControllers {
     const refused: string[] = [];
     const log = pino({ level: 'info' }, { write: (line: string) => refused.push(...refusalsIn(line)) });
     const inner = await createTransport({ kind: 'endpoint', url, ca, token: this.token });
-    const transport = new PermissionRecorder(inner, { watchList });
+    const transport = new PermissionRecorder(inner, { watchList, lagging: this.#chosen?.lagging });
     const running = runControllers({
       transport,
       catalog: controllersBesideACluster(
         { transport, allocation: 'server', nodePorts: { first: 30000, last: 32767 } },
         { transport },
       ),
-      controllers: this.#controllers,
+      controllers: this.#chosen?.controllers ?? [],
       log,
+      clock: fastClock(this.#chosen?.haste ?? 1),
       leaderElection: {
         namespace: deployedNamespace,
         name: 'servicenet-controller',
         identity: 'test',
-        retryPeriod: 200,
+        // However fast the clock is, the one process that there is never loses its lease.
+        ...{ leaseDuration: 3_600_000, renewDeadline: 1_800_000, retryPeriod: 200 },
       },
     });
     await provocation.begin(client);

@@ -1,18 +1,25 @@
 import { at } from '../../src/objects/read.ts';
 
-const condition = /^\{\{- if (\S+) \}\}\n([\s\S]*?)\{\{- end \}\}$/m;
+/** Blocks that are in no other block, but for an `if` around a whole document. */
+const document = /^\{\{- if (\S+) \}\}\n([\s\S]*)\{\{- end \}\}\n$/m;
+const block = /\s*\{\{- (with|range) (\S+) \}\}([\s\S]*?)\s*\{\{- end \}\}/g;
 
 /**
- * The part of Helm's template language that the chart uses: `if` around a whole document, members of `.Values` and
- * `.Release`, `toJson`, `printf` with `%s`, and `quote`.
+ * The part of Helm's template language that the chart uses: `if` around a whole document, `with` and `range`, members
+ * of `.Values` and `.Release`, `toJson`, `ternary` of texts, `printf` with `%s`, and `quote`.
  *
  * @throws {Error} for anything else.
  */
 export function renderTemplate(template: string, scope: object): string {
-  const chosen = template.replace(condition, (_, path: string, body: string) =>
+  const chosen = template.replace(document, (_, path: string, body: string) =>
     isTrue(valueOf(path, scope)) ? body : '',
   );
-  return chosen.replaceAll(/\{\{ ([^}]*) \}\}/g, (_, expression: string) => {
+  const unfolded = chosen.replaceAll(block, (_, kind: string, path: string, body: string) => {
+    const value = valueOf(path, scope);
+    const items = kind === 'range' && Array.isArray(value) ? value : isTrue(value) ? [value] : [];
+    return items.map((dot: unknown) => body.replaceAll('{{ toJson . }}', () => JSON.stringify(dot))).join('');
+  });
+  return unfolded.replaceAll(/\{\{ ([^}]*) \}\}/g, (_, expression: string) => {
     const [call = '', ...pipes] = expression.split(' | ');
     return pipes.reduce(
       (value, pipe) => {
@@ -29,6 +36,10 @@ function evaluate(call: string, scope: object): string {
   const [name = '', ...operands] = words;
   if (name.startsWith('.') && operands.length === 0) return String(valueOf(name, scope));
   if (name === 'toJson') return JSON.stringify(valueOf(operands[0] ?? '', scope));
+  if (name === 'ternary') {
+    const [yes = '', no = '', test = ''] = operands;
+    return (isTrue(valueOf(test, scope)) ? yes : no).slice(1, -1);
+  }
   if (name === 'printf') {
     const values = operands.slice(1).map((operand) => String(valueOf(operand, scope)));
     return (operands[0] ?? '').slice(1, -1).replaceAll('%s', () => values.shift() ?? '%!s(MISSING)');
@@ -42,7 +53,8 @@ function valueOf(path: string, scope: object): unknown {
   return value;
 }
 
-/** As in Go templates: false, 0, "" and nil are not. */
+/** As in Go templates: false, 0, "", nil and what is empty are not. */
 function isTrue(value: unknown): boolean {
-  return value !== false && value !== 0 && value !== '' && value !== null;
+  if (typeof value === 'object') return value !== null && Object.keys(value).length > 0;
+  return value !== false && value !== 0 && value !== '';
 }

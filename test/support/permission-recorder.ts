@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { StatusError } from '../../src/objects/status.ts';
 import { requestInfo } from '../../src/apiserver/http/request-info.ts';
 import type {
@@ -33,10 +34,16 @@ export class PermissionRecorder implements Transport {
   readonly #bodies: string[] = [];
 
   readonly #watchList: boolean;
+  readonly #lagging: string | undefined;
 
-  constructor(inner: Transport, { watchList }: { readonly watchList: boolean }) {
+  /** @param options.lagging a resource whose watches are always late: a cache that does not know of the last writes. */
+  constructor(
+    inner: Transport,
+    { watchList, lagging }: { readonly watchList: boolean; readonly lagging: string | undefined },
+  ) {
     this.#inner = inner;
     this.#watchList = watchList;
+    this.#lagging = lagging;
     this.server = inner.server;
   }
 
@@ -46,13 +53,15 @@ export class PermissionRecorder implements Transport {
     return this.#inner.request(method, path, options);
   }
 
-  stream(path: string, options?: StreamOptions): Promise<ApiStream> {
+  async stream(path: string, options?: StreamOptions): Promise<ApiStream> {
     if (!this.#watchList && options?.query?.['sendInitialEvents'] !== undefined) {
       const message = 'sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled';
-      return Promise.reject(new StatusError(422, 'Invalid', message));
+      throw new StatusError(422, 'Invalid', message);
     }
     this.#note('GET', path, 'watch=true');
-    return this.#inner.stream(path, options);
+    const stream = await this.#inner.stream(path, options);
+    const isLate = this.#lagging !== undefined && path.endsWith(`/${this.#lagging}`);
+    return isLate ? { ...stream, chunks: late(stream.chunks) } : stream;
   }
 
   close(): Promise<void> {
@@ -76,5 +85,12 @@ export class PermissionRecorder implements Transport {
     this.#asked.add(
       phraseOf({ verb, group, resource: subresource === '' ? resource : `${resource}/${subresource}` }),
     );
+  }
+}
+
+async function* late(chunks: ApiStream['chunks']): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks) {
+    await sleep(300);
+    yield chunk;
   }
 }
