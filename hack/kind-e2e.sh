@@ -5,12 +5,13 @@
 #   hack/kind-e2e.sh [ipv4|ipv6|dual]
 #
 #   KIND_NODE_IMAGE  the node image; default: kind's own
+#   NODE_DIGEST      pins the image's base: see Dockerfile
 #   ARTIFACTS        where logs go; default: ./artifacts
 #   KEEP_CLUSTER=1   leaves the cluster for a look at it
 #
-# Needs docker, kind, kubectl and npm. It has not run with kind yet, whose node images cannot be fetched where this
-# repository is developed: .github/workflows/kind.yaml runs it. There it ran with Docker and, for kind, a stand-in
-# (docs/deploying.md); test/integration/kind-script.test.ts runs it with the embedded server and no container.
+# Needs docker, kind, kubectl and npm. kind's node images cannot be fetched where this repository is developed: there it
+# ran with Docker and a stand-in for kind (docs/deploying.md), and test/integration/kind-script.test.ts runs it without
+# either. .github/workflows/kind.yaml runs it as it is.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -38,7 +39,7 @@ finish() {
   status=$?
   mkdir -p "$artifacts"
   kind export logs --name "$cluster" "$artifacts/$cluster" || true
-  kubectl get services,endpointslices,addresspools,events --all-namespaces -o wide \
+  kubectl get pods,services,endpointslices,addresspools,events --all-namespaces -o wide \
     >"$artifacts/$cluster-objects.txt" 2>&1 || true
   if [ "${KEEP_CLUSTER:-}" = 1 ]; then
     echo "kept: kind get kubeconfig --name $cluster"

@@ -45,7 +45,7 @@ const steps = [
 ];
 const ends = [
   'kind export logs --name',
-  'kubectl get services,',
+  'kubectl get pods,services,',
   'kind delete cluster --name servicenet-e2e-ipv4',
 ];
 
