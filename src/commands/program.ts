@@ -65,7 +65,7 @@ function upCommand(): Command {
       'addresses for LoadBalancer Services: CIDRs and ranges; "" for none',
       defaultPoolRanges,
     )
-    .option('--controllers <list>', 'which controllers to run: *, name, -name', '*')
+    .option('--controllers <list>', 'which controllers to run: *, name, -name; "" for none', '*')
     .addOption(
       new Option('--authorization-mode <mode>', 'who may do what')
         .choices(['AlwaysAllow', 'RBAC'])

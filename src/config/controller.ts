@@ -1,7 +1,7 @@
 import type { LabelRequirement } from '../objects/label-requirement.ts';
 import { parseLabelSelector } from '../objects/labels.ts';
 import { clusterConfig, type ClusterConfig, type LogConfig, logConfig } from './common-flags.ts';
-import { bindAddress, duration, Flags, list, oneOf, optional, text, textOf, yesOrNo } from './flags.ts';
+import { bindAddress, duration, Flags, oneOf, optional, someList, text, textOf, yesOrNo } from './flags.ts';
 import { type LoadBalancerSettings, loadBalancerSettings } from './load-balancer.ts';
 import { ConfigError, nodePortRange, serviceCidrs } from './service-ranges.ts';
 
@@ -47,7 +47,7 @@ export function controllerConfig(
   const range = flags.read('serviceClusterIpRange', optional(text));
   return Object.freeze({
     cluster: clusterConfig(flags),
-    controllers: flags.read('controllers', list),
+    controllers: flags.read('controllers', someList),
     serviceSelector: labelSelector('--service-selector', flags.read('serviceSelector', optional(text)) ?? ''),
     allocation: flags.read('allocation', oneOf(['server', 'controller'])),
     serviceCidrs: range === undefined ? undefined : serviceCidrs(range),

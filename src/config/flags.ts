@@ -96,6 +96,13 @@ export function list(value: unknown): readonly string[] {
     .filter((item) => item !== '');
 }
 
+/** As `list`, with one item at least. */
+export function someList(value: unknown): readonly string[] {
+  const items = list(value);
+  if (items.length === 0) throw new WrongValue('wants at least one name, or *');
+  return items;
+}
+
 const units = new Map([
   ['ms', 1],
   ['s', 1000],

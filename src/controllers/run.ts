@@ -56,7 +56,7 @@ export interface RunningControllers {
 export function runControllers(options: RunOptions): RunningControllers {
   const { catalog, log, clock = systemClock, random = Math.random } = options;
   const metrics = options.metrics ?? new Metrics();
-  const names = selectControllers(options.controllers ?? [], catalog);
+  const names = selectControllers(options.controllers ?? ['*'], catalog);
   const transport = new PermissionWatch(options.transport, log);
   const clients = new Clients(transport);
   const informers = new InformerFactory({ transport, clock, random, log, metrics });

@@ -80,6 +80,20 @@ describe('the package, as npm installs it into an empty directory', () => {
     expect(stdout.trim()).toBe('200 true true function 3');
   }, 360_000);
 
+  test('docs/testing-your-operator.md: its files compile, and their tests pass', async () => {
+    const page = readFileSync(join(repository, 'docs', 'testing-your-operator.md'), 'utf8');
+    const samples = [...page.matchAll(/^```ts\n\/\/ (\S+)\n([\s\S]*?)^```$/gm)];
+    expect(samples.map(([, name]) => name)).toEqual(['service.test.ts', 'fetch.test.ts', 'rights.test.ts']);
+    for (const [, name = '', text = ''] of samples) writeFileSync(join(directory, name), text);
+    const names = samples.map(([, name = '']) => name);
+    const compiler = join(repository, 'node_modules', 'typescript', 'bin', 'tsc');
+    const flags = ['--strict', '--noEmit', '--skipLibCheck', '--target', 'es2024', '--types', 'node'];
+    await inside(process.execPath, [compiler, ...flags, '--module', 'nodenext', ...names]);
+    const { stdout } = await inside(process.execPath, ['--test', '--test-reporter=tap', ...names]);
+    expect(stdout).toContain(`# pass ${samples.length}\n`);
+    expect(stdout).toContain('# fail 0\n');
+  }, 360_000);
+
   test('npx runs its command', async () => {
     const { stdout } = await inside('npx', ['--no', '--', 'servicenet', '--help']);
     expect(stdout).toContain('Usage: servicenet');

@@ -3,12 +3,12 @@
  * off, `*` for all that are on by default; without `*` only the named ones run. `-name` beats `name`. The ending
  * `-controller` may be left out.
  *
- * @param choice the flag's items; none means `*`.
+ * @param choice the flag's items; none: no controller, as there.
  * @returns the chosen names, in the order of `known`.
  * @throws {Error} for a name that is not known.
  */
 export function selectControllers(choice: readonly string[], known: readonly KnownController[]): string[] {
-  const items = choice.length === 0 ? ['*'] : choice.map((item) => item.trim());
+  const items = choice.map((item) => item.trim());
   const named = new Set<string>();
   const refused = new Set<string>();
   let all = false;

@@ -89,6 +89,7 @@ describe('controllerConfig', () => {
     [{ serviceNodePortRange: '1' }, '--service-node-port-range'],
     [{ serviceClusterIpRange: '10.0.0.0/33' }, '--service-cluster-ip-range'],
     [{ allocation: 'nobody' }, '--allocation'],
+    [{ controllers: '' }, '--controllers'],
   ])('refuses %o by the name of the flag', (flags, flag) => {
     expect(() => controllerConfig({ ...defaults, ...flags }, true)).toThrow(flag);
   });

@@ -1,36 +1,78 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { existsSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { configurationReference } from '../../../hack/generate-docs.ts';
 import { reasons as allocationReasons } from '../../../src/controllers/service-allocation/reasons.ts';
-import { reasons as loadBalancerReasons } from '../../../src/controllers/load-balancer/reasons.ts';
+import {
+  reasons as loadBalancerReasons,
+  releasedEvent,
+} from '../../../src/controllers/load-balancer/reasons.ts';
 
-const documents = [
-  ...readdirSync('docs').map((file) => join('docs', file)),
-  ...['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'ARCHITECTURE.md'],
-].filter((file) => file.endsWith('.md'));
+const read = (file: string): string => readFileSync(file, 'utf8');
+const documents = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '*.md'])
+  .toString()
+  .trim()
+  .split('\n');
+
+/** The anchors of a document, as GitHub makes them of its headings. */
+function anchorsOf(document: string): Set<string> {
+  const text = read(document).replace(/^```[\s\S]*?^```$/gm, '');
+  return new Set(
+    [...text.matchAll(/^#{1,6} +(.+)$/gm)].map(([, heading = '']) =>
+      heading
+        .trim()
+        .toLowerCase()
+        .replace(/[^\p{L}\p{N}\p{M} _-]/gu, '')
+        .replaceAll(' ', '-'),
+    ),
+  );
+}
+
+/** All that a pattern's first group finds in the sources, each once. */
+function inSources(pattern: RegExp, folder = 'src'): string[] {
+  const found = globSync(`${folder}/**/*.ts`).flatMap((file) =>
+    [...read(file).matchAll(pattern)].map(([, word = '']) => word),
+  );
+  return [...new Set(found)].sort();
+}
 
 describe('the documents', () => {
   test('have the flags as they are: run `node hack/generate-docs.ts`', async () => {
-    expect(readFileSync('docs/configuration.md', 'utf8')).toBe(await configurationReference());
+    expect(read('docs/configuration.md')).toBe(await configurationReference());
   });
 
-  test('explain every word that Services are told', () => {
-    const text = readFileSync('docs/troubleshooting.md', 'utf8');
-    const missing = [...allocationReasons, ...loadBalancerReasons].filter(
-      (reason) => !text.includes(`\`${reason}\``),
-    );
-    expect(missing).toEqual([]);
+  test('explain every word that users are told', () => {
+    const text = read('docs/troubleshooting.md');
+    const words = [
+      ...allocationReasons,
+      ...loadBalancerReasons,
+      releasedEvent,
+      ...inSources(/\breason: '([A-Z]\w+)'/g, 'src/controllers'),
+      ...inSources(/'(?:Normal|Warning)',\s*'([A-Z]\w+)'/g, 'src/controllers'),
+    ];
+    expect(words).toContain('FailedScheduling');
+    expect(words.filter((word) => !text.includes(`\`${word}\``))).toEqual([]);
   });
 
-  test.each(documents)('%s links to files that exist', (document) => {
-    const links = [...readFileSync(document, 'utf8').matchAll(/\]\(([^)#\s]+)/g)].map(
-      ([, link = '']) => link,
-    );
-    const broken = links.filter(
-      (link) => !/^https?:/.test(link) && !existsSync(join(dirname(document), link)),
-    );
+  test('explain every line of the log that is a warning or worse', () => {
+    const text = read('docs/troubleshooting.md');
+    const lines = inSources(/\blog\.(?:warn|error|fatal)\([^;]*?'([a-z][^']+)',?\s*\);/g);
+    expect(lines).toContain('lost the lease, stopping work');
+    expect(lines.length).toBeGreaterThan(25);
+    expect(lines.filter((line) => !text.includes(`\`${line}\``))).toEqual([]);
+  });
+
+  test.each(documents)('%s links to what is there', (document) => {
+    const text = read(document).replace(/^ *```[\s\S]*?^ *```$/gm, '');
+    const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link);
+    const broken = links
+      .filter((link) => !/^https?:/.test(link))
+      .filter((link) => {
+        const [path = '', anchor] = link.split('#', 2);
+        const target = path === '' ? document : normalize(join(dirname(document), path));
+        return !existsSync(target) || (anchor !== undefined && !anchorsOf(target).has(anchor));
+      });
     expect(broken).toEqual([]);
   });
 });

@@ -11,7 +11,7 @@ const known = [
 
 describe('selectControllers', () => {
   it.each([
-    [[], ['a', 'b']],
+    [[], []],
     [['*'], ['a', 'b']],
     [
       ['*', 'c'],
