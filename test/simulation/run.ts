@@ -1,13 +1,13 @@
 /**
  * Runs the simulation of faults (faults/simulation.ts) for many seeds: `npm run simulate -- --seeds 2000`. Prints each
  * seed that fails, with what was wrong; `--first N` begins there, so that `--first N --seeds 1` runs one again, and
- * `--traces FOLDER` keeps every request, event and log line of a seed that fails.
+ * `--traces FOLDER` keeps every request, event and log line of a seed that fails. A run that is ended before its last
+ * seed says how many it came to.
  */
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { simulateAll } from './faults/seeds.ts';
 import { reportOf } from './faults/simulation.ts';
+import { keepTrace } from './faults/trace.ts';
 
 const { values } = parseArgs({
   options: {
@@ -18,18 +18,26 @@ const { values } = parseArgs({
   },
 });
 const { traces } = values;
-if (traces !== undefined) mkdirSync(traces, { recursive: true });
 const range = {
   first: Number(values.first),
   count: Number(values.seeds),
   parallel: Number(values.parallel),
 };
+const seen = { seeds: 0, failed: 0 };
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    process.stdout.write(`ended after ${seen.seeds} of ${range.count} seeds, ${seen.failed} failed\n`);
+    process.exit(1);
+  });
+}
 const total = await simulateAll(
   range,
   ({ outcome, lines }) => {
+    seen.seeds++;
     if (outcome.findings.length === 0) return;
+    seen.failed++;
     process.stdout.write(`${reportOf(outcome)}\n`);
-    if (traces !== undefined) writeFileSync(join(traces, `${outcome.seed}.log`), `${lines.join('\n')}\n`);
+    if (traces !== undefined) keepTrace(traces, outcome.seed, lines);
   },
   traces !== undefined,
 );
