@@ -108,7 +108,7 @@ export interface Strategy<T extends KubeObject = KubeObject> extends OwnableFiel
   /** Changes what readers see (GET, LIST, WATCH of the main resource) of an object stored long ago. Returns a copy or the object itself. */
   decorate?(object: T): T;
   /** True when the object's JSON or revision alone shows that {@link decorate} would return it as it is. */
-  isDecorated?(stored: { readonly revision: number; text(): string }): boolean;
+  isDecorated?(stored: { readonly revision: number; isDecorated: boolean; text(): string }): boolean;
   /**
    * Selectable fields besides metadata.name and metadata.namespace; absent members are "". The keys are the same for
    * every object, an object of nothing but metadata included: they tell which labels the kind knows.

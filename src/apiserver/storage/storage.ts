@@ -56,6 +56,8 @@ export interface StoredObject {
   text(): string;
   /** Bytes of the JSON in UTF-8. */
   readonly byteLength: number;
+  /** For the strategy of its kind, which notes here that the text was found to be what readers see, once and for all. */
+  isDecorated: boolean;
   /** Writes the JSON but its first `skip` bytes to `target`, where there is room for it; returns where that ends. */
   writeTo(target: Buffer, at: number, skip?: number): number;
 }

@@ -4,6 +4,7 @@ import type { KubeObject } from '../../objects/meta.ts';
 import { type Held, RecentObjects } from './recent-objects.ts';
 import type { StoredObject } from './storage.ts';
 import { type KeptText, TextBlocks } from './text-blocks.ts';
+import { keyPrefixes } from './watchers.ts';
 
 /** Turns an object into the text that every reader shares: JSON, in Kubernetes' field order. */
 export type Encode = (object: KubeObject) => string;
@@ -23,6 +24,7 @@ class KeptVersion implements Version {
   private readonly kept: KeptText;
   private readonly versions: Versions;
   private held: Held | undefined = undefined;
+  isDecorated = false;
   constructor(key: string, revision: number, kept: KeptText, versions: Versions) {
     this.key = key;
     this.revision = revision;
@@ -78,7 +80,7 @@ export class Versions {
     const own = Object.isFrozen(object) ? { ...object } : object;
     if (Object.isFrozen(own.metadata)) own.metadata = { ...own.metadata };
     own.metadata.resourceVersion = String(revision);
-    return new KeptVersion(key, revision, this.texts.add(this.encode(own)), this);
+    return new KeptVersion(key, revision, this.texts.add(this.encode(own), keyPrefixes(key)[0]), this);
   }
 
   /** Makes a version of bytes that an earlier process wrote. */
@@ -109,6 +111,7 @@ class DeletedVersion implements Version {
   readonly key: string;
   readonly revision: number;
   readonly weight = DELETED_WEIGHT;
+  isDecorated = false;
   private readonly last: StoredObject;
   private readonly encode: Encode;
   constructor(last: StoredObject, revision: number, encode: Encode) {

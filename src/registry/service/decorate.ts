@@ -28,7 +28,7 @@ export function decorateService(service: Service, primary: IPFamily): Service {
  * escaped, and nothing else in a Service has these names.
  */
 export function isDecoratedService(json: string): boolean {
-  // From the end, where the spec is: a list asks this of each of its Services.
+  // From the end, where the spec is.
   return json.lastIndexOf('"ipFamilies":["') !== -1 && json.lastIndexOf('"clusterIPs":["') !== -1;
 }
 

@@ -118,7 +118,8 @@ function serviceRules(decorate: (service: Service) => Service): Strategy<Service
     warningsOnCreate: warningsForService,
     warningsOnUpdate: warningsForService,
     decorate,
-    isDecorated: (stored) => isDecoratedService(stored.text()),
+    // A list asks it of each of its Services, whose texts would be put together for nothing else.
+    isDecorated: (stored) => (stored.isDecorated ||= isDecoratedService(stored.text())),
     fields: ({ spec = {} }: Partial<Pick<Service, 'spec'>>) => ({
       'spec.clusterIP': spec.clusterIP ?? '',
       'spec.type': spec.type ?? '',
