@@ -50,7 +50,7 @@ export function billOfMaterials(lock: unknown, includeDevelopment: boolean): Jso
       scope: isRecord(entry) && entry['optional'] === true ? 'optional' : 'required',
       licenses: licensesOf(entry),
       hashes: hashesOf(textAt(entry, 'integrity')),
-      externalReferences: [{ type: 'distribution', url: textAt(entry, 'resolved') }],
+      ...distributionOf(textAt(entry, 'resolved')),
     })),
     dependencies,
   };
@@ -85,6 +85,11 @@ function licensesOf(entry: unknown): JsonRecord[] {
   const license = textAt(entry, 'license');
   if (license === '') return [];
   return [/[ ()]/.test(license) ? { expression: license } : { license: { id: license } }];
+}
+
+/** Where a package comes from, if the lock says so: ours does not, it presumes no registry. */
+function distributionOf(url: string): JsonRecord {
+  return url === '' ? {} : { externalReferences: [{ type: 'distribution', url }] };
 }
 
 /** Of npm's `integrity`, such as `sha512-…` in base64. */

@@ -1,8 +1,8 @@
 import { type FieldError, invalid, required } from './field-errors.ts';
 import { isDNS1123Subdomain } from './names.ts';
 
-const pathForm = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+";
-const path = new RegExp(`^${pathForm}$`);
+const path = /^[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$/;
+const pathForm = path.source.slice(1, -1);
 
 /** What is wrong with a domain and a path, such as `example.com/controller` (util/validation IsDomainPrefixedPath). */
 export function domainPrefixedPathErrors(at: string, text: string): FieldError[] {

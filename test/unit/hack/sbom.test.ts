@@ -31,8 +31,10 @@ describe('billOfMaterials', () => {
       name: '@s/a',
       licenses: [{ license: { id: 'MIT' } }],
       hashes: [{ alg: 'SHA-512', content: '000102' }],
+      externalReferences: [{ type: 'distribution', url: 'https://registry.example/a.tgz' }],
     });
     expect(components[1]).toMatchObject({ licenses: [{ expression: '(MIT OR GPL-2.0)' }] });
+    expect(components[1]).not.toHaveProperty('externalReferences');
   });
 
   test('says who needs whom, in the version that Node finds', () => {
@@ -48,5 +50,18 @@ describe('billOfMaterials', () => {
     const names = listAt(billOfMaterials(real, false), 'components').map((entry) => textAt(entry, 'name'));
     expect(names).toEqual(expect.arrayContaining(Object.keys(recordAt(manifest, 'dependencies'))));
     expect(names).not.toContain('vitest');
+  });
+
+  test('of the real lock has a hash and a licence for each, and names none twice', () => {
+    const bill = billOfMaterials(JSON.parse(readFileSync('package-lock.json', 'utf8')), true);
+    const components = listAt(bill, 'components');
+    const bare = components.filter(
+      (each) => listAt(each, 'hashes').length !== 1 || listAt(each, 'licenses').length !== 1,
+    );
+    expect(bare).toEqual([]);
+    const references = components.map((each) => textAt(each, 'bom-ref'));
+    expect(new Set(references).size).toBe(references.length);
+    const needed = listAt(bill, 'dependencies').flatMap((each) => listAt(each, 'dependsOn'));
+    expect(references).toEqual(expect.arrayContaining(needed));
   });
 });
