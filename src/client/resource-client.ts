@@ -103,6 +103,8 @@ export class ResourceClient<T extends KubeObject> {
   /**
    * All pages, one after another, of at most `limit` (500) objects each, fewer where objects are large: a page is
    * parsed in one go. A limit of 0 asks for everything at once. Throws 410 when a page's token expires.
+   *
+   * @throws {UnexpectedAnswer} for a page that names itself as the next one: such a list has no end.
    */
   async *pages(options: ListOptions = {}): AsyncGenerator<Page<T>> {
     const most = options.limit ?? 500;
@@ -117,7 +119,11 @@ export class ResourceClient<T extends KubeObject> {
       yield page;
       const fitting = Math.floor((page.items.length * pageBytes) / page.bytes);
       if (limit > 0) limit = Math.min(most, Math.max(1, fitting, Math.floor(limit / 4)));
-      token = page.metadata.continue;
+      const next = page.metadata.continue;
+      if (next !== undefined && next !== '' && next === token) {
+        throw new UnexpectedAnswer(`a page of ${this.resource.plural} names itself as the next one`);
+      }
+      token = next;
     } while (token !== undefined && token !== '');
   }
 

@@ -250,6 +250,16 @@ describe('filling the cache', () => {
     expect(seen).toEqual(['initial a', 'initial b', 'initial c', 'deleted b']);
   });
 
+  it('ends a list whose page is always the same, and begins another one', async () => {
+    (await firstList()).json(200, podList('10', [listed('a', '1')], 'again'));
+    (await server.next()).json(200, podList('10', [listed('a', '1')], 'again'));
+    await backOff();
+    const second = await server.next();
+    expect(second.query.get('continue')).toBeNull();
+    second.json(200, podList('11', [listed('a', '1')]));
+    expect(await informer.synced(stop.signal)).toBe(true);
+  });
+
   it('drops objects that no schema allows and keeps the others', async () => {
     const strange = [
       null,

@@ -145,6 +145,44 @@ describe('the embedded server', () => {
     expect((await client.request('GET', '/readyz')).bytes.toString()).toBe('ok');
   });
 
+  const special = [
+    '127.0.0.1',
+    '169.254.169.254',
+    '0.0.0.0',
+    '224.0.0.1',
+    '255.255.255.255',
+    '::1',
+    'fe80::1',
+    'ff02::1',
+    '::',
+    '::ffff:169.254.169.254',
+  ];
+  test.each(special)('sends nothing to %s, which a Pod or Endpoints say is theirs', async (ip) => {
+    const namespace = '/api/v1/namespaces/default';
+    const spec = { automountServiceAccountToken: false, containers: [{ name: 'c', image: 'x' }] };
+    await call(client, 'POST', `${namespace}/serviceaccounts`, { body: { metadata: { name: 'default' } } });
+    const made = await call(client, 'POST', `${namespace}/pods`, {
+      body: { metadata: { generateName: 'p-' }, spec },
+    });
+    const name = textAt(made.body, 'metadata', 'name');
+    const stored = await call(client, 'PATCH', `${namespace}/pods/${name}/status`, {
+      body: { status: { podIP: ip, podIPs: [{ ip }] } },
+      headers: { 'content-type': 'application/merge-patch+json' },
+    });
+    const answer = await call(client, 'GET', `${namespace}/pods/${name}:${server.port}/proxy/`);
+    expect([answer.status, textAt(answer.body, 'message')]).toEqual([400, 'address not allowed']);
+    const targetRef = { kind: 'Pod', namespace: 'default', name };
+    const endpoints = await call(client, 'POST', `${namespace}/endpoints`, {
+      body: {
+        metadata: { name },
+        subsets: [{ addresses: [{ ip, targetRef }], ports: [{ port: server.port }] }],
+      },
+    });
+    // What nobody can connect to is no special address of Kubernetes.
+    if (ip === '255.255.255.255') expect([stored.status, endpoints.status]).toEqual([200, 201]);
+    else expect(endpoints.status).toBe(422);
+  });
+
   test('takes names that are members of every object for names', async () => {
     const text =
       '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"odd"},"data":{"__proto__":"x","constructor":"y"}}';
