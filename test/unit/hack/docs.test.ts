@@ -75,4 +75,17 @@ describe('the documents', () => {
       });
     expect(broken).toEqual([]);
   });
+
+  test('name tests that exist behind the claims about security', () => {
+    const [, claims = ''] = readFileSync('SECURITY.md', 'utf8').split('Behind each claim');
+    const named = [...claims.matchAll(/ \(([a-z][a-z/-]*(?:, [a-z][a-z/-]*)*)\)/g)].flatMap(
+      ([, names = '']) => names.split(', '),
+    );
+    const places = (name: string): string[] => {
+      const path = name.includes('/') ? name : `integration/${name}`;
+      return [join('test', `${path}.test.ts`), join('test', path)];
+    };
+    expect(named.length).toBeGreaterThan(30);
+    expect(named.filter((name) => !places(name).some((path) => existsSync(path)))).toEqual([]);
+  });
 });
