@@ -34,6 +34,7 @@ async function resize(client: Transport, count: number): Promise<void> {
 
 /** A Service whose Pod is ready and is not, one that comes and goes, and Endpoints made by hand that do so. */
 const provocation: Provocation = {
+  rounds: 20,
   async begin(client) {
     const spec = { selector: { app: 'web' }, ports: [{ port: 80 }] };
     await post(client, 'services', { metadata: { name: 'web' }, spec });

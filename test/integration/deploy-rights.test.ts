@@ -10,6 +10,7 @@ const names = ['web', 'left'];
 
 /** A Service that is a load balancer and is none, in turn. */
 const balanced: Provocation = {
+  rounds: 20,
   async begin(client) {
     const make = (name: string, type: string, finalizers: readonly string[]): Promise<unknown> =>
       call(client, 'POST', services, {
@@ -45,6 +46,8 @@ const ipAddress = '/apis/networking.k8s.io/v1/ipaddresses/10.96.200.200';
 
 /** An address that belongs to a Service which there is not, and is nobody's business in turn. */
 const leak: Provocation = {
+  // Told, gone, and told again.
+  rounds: 60,
   async begin(client) {
     const spec = { parentRef: { resource: 'services', namespace: 'default', name: 'gone' } };
     await call(client, 'POST', dirname(ipAddress), {
@@ -52,8 +55,8 @@ const leak: Provocation = {
     });
   },
   async step(client, round) {
-    if (round % 40 !== 0) return;
-    const manager = round % 80 === 0 ? 'ipallocator.k8s.io' : null;
+    if (round % 20 !== 0) return;
+    const manager = round % 40 === 0 ? 'ipallocator.k8s.io' : null;
     await call(client, 'PATCH', ipAddress, {
       contentType: 'application/merge-patch+json',
       body: { metadata: { labels: { 'ipaddress.kubernetes.io/managed-by': manager } } },

@@ -27,6 +27,8 @@ export interface Chosen {
 
 /** What happens in a cluster while the controllers run, to make them use every right. */
 export interface Provocation {
+  /** Steps after which all that it provokes has happened. */
+  readonly rounds: number;
   begin(client: Transport): Promise<void>;
   /** Again and again, until the test has seen enough. */
   step(client: Transport, round: number): Promise<void>;
