@@ -46,7 +46,7 @@ export function discoveryHandler(served: DiscoveredResources, address: () => str
     const document = documentAt(request, snapshot, address);
     if (document === undefined) {
       unserved(request, reply, snapshot);
-    } else if (request.method === 'GET' || document.anyMethod === true) {
+    } else if (request.method === 'GET' || document.unguarded === true) {
       await Promise.resolve();
       send(request, reply, snapshot, document);
     } else {
@@ -58,8 +58,11 @@ export function discoveryHandler(served: DiscoveredResources, address: () => str
 interface Document {
   /** Unique among the documents. */
   readonly name: string;
-  /** The handlers of the aggregator, and of versions of custom resources, do not look at the method. */
-  readonly anyMethod?: boolean;
+  /**
+   * The aggregator's documents, and those of versions of custom resources, are not behind go-restful, which refuses
+   * other methods than GET and names of media types that it does not know.
+   */
+  readonly unguarded?: boolean;
   /** Has an aggregated form with these groups. */
   readonly aggregates?: readonly DiscoveredGroup[];
   build(): unknown;
@@ -82,7 +85,7 @@ function documentAt({ info }: ApiRequest, { groups }: Snapshot, address: () => s
   const [groupName, version, ...more] = rest;
   if (groupName === undefined) {
     const named = [...groups.values()].filter(({ name }) => name !== '');
-    return { name: 'apis', anyMethod: true, aggregates: named, build: () => apiGroupList(named) };
+    return { name: 'apis', unguarded: true, aggregates: named, build: () => apiGroupList(named) };
   }
   const group = groupName === '' ? undefined : groups.get(groupName);
   if (group === undefined || more.length > 0) return undefined;
@@ -90,7 +93,7 @@ function documentAt({ info }: ApiRequest, { groups }: Snapshot, address: () => s
     // the aggregator serves every group but its own
     return {
       name: groupName,
-      anyMethod: groupName !== 'apiregistration.k8s.io',
+      unguarded: groupName !== 'apiregistration.k8s.io',
       build: () => apiGroup(group),
     };
   }
@@ -102,13 +105,13 @@ function resourceList(group: DiscoveredGroup | undefined, version: string): Docu
   if (group === undefined || resources === undefined) return undefined;
   return {
     name: `${group.name}/${version}`,
-    anyMethod: group.custom,
+    unguarded: group.custom,
     build: () => apiResourceList(group.name, version, resources),
   };
 }
 
 function send(request: ApiRequest, reply: Reply, snapshot: Snapshot, document: Document): void {
-  const { mediaType, aggregated } = negotiateDiscovery(request.headers.accept);
+  const { mediaType, aggregated } = negotiateDiscovery(request.headers.accept, document.unguarded !== true);
   if (aggregated === undefined || document.aggregates === undefined) {
     const { body } = write(snapshot, document.name, mediaType, () => document.build());
     reply.send(200, mediaType, body);

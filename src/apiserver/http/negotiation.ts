@@ -2,6 +2,7 @@
  * Which form of an answer a client gets: the Accept rules of go-restful (the gate in front of built-in
  * resources) and of apiserver `pkg/endpoints/handlers/negotiation`, which differ in what a wildcard matches.
  */
+import type { StatusError } from '../../objects/status.ts';
 import { notAcceptable } from '../../objects/status-errors.ts';
 import { type MediaType, servedMediaTypes } from './media-types.ts';
 
@@ -49,7 +50,6 @@ export function negotiate(accept: string | undefined, endpoint: Endpoint): Negot
     requireProducible(accept, endpoint === 'collection' || endpoint === 'watch' ? streamable : writable);
   }
 
-  let couldBeAnswered = false;
   for (const clause of parseAccept(accept)) {
     for (const mediaType of writable) {
       if (!matches(clause, mediaType)) continue;
@@ -62,13 +62,16 @@ export function negotiate(accept: string | undefined, endpoint: Endpoint): Negot
       if (converted.as === 'Table' && mediaType === protobuf) continue;
       // Of custom objects only what meta.k8s.io makes of them has a protobuf.
       if (converted.as === '' && mediaType === protobuf && !guarded) continue;
-      couldBeAnswered = true;
-      if (streams && mediaType === 'application/yaml') continue;
+      // The first that would do for a list counts, and there is no stream of YAML.
+      if (streams && mediaType === 'application/yaml') throw unacceptable(streamedMediaTypes);
       return { mediaType, ...converted };
     }
   }
-  const types = streams && couldBeAnswered ? streamedMediaTypes : servedMediaTypes;
-  throw notAcceptable(`only the following media types are accepted: ${types}`);
+  throw unacceptable(servedMediaTypes);
+}
+
+function unacceptable(accepted: string): StatusError {
+  return notAcceptable(`only the following media types are accepted: ${accepted}`);
 }
 
 /** The form of an error; undefined where the client accepts nothing that can be produced. */
@@ -79,15 +82,23 @@ export function negotiateError(accept: string | undefined): MediaType | undefine
   return firstMatch(whole, writable);
 }
 
-/** Versions of the aggregated discovery that a client asks for, and the media type; undefined: the plain documents. */
-export function negotiateDiscovery(accept: string | undefined): {
+/**
+ * Versions of the aggregated discovery that a client asks for, and the media type; undefined: the plain documents.
+ *
+ * @param guarded whether go-restful is in front, which must find a media type by its name.
+ * @throws {StatusError} 406
+ */
+export function negotiateDiscovery(
+  accept: string | undefined,
+  guarded: boolean,
+): {
   readonly mediaType: MediaType;
   readonly aggregated: 'v2' | 'v2beta1' | undefined;
 } {
   if (accept === undefined || accept === '' || accept === '*/*' || accept === 'application/json') {
     return { mediaType: 'application/json', aggregated: undefined };
   }
-  requireProducible(accept, writable);
+  if (guarded) requireProducible(accept, writable);
   for (const clause of parseAccept(accept)) {
     for (const mediaType of writable) {
       if (!matches(clause, mediaType)) continue;
@@ -101,7 +112,7 @@ export function negotiateDiscovery(accept: string | undefined): {
       if (known && (version === 'v2' || version === 'v2beta1')) return { mediaType, aggregated: version };
     }
   }
-  throw notAcceptable(`only the following media types are accepted: ${servedMediaTypes}`);
+  throw unacceptable(servedMediaTypes);
 }
 
 /** The first of the media types that a client accepts, its best wishes first; undefined when it accepts none of them. */

@@ -85,6 +85,10 @@ describe('Accept', () => {
     expect(negotiate(table, 'watch').as).toBe('Table');
     expect(negotiate('application/json;stream=watch', 'watch').mediaType).toBe('application/json');
     expect(refusal(() => negotiate('application/yaml', 'watch')).code).toBe(406);
+    expect(refusal(() => negotiate('application/yaml, application/json', 'watch')).message).toContain(
+      'stream=watch',
+    );
+    expect(negotiate('application/json, application/yaml', 'watch').mediaType).toBe('application/json');
     expect(negotiate(`${protobuf};stream=watch`, 'watch').mediaType).toBe(protobuf);
     expect(refusal(() => negotiate('application/yaml', 'custom-watch')).message).toContain('stream=watch');
     expect(refusal(() => negotiate('text/html', 'custom-watch')).message).not.toContain('stream=watch');
@@ -110,12 +114,15 @@ describe('Accept', () => {
 
   test('discovery can be aggregated', () => {
     const aggregated = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
-    expect(negotiateDiscovery(undefined).aggregated).toBeUndefined();
-    expect(negotiateDiscovery(`${aggregated},application/json`).aggregated).toBe('v2');
+    expect(negotiateDiscovery(undefined, true).aggregated).toBeUndefined();
+    expect(negotiateDiscovery(`${aggregated},application/json`, true).aggregated).toBe('v2');
     expect(
-      negotiateDiscovery(`${aggregated.replace('v=v2', 'v=v3')},application/json`).aggregated,
+      negotiateDiscovery(`${aggregated.replace('v=v2', 'v=v3')},application/json`, true).aggregated,
     ).toBeUndefined();
-    expect(refusal(() => negotiateDiscovery('text/html')).message).toContain('406: Not Acceptable');
+    expect(refusal(() => negotiateDiscovery('text/html', true)).message).toContain('406: Not Acceptable');
+    expect(refusal(() => negotiateDiscovery('application/*', true)).code).toBe(406);
+    expect(negotiateDiscovery('application/*', false).mediaType).toBe('application/json');
+    expect(refusal(() => negotiateDiscovery('text/html', false)).message).toMatch(/^only the following/);
   });
 
   test('errors are written in whatever the client can read', () => {
