@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { listAt, textAt } from '../../src/objects/read.ts';
+import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { type Answer, call, untilFound } from '../support/test-server.ts';
 
@@ -102,8 +102,46 @@ describe('/scale of a custom resource', () => {
     expect((await send('PUT', `${fleets}/a/scale`, scale.body)).status).toBe(409);
     const other = { ...scale.body, metadata: { name: 'a', namespace: 'default', uid: 'other' } };
     expect((await send('PUT', `${fleets}/a/scale`, other)).body['message']).toContain(
-      'Operation cannot be fulfilled on fleets/scale.example.com "a": Precondition failed: UID in precondition: other',
+      'Operation cannot be fulfilled on fleets.example.com "a": StorageError: invalid object, Code: 4, Key: /registry/example.com/fleets/default/a',
     );
+    const refusals: [object, string][] = [
+      [{ metadata: { name: 'b' } }, 'the name of the object (b) does not match the name on the URL (a)'],
+      [{ metadata: {} }, 'the name of the object (a based on URL) was undeterminable: name must be provided'],
+      [
+        { metadata: { name: 'a', namespace: 'other' } },
+        'the namespace of the provided object does not match the namespace sent on the request',
+      ],
+      [
+        { metadata: { name: 'a' }, spec: { replicas: 'x' } },
+        'no kind is registered for the type v1.Scale in scheme "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781"',
+      ],
+    ];
+    for (const [rest, message] of refusals) {
+      const refused = await send('PUT', `${fleets}/a/scale`, {
+        kind: 'Scale',
+        apiVersion: 'autoscaling/v1',
+        spec: { replicas: 1 },
+        ...rest,
+      });
+      expect([refused.status, refused.body['message']]).toEqual([400, message]);
+    }
+    const renamed = await send(
+      'PATCH',
+      `${fleets}/a/scale`,
+      { metadata: { name: 'b' } },
+      'application/merge-patch+json',
+    );
+    expect(renamed.status).toBe(400);
+    const strategic = await send('PATCH', `${fleets}/a/scale`, {}, 'application/strategic-merge-patch+json');
+    expect(strategic.status).toBe(415);
+    const table = await call(server.client, 'GET', `${fleets}/a/scale`, {
+      headers: { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' },
+    });
+    expect(recordAt(listAt(table.body, 'rows')[0])['cells']).toEqual(['a', 7, 2, expect.any(String)]);
+    const metadata = await call(server.client, 'GET', `${fleets}/a/scale`, {
+      headers: { accept: 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io' },
+    });
+    expect([metadata.body['kind'], metadata.body['spec']]).toEqual(['PartialObjectMetadata', undefined]);
     const negative = await send(
       'PATCH',
       `${fleets}/a/scale`,

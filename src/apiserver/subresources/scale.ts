@@ -1,6 +1,7 @@
 import { isRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { conflict, methodNotAllowed, notFound } from '../../objects/status-errors.ts';
+import { badRequest, conflict, methodNotAllowed, notFound } from '../../objects/status-errors.ts';
+import { StatusError } from '../../objects/status.ts';
 import { invalidObject } from '../../registry/field-errors.ts';
 import {
   fromScale,
@@ -16,12 +17,17 @@ import { bodyMediaType, patchType } from '../http/media-types.ts';
 import { negotiate } from '../http/negotiation.ts';
 import { patchObject } from '../patch/patch.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
+import { matchName, matchNamespace } from '../rest/object-name.ts';
+import { type Output, sendObject } from '../rest/output.ts';
 import { keyOf, type ServedResource } from '../rest/served-resource.ts';
 import { tracker } from '../rest/tracker.ts';
 import { updateObject } from '../rest/update.ts';
 import { writeOptions, type WriteOptions } from '../rest/write-options.ts';
 import { builtinSchema } from '../schema/builtin.ts';
-import { decodeBody } from '../schema/decode-body.ts';
+import { type BodyToDecode, decodeBody, type DecodedBody } from '../schema/decode-body.ts';
+import { scales } from '../tables/autoscaling.ts';
+import { customTableConverter } from '../tables/custom-columns.ts';
+import { includeObjectOf } from '../tables/table.ts';
 
 const scaleKind = { group: 'autoscaling', version: 'v1', kind: 'Scale' };
 const scaleSchema = 'io.k8s.api.autoscaling.v1.Scale';
@@ -29,7 +35,16 @@ const scaleSchema = 'io.k8s.api.autoscaling.v1.Scale';
 /** Serves `/scale`: GET, PUT and PATCH of the number of replicas (`kubectl scale`). */
 export const scaleHandler: ResourceHandler = async (core, resource, request, reply) => {
   const { namespace, name } = request.info;
-  const { mediaType } = negotiate(request.headers.accept, 'object');
+  const negotiated = negotiate(request.headers.accept, 'object');
+  const output: Output = {
+    negotiated,
+    includeObject: negotiated.as === 'Table' ? includeObjectOf(request.query) : 'Metadata',
+  };
+  const send = (scale: Scale): void => {
+    const { as, mediaType } = negotiated;
+    if (as === '') reply.send(200, mediaType, encode(scale, mediaType));
+    else sendObject(reply, 200, output, shownAsScale(resource), scale, core.now());
+  };
   const form = resource.definition.scale ?? workloadScale(resource);
   const scaleOfStored = (object: KubeObject | undefined): Scale => {
     const scale = object === undefined ? undefined : form.read(object);
@@ -40,10 +55,10 @@ export const scaleHandler: ResourceHandler = async (core, resource, request, rep
   let scaled = scaleOfStored(stored);
   if (request.method === 'GET' || request.method === 'HEAD') {
     if (stored !== undefined) form.check?.(stored);
-    reply.send(200, mediaType, encode(scaled, mediaType));
+    send(scaled);
     return;
   }
-  const change = await readChange(request, reply);
+  const change = await readChange(resource, request, reply);
   const { object } = await updateObject(core, resource, {
     namespace,
     name,
@@ -57,13 +72,13 @@ export const scaleHandler: ResourceHandler = async (core, resource, request, rep
       write: (object, view) => form.write(object, scaleOf(view)),
     },
     create: 'never',
-    uid: '',
+    uid: resource.custom ? change.uid : '',
     warn: (text) => reply.warn(text),
     produce: (live) => {
       const before = scaleOfStored(live?.object);
       const wanted = change.apply(before);
       const { uid = '' } = wanted.metadata;
-      if (uid !== '' && uid !== before.metadata.uid) {
+      if (!resource.custom && uid !== '' && uid !== before.metadata.uid) {
         const { group, resource: plural } = resource.groupResource;
         const why = `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${before.metadata.uid ?? ''}`;
         throw conflict({ group, resource: `${plural}/scale` }, name, why);
@@ -77,8 +92,33 @@ export const scaleHandler: ResourceHandler = async (core, resource, request, rep
     track: resource.custom ? () => undefined : tracker(core, resource, request, change.options.fieldManager),
   });
   scaled = form.read(object) ?? scaled;
-  reply.send(200, mediaType, encode(scaled, mediaType));
+  send(scaled);
 };
+
+/** apiextensions-apiserver shows Scales in columns of its own (`apiserver/customresource_handler.go`). */
+const scalesOfCustom = customTableConverter([
+  { name: 'Desired', type: 'integer', jsonPath: '.spec.replicas', description: 'How many there should be.' },
+  { name: 'Available', type: 'integer', jsonPath: '.status.replicas', description: 'How many there are.' },
+  {
+    name: 'Age',
+    type: 'date',
+    jsonPath: '.metadata.creationTimestamp',
+    description: 'When the object was created.',
+  },
+]);
+
+/** The resource as far as a table or the metadata of its Scale goes. */
+function shownAsScale(resource: ServedResource): ServedResource {
+  const strategy = { ...resource.definition.strategy };
+  delete strategy.decorate;
+  return {
+    ...resource,
+    definition: { ...resource.definition, strategy },
+    shared: undefined,
+    schema: builtinSchema(scaleSchema),
+    table: resource.custom ? scalesOfCustom : scales,
+  };
+}
 
 /** `/scale` of the workloads of apps, and of ReplicationControllers, whose selector is a map of labels. */
 function workloadScale({ definition }: ServedResource): ScaleForm {
@@ -91,26 +131,37 @@ function workloadScale({ definition }: ServedResource): ScaleForm {
 
 interface Change {
   readonly options: WriteOptions;
+  /** The uid that a PUT names, else "". */
+  readonly uid: string;
   apply(before: Scale): Scale;
 }
 
-async function readChange(request: ApiRequest, reply: Reply): Promise<Change> {
+async function readChange(resource: ServedResource, request: ApiRequest, reply: Reply): Promise<Change> {
+  const { namespace, name } = request.info;
+  const checked = (object: KubeObject): KubeObject => {
+    matchNamespace(object, resource.definition.namespaced ? namespace : '');
+    matchName(object, name);
+    return object;
+  };
   const expected = { ...scaleKind, schema: builtinSchema(scaleSchema) };
   if (request.method === 'PUT') {
     const contentType = bodyMediaType(request.headers['content-type']);
     const bytes = await request.body();
     const options = writeOptions(request, 'UpdateOptions');
     const { fieldValidation } = options;
-    const { object, warnings } = decodeBody({ bytes, contentType, expected, fieldValidation });
+    const body = { bytes, contentType, expected, fieldValidation };
+    const { object, warnings } = resource.custom ? decodeCustom(body) : decodeBody(body);
     for (const warning of warnings) reply.warn(warning);
-    return { options, apply: () => scaleOf(object) };
+    checked(object);
+    return { options, uid: object.metadata.uid ?? '', apply: () => scaleOf(object) };
   }
   if (request.method !== 'PATCH') throw methodNotAllowed(['GET', 'PUT', 'PATCH']);
-  const type = patchType(request.headers['content-type'], false);
+  const type = patchType(request.headers['content-type'], resource.custom);
   const bytes = await request.body();
   const options = writeOptions(request, 'PatchOptions', type === 'apply');
   return {
     options,
+    uid: '',
     apply: (before) => {
       const patch = {
         type: type === 'apply' ? ('merge' as const) : type,
@@ -119,9 +170,23 @@ async function readChange(request: ApiRequest, reply: Reply): Promise<Change> {
         expected,
         fieldValidation: options.fieldValidation,
       };
-      return scaleOf(patchObject(patch).object);
+      return scaleOf(checked(patchObject(patch).object));
     },
   };
+}
+
+/**
+ * The scheme of custom resources has no Scale to name: whatever is wrong with one, this is said
+ * (`handlers/rest.go` transformDecodeError).
+ */
+function decodeCustom(body: BodyToDecode): DecodedBody {
+  try {
+    return decodeBody(body);
+  } catch (error) {
+    if (!(error instanceof StatusError)) throw error;
+    const scheme = 'k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781';
+    throw badRequest(`no kind is registered for the type v1.Scale in scheme ${JSON.stringify(scheme)}`);
+  }
 }
 
 function scaleOf(object: KubeObject): Scale {

@@ -1,4 +1,4 @@
-/** The table of autoscalers (`printers/internalversion/printers.go`, formatHPAMetrics). */
+/** The tables of autoscalers and Scales (`printers/internalversion/printers.go`, formatHPAMetrics, printScale). */
 import { isRecord } from '../../objects/json.ts';
 import { at, listAt, numberAt, scalarAt, textAt } from '../../objects/read.ts';
 import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf } from './table.ts';
@@ -24,6 +24,22 @@ export const horizontalPodAutoscalers: TableConverter = {
     scalarAt(object, 'spec', 'minReplicas') ?? '<unset>',
     numberAt(object, 'spec', 'maxReplicas'),
     numberAt(object, 'status', 'currentReplicas'),
+    ageOf(object, now),
+  ],
+};
+
+/** Of `/scale`, whatever is scaled. */
+export const scales: TableConverter = {
+  columns: [
+    nameColumn,
+    column('Desired', 'How many there should be.', { type: 'integer' }),
+    column('Available', 'How many there are.', { type: 'integer' }),
+    ageColumn,
+  ],
+  cells: (object, now) => [
+    nameOf(object),
+    numberAt(object, 'spec', 'replicas'),
+    numberAt(object, 'status', 'replicas'),
     ageOf(object, now),
   ],
 };
