@@ -176,9 +176,9 @@ describe('servicenet pools and import', () => {
   test('refuses what is no pool, and a pool that is not there', async () => {
     const file = join(folder, 'service.yaml');
     await writeFile(file, 'apiVersion: v1\nkind: Service\nmetadata: {name: x}\n');
-    expect(await servicenet('pools', 'plan', '-f', file)).toBe(1);
+    expect(await servicenet('pools', 'plan', '-f', file)).toBe(2);
     expect(errors).toContain('Service x is no AddressPool');
-    expect(await servicenet('pools', 'plan', '--delete', 'gone')).toBe(1);
+    expect(await servicenet('pools', 'plan', '--delete', 'gone')).toBe(2);
     expect(errors).toContain('there is no AddressPool gone to delete');
   });
 
