@@ -99,12 +99,6 @@ export function methodNotSupported(resource: GroupResource, verb: string): Statu
   return new StatusError(405, 'MethodNotAllowed', message, { details: detailsOf(resource, '') });
 }
 
-/** 405 for a create of a custom object whose definition is being deleted. */
-export function terminatingDefinition(resource: GroupResource): StatusError {
-  const message = 'create not allowed while custom resource definition is terminating';
-  return new StatusError(405, 'MethodNotAllowed', message, { details: detailsOf(resource, '') });
-}
-
 /** 406: nothing that the client accepts can be written. `details` as go-restful's gate answers, which has them empty. */
 export function notAcceptable(message: string, details?: StatusDetails): StatusError {
   return new StatusError(406, 'NotAcceptable', message, details === undefined ? {} : { details });

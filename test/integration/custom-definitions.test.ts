@@ -123,8 +123,8 @@ describe('a definition that is deleted', () => {
       .toBe('InstanceDeletionInProgress');
     const refused = await send('POST', boats, boat('late'));
     expect([refused.status, refused.body['message']]).toEqual([
-      405,
-      'create not allowed while custom resource definition is terminating',
+      403,
+      'boats.example.com "late" is forbidden: create not allowed while custom resource definition is terminating',
     ]);
     // A definition that goes can still be changed: its finalizer has no domain of its own.
     const labels = { metadata: { labels: { a: 'b' } } };

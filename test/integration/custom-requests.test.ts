@@ -139,3 +139,30 @@ test('a list from a version that is no number is a bad request', async () => {
     'invalid resource version: resourceVersion: Invalid value: "x": strconv.ParseUint: parsing "x": invalid syntax',
   ]);
 });
+
+test('options of a delete may be of any group and version', async () => {
+  expect((await apply('gone', 'one', {})).status).toBe(201);
+  for (const apiVersion of ['v1', 'example.com/v1', 'nothing.example.com/v7']) {
+    const body = { apiVersion, kind: 'DeleteOptions', dryRun: ['All'] };
+    expect((await call(server.client, 'DELETE', `${boats}/gone`, { body })).status).toBe(200);
+  }
+  const other = await call(server.client, 'DELETE', `${boats}/gone`, {
+    body: { apiVersion: 'v1', kind: 'Pod' },
+  });
+  expect(other.status).toBe(400);
+});
+
+test('nobody owns what only the server sets, and a client sends with a new object', async () => {
+  const made = await call(server.client, 'POST', boats, {
+    body: {
+      apiVersion: 'example.com/v1',
+      kind: 'Boat',
+      metadata: { name: 'wiped', uid: 'mine', deletionTimestamp: '2020-01-01T00:00:00Z' },
+      spec: { free: { a: 'b' } },
+    },
+  });
+  expect(made.status).toBe(201);
+  const [entry] = listAt(made.body, 'metadata', 'managedFields');
+  expect(Object.keys(recordAt(recordAt(entry)['fieldsV1']))).toEqual(['f:spec']);
+  expect(recordAt(made.body['metadata'])['deletionTimestamp']).toBeUndefined();
+});

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { terminatingDefinition } from '../../objects/status-errors.ts';
+import { forbidden } from '../../objects/status-errors.ts';
 import { customScale } from '../../registry/customresource/scale.ts';
 import { customResourceStrategy } from '../../registry/customresource/strategy.ts';
 import {
@@ -94,8 +94,9 @@ function storageVersionHash(group: string, version: string, kind: string): strin
 function endOfCreation({ metadata, spec, status }: CustomResourceDefinition): Pick<Strategy, 'admitCreate'> {
   if (metadata.deletionTimestamp === undefined) return {};
   return {
-    admitCreate: () => {
-      throw terminatingDefinition({ group: spec.group, resource: status.acceptedNames.plural });
+    admitCreate: ({ metadata: { name = '' } }) => {
+      const resource = { group: spec.group, resource: status.acceptedNames.plural };
+      throw forbidden(resource, name, 'create not allowed while custom resource definition is terminating');
     },
   };
 }
