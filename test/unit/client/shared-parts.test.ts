@@ -28,6 +28,21 @@ describe('SharedParts', () => {
     expect(other?.spec.containers).not.toBe(a?.spec.containers);
   });
 
+  it('gives equal conditions once, and leaves the rest of a status to its object', () => {
+    const parts = new SharedParts();
+    const [a, b] = [1, 2].map(() => {
+      const conditions = [{ type: 'Ready', status: 'True', lastTransitionTime: '2026-01-01T00:00:00Z' }];
+      const created = { metadata: { name: 'a', creationTimestamp: '2026-01-01T00:00:00Z' }, spec: {} };
+      const object = { ...created, status: { phase: 'Running', podIPs: [{ ip: '10.0.0.1' }], conditions } };
+      const before = structuredClone(object);
+      parts.share(object);
+      expect(object).toEqual(before);
+      return object;
+    });
+    expect(b?.status.conditions).toBe(a?.status.conditions);
+    expect(b?.status.podIPs).not.toBe(a?.status.podIPs);
+  });
+
   it('remembers what comes again, among any number of parts that do not', () => {
     const parts = new SharedParts();
     const first = kept(parts, pod('first', 'web'));
