@@ -12,6 +12,7 @@ import {
 } from './authentication/service-account-tokens.ts';
 import { type StaticToken, staticTokens } from './authentication/static-tokens.ts';
 import { type Authorizer, alwaysAllow } from './authorization/authorizer.ts';
+import { CreateOnUpdateCheck } from './authorization/create-on-update.ts';
 import { EscalationCheck } from './authorization/escalation.ts';
 import { RbacAuthorizer } from './authorization/rbac.ts';
 import { RoleAggregation } from './authorization/role-aggregation.ts';
@@ -104,6 +105,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   const apiServices = new ApiServices(core);
   const authorizer: Authorizer = rbac ?? alwaysAllow;
   const webhooks = new AdmissionWebhooks(core, webhookTargets(core), authorizer);
+  if (rbac !== undefined) core.admission.add(new CreateOnUpdateCheck(rbac));
   core.admission.add(new LimitRangeAdmission(storage));
   core.admission.add(new MutatingPolicies(core, authorizer));
   core.admission.add(new ValidatingPolicies(core, authorizer));

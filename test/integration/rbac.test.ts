@@ -339,6 +339,47 @@ describe('who may make roles', () => {
   });
 });
 
+describe('who may change objects, but make none', () => {
+  const leases = '/apis/coordination.k8s.io/v1/namespaces/default/leases';
+  const configMaps = '/api/v1/namespaces/default/configmaps';
+  const lease = { metadata: { name: 'new' } };
+  const apply = (as: string) =>
+    call(server.client, 'PATCH', `${configMaps}/new?fieldManager=m`, {
+      body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'new' } },
+      headers: { 'content-type': 'application/apply-patch+yaml', 'impersonate-user': as },
+    });
+  const rules = (...verbs: string[]) => [
+    { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs },
+    { apiGroups: [''], resources: ['configmaps'], verbs },
+  ];
+
+  test('makes none by an update or an apply either', async () => {
+    await send('POST', `${rbac}/clusterroles`, {
+      metadata: { name: 'changer' },
+      rules: rules('update', 'patch'),
+    });
+    await bind('changer', 'changer');
+    const put = await send('PUT', `${leases}/new`, lease, 'changer');
+    expect([put.status, put.body['message']]).toEqual([
+      403,
+      'leases.coordination.k8s.io "new" is forbidden: ',
+    ]);
+    const applied = await apply('changer');
+    expect([applied.status, applied.body['message']]).toEqual([403, 'configmaps "new" is forbidden: ']);
+    expect((await send('GET', `${leases}/new`)).status).toBe(404);
+    expect((await send('GET', `${configMaps}/new`)).status).toBe(404);
+  });
+
+  test('makes them with the right to create, and changes them without', async () => {
+    const all = rules('update', 'patch', 'create');
+    await send('POST', `${rbac}/clusterroles`, { metadata: { name: 'maker' }, rules: all });
+    await bind('maker', 'maker');
+    expect((await send('PUT', `${leases}/new`, lease, 'maker')).status).toBe(201);
+    expect((await apply('maker')).status).toBe(201);
+    expect((await apply('changer')).status).toBe(200);
+  });
+});
+
 describe('who may change roles that are there', () => {
   const clusterRoles = `${rbac}/clusterroles`;
   const merge = { 'content-type': 'application/merge-patch+json' };
