@@ -5,6 +5,8 @@ import type { ObjectKey } from '../../objects/key.ts';
 const patience = 60_000;
 
 const deleted = -1;
+/** How many slices that went are remembered, for answers that come after the news of it, or never. */
+const rememberedGone = 1000;
 
 interface Expected {
   /** The uid of the owner for which the slices were written. */
@@ -24,6 +26,8 @@ interface Expected {
  */
 export class SliceTracker {
   readonly #expected = new Map<ObjectKey, Expected>();
+  /** The uids of slices that left the cache: nothing more will be shown of them. */
+  readonly #gone = new Set<string>();
   readonly #monotonic: () => number;
 
   constructor(monotonic: () => number) {
@@ -74,6 +78,7 @@ export class SliceTracker {
   gone(key: ObjectKey, slice: EndpointSlice): 'change' | 'echo' | 'awaited' {
     const expected = this.#expected.get(key);
     const uid = slice.metadata.uid ?? '';
+    this.#remember(uid);
     const generation = expected?.generations.get(uid);
     expected?.generations.delete(uid);
     return expected === undefined || generation !== deleted ? 'change' : this.#release(expected);
@@ -85,7 +90,7 @@ export class SliceTracker {
   }
 
   #note(key: ObjectKey, owner: string, uid: string | undefined, generation: number): void {
-    if (uid === undefined) return;
+    if (uid === undefined || this.#gone.has(uid)) return;
     let expected = this.#expected.get(key);
     if (expected?.owner !== owner) {
       expected = { owner, generations: new Map(), at: 0, awaited: false };
@@ -93,6 +98,13 @@ export class SliceTracker {
     }
     expected.generations.set(uid, generation);
     expected.at = this.#monotonic();
+  }
+
+  #remember(uid: string): void {
+    this.#gone.add(uid);
+    if (this.#gone.size <= rememberedGone) return;
+    const [oldest] = this.#gone;
+    if (oldest !== undefined) this.#gone.delete(oldest);
   }
 
   #release(expected: Expected): 'echo' | 'awaited' {
