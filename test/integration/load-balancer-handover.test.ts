@@ -41,6 +41,32 @@ function lateNews(inner: Transport, milliseconds: number): Transport {
   };
 }
 
+/**
+ * A transport on which the Service `first` lets its address go a second later than it could, unless `second` has it by
+ * then.
+ *
+ * @param order what came first.
+ */
+function slowToLetGo(client: Transport, order: string[]): Transport {
+  const given = Promise.withResolvers<string>();
+  return {
+    ...lateNews(client, 0),
+    request: async (method, path, options) => {
+      const isWrite = method === 'PATCH' && path.endsWith('/status');
+      const body = JSON.stringify(options?.body ?? '');
+      if (isWrite && path.includes('/first/') && body.includes('"finalizers":null'))
+        await Promise.race([given.promise, sleep(1000)]);
+      if (isWrite && path.includes('/second/') && body.includes('192.0.2.1')) {
+        order.push('second has it');
+        given.resolve('too early');
+      }
+      const answer = await client.request(method, path, options);
+      if (isWrite && path.includes('/first/')) order.push('first is written');
+      return answer;
+    },
+  };
+}
+
 const ending: (() => Promise<void>)[] = [];
 
 afterEach(async () => {
@@ -79,30 +105,9 @@ describe('load-balancer-controller', () => {
   test('an address is given on when it is written that its Service gave it back, not before', async () => {
     const cluster = await BalancedServer.start();
     ending.push(() => cluster.server.stop());
-    const { client } = cluster.server;
     await cluster.pool('p', { addresses: ['192.0.2.1/32'] });
     const order: string[] = [];
-    const given = Promise.withResolvers<string>();
-    const slow: Transport = {
-      ...lateNews(client, 0),
-      request: async (method, path, options) => {
-        const isWrite = method === 'PATCH' && path.endsWith('/status');
-        if (
-          isWrite &&
-          path.includes('/first/') &&
-          JSON.stringify(options?.body).includes('"finalizers":null')
-        )
-          await Promise.race([given.promise, sleep(1000)]);
-        if (isWrite && path.includes('/second/') && JSON.stringify(options?.body).includes('192.0.2.1')) {
-          order.push('second has it');
-          given.resolve('too early');
-        }
-        const answer = await client.request(method, path, options);
-        if (isWrite && path.includes('/first/')) order.push('first is written');
-        return answer;
-      },
-    };
-    const running = startLoadBalancer(slow);
+    const running = startLoadBalancer(slowToLetGo(cluster.server.client, order));
     ending.push(() => running.stop());
     await cluster.service('first');
     await cluster.untilReason('first', 'Assigned');
@@ -110,6 +115,24 @@ describe('load-balancer-controller', () => {
     await cluster.untilReason('second', 'PoolExhausted');
     order.length = 0;
     await cluster.clients.for(services).delete('default', 'first');
+    await cluster.untilReason('second', 'Assigned');
+    expect(order).toEqual(['first is written', 'second has it']);
+  });
+
+  test('a new leader waits for that, too, where the Service went while nobody led', async () => {
+    const cluster = await BalancedServer.start();
+    ending.push(() => cluster.server.stop());
+    const { client } = cluster.server;
+    await cluster.pool('p', { addresses: ['192.0.2.1/32'] });
+    const former = startLoadBalancer(client);
+    await cluster.service('first');
+    await cluster.untilReason('first', 'Assigned');
+    await former.stop();
+    await cluster.service('second');
+    await cluster.clients.for(services).delete('default', 'first');
+    const order: string[] = [];
+    const running = startLoadBalancer(slowToLetGo(client, order));
+    ending.push(() => running.stop());
     await cluster.untilReason('second', 'Assigned');
     expect(order).toEqual(['first is written', 'second has it']);
   });

@@ -183,14 +183,18 @@ class LoadBalancerWiring {
     const all = new Map([...this.#services.cache.values()].map((service) => [keyOf(service), service]));
     for (const [key, service] of unseen) if (isOlder(all.get(key), service)) all.set(key, service);
     const claims: Claim[] = [];
+    // What these have is not free before it is written that they gave it back. Whoever stays comes first.
+    const leaving: Claim[] = [];
     const slices = new TimeSlices();
     for (const service of all.values()) {
       if (slices.due) await slices.pause();
-      if (this.#leaves(service)) continue;
-      claims.push({ request: this.#requestOf(service), present: this.#presentOf(service) });
+      const claim = { request: this.#requestOf(service), present: this.#presentOf(service) };
+      (this.#leaves(service) ? leaving : claims).push(claim);
     }
-    const adoption = this.#allocator.adopt(claims);
-    while (adoption.next().done !== true) if (slices.due) await slices.pause();
+    for (const group of [claims, leaving]) {
+      const adoption = this.#allocator.adopt(group);
+      while (adoption.next().done !== true) if (slices.due) await slices.pause();
+    }
     this.#pools.loadRests();
   }
 
