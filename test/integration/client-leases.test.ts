@@ -93,7 +93,12 @@ interface Candidate {
   reason: unknown;
 }
 
-function candidate(identity: string, options: Partial<LeaderElectionOptions> = {}): Candidate {
+/** @param winding how long its work goes on after it was told to stop. */
+function candidate(
+  identity: string,
+  options: Partial<LeaderElectionOptions> = {},
+  winding: () => Promise<void> = () => Promise.resolve(),
+): Candidate {
   const elector = new LeaderElector({
     client: new ResourceClient(transport, leases),
     namespace: 'kube-system',
@@ -114,7 +119,7 @@ function candidate(identity: string, options: Partial<LeaderElectionOptions> = {
         () => {
           state.working = false;
           state.reason = signal.reason;
-          resolve();
+          resolve(winding());
         },
         { once: true },
       );
@@ -285,6 +290,19 @@ describe('LeaderElector', () => {
     await until(() => store.writes === 1);
     expect(store.spec).toMatchObject({ holderIdentity: 'a' });
     a.stop.abort();
+    expect(await a.ended).toBe('stopped');
+    expect(store.spec).toMatchObject({ holderIdentity: '' });
+  });
+
+  it('keeps the lease until the work has ended', async () => {
+    const work = Promise.withResolvers<undefined>();
+    const a = candidate('a', {}, () => work.promise.then(() => undefined));
+    await until(() => a.working);
+    a.stop.abort();
+    await pass(30_000);
+    expect(store.spec).toMatchObject({ holderIdentity: 'a', leaseDurationSeconds: 15 });
+    expect(a.elector.isLeader).toBe(true);
+    work.resolve(undefined);
     expect(await a.ended).toBe('stopped');
     expect(store.spec).toMatchObject({ holderIdentity: '' });
   });

@@ -191,14 +191,15 @@ describe('filling the cache', () => {
     expect((await server.next()).query.get('sendInitialEvents')).toBe('true');
   });
 
-  it('starts over when a streamed list is cut off', async () => {
+  it.each(['reset', 'end'] as const)('starts over when a streamed list is cut off (%s)', async (how) => {
     const first = await server.next();
     first.watch().event('ADDED', pod('a', '3'));
     await events(1);
-    first.reset();
+    first[how]();
     await backOff();
     const second = await server.next();
     expect(second.query.get('sendInitialEvents')).toBe('true');
+    expect(informer.hasSynced).toBe(false);
     second.watch().event('ADDED', pod('b', '4')).bookmark('9', end);
     await informer.synced(stop.signal);
     expect(seen).toEqual(['initial a', 'initial b', 'deleted a']);

@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { Clients } from '../../src/client/clients.ts';
-import type { ApiStream, RequestOptions, StreamOptions, Transport } from '../../src/client/transport.ts';
+import type { Transport } from '../../src/client/transport.ts';
 import { services } from '../../src/client/resources.ts';
 import { loadBalancerController } from '../../src/controllers/load-balancer/controller.ts';
 import { addressPools } from '../../src/controllers/load-balancer/resource.ts';
@@ -14,52 +14,7 @@ import { runControllers, type RunningControllers } from '../../src/controllers/r
 import type { AddressPoolSpec } from '../../src/controllers/load-balancer/pool.ts';
 import type { Service, ServiceSpec } from '../../src/objects/service.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
-
-/** Shows no events of one kind when told so, and is too old once so many have passed: its reader lists again. */
-class ForgetfulWatch implements Transport {
-  readonly server: string;
-  readonly #inner: Transport;
-  readonly #path: string;
-  #hidden = 0;
-
-  constructor(inner: Transport, path: string) {
-    this.server = inner.server;
-    this.#inner = inner;
-    this.#path = path;
-  }
-
-  hideEdits(count: number): void {
-    this.#hidden = count;
-  }
-
-  request(method: string, path: string, options?: RequestOptions) {
-    return this.#inner.request(method, path, options);
-  }
-
-  async stream(path: string, options?: StreamOptions): Promise<ApiStream> {
-    const stream = await this.#inner.stream(path, options);
-    return path.endsWith(this.#path) ? { ...stream, chunks: this.#seen(stream.chunks) } : stream;
-  }
-
-  close(): Promise<void> {
-    return Promise.resolve();
-  }
-
-  async *#seen(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-    for await (const chunk of chunks) {
-      if (this.#hidden === 0) {
-        yield chunk;
-        continue;
-      }
-      this.#hidden -= chunk.toString().split('"type":"MODIFIED"').length - 1;
-      if (this.#hidden > 0) continue;
-      this.#hidden = 0;
-      const status = { kind: 'Status', status: 'Failure', code: 410, reason: 'Expired', message: 'too old' };
-      yield Buffer.from(`${JSON.stringify({ type: 'ERROR', object: status })}\n`);
-      return;
-    }
-  }
-}
+import { ForgetfulWatch } from '../support/forgetful-watch.ts';
 
 /** The load balancer against our API server, over real HTTP. */
 describe('load-balancer-controller', () => {

@@ -1,0 +1,120 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Transport } from '../../src/client/transport.ts';
+import type { JsonRecord } from '../../src/objects/json.ts';
+import { at, listAt } from '../../src/objects/read.ts';
+import { StatusError } from '../../src/objects/status.ts';
+import { startApiServer, type TestServer } from '../../src/testing/index.ts';
+import { overtaken } from '../support/overtaken.ts';
+import { call } from '../support/test-server.ts';
+import { itemsOf, startControllers, untilObject } from '../support/with-controllers.ts';
+
+const services = '/api/v1/namespaces/default/services';
+const endpoints = '/api/v1/namespaces/default/endpoints';
+const configMaps = '/api/v1/namespaces/default/configmaps';
+const slices = '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices';
+const ports = [{ port: 80 }];
+
+const ending: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const end of ending.splice(0).reverse()) await end();
+});
+
+/** A server that leaves the Endpoints of Services that go to others. */
+async function startServer(): Promise<TestServer> {
+  const server = await startApiServer({ allocation: 'controller' });
+  ending.push(() => server.stop());
+  return server;
+}
+
+function run(transport: Transport, controllers: readonly string[]): void {
+  const { running } = startControllers(transport, controllers);
+  ending.push(() => running.stop());
+}
+
+async function create({ client }: TestServer, path: string, body: JsonRecord): Promise<string> {
+  const { status, body: made } = await call(client, 'POST', path, { body });
+  expect(status, JSON.stringify(made)).toBe(201);
+  return String(at(made, 'metadata', 'uid'));
+}
+
+async function merge({ client }: TestServer, path: string, body: JsonRecord): Promise<void> {
+  const { status } = await call(client, 'PATCH', path, { body, contentType: 'application/merge-patch+json' });
+  expect(status).toBe(200);
+}
+
+async function writeByHand(server: TestServer, name: string): Promise<string> {
+  await create(server, services, { metadata: { name }, spec: { ports } });
+  return create(server, endpoints, {
+    metadata: { name },
+    subsets: [{ addresses: [{ ip: '10.9.0.1' }], ports }],
+  });
+}
+
+function mirrorsIn(slicesOfAll: JsonRecord): JsonRecord[] {
+  return itemsOf(slicesOfAll).filter((slice) => at(slice, 'metadata', 'generateName') === 'web-');
+}
+
+describe('controllers, beside others who write the same objects', () => {
+  it('endpoints-controller takes Endpoints over that were written by hand, though it fails at first', async () => {
+    const server = await startServer();
+    const failing = overtaken(
+      server.client,
+      ({ method, path }) => method === 'PUT' && path === `${endpoints}/web`,
+      () => Promise.reject(new StatusError(500, 'InternalError', 'for once')),
+    );
+    await writeByHand(server, 'web');
+    run(failing, ['endpoints-controller']);
+    await merge(server, `${services}/web`, { spec: { selector: { app: 'web' } } });
+    await untilObject(server.client, `${endpoints}/web`, (body) => listAt(body, 'subsets').length === 0);
+  });
+
+  it('endpoints-controller deletes no Endpoints of another Service of that name', async () => {
+    const server = await startServer();
+    const { client } = server;
+    let uid = '';
+    const late = overtaken(
+      client,
+      ({ method, path }) => method === 'DELETE' && path === `${endpoints}/web`,
+      async () => {
+        await call(client, 'DELETE', `${endpoints}/web`);
+        uid = await writeByHand(server, 'web');
+      },
+    );
+    run(late, ['endpoints-controller']);
+    await create(server, services, { metadata: { name: 'web' }, spec: { ports, selector: { app: 'web' } } });
+    await untilObject(client, `${endpoints}/web`, (_, status) => status === 200);
+    await call(client, 'DELETE', `${services}/web`);
+    await late.over;
+    const { body } = await call(client, 'GET', `${endpoints}/web`);
+    expect(at(body, 'metadata', 'uid')).toBe(uid);
+  });
+
+  it('endpointslice-mirroring-controller takes its mirror away when a user opts out', async () => {
+    const server = await startServer();
+    run(server.client, ['endpointslice-mirroring-controller']);
+    await writeByHand(server, 'web');
+    await untilObject(server.client, slices, (body) => mirrorsIn(body).length === 1);
+    const labels = { 'endpointslice.kubernetes.io/skip-mirror': 'true' };
+    await merge(server, `${endpoints}/web`, { metadata: { labels } });
+    await untilObject(server.client, slices, (body) => mirrorsIn(body).length === 0);
+  });
+
+  it('garbage-collector-controller deletes nothing that was set free a moment before', async () => {
+    const server = await startServer();
+    const { client } = server;
+    const late = overtaken(
+      client,
+      ({ method, path }) => method === 'DELETE' && path === `${configMaps}/freed`,
+      () => merge(server, `${configMaps}/freed`, { metadata: { ownerReferences: null } }),
+    );
+    const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'owner' };
+    const uid = await create(server, configMaps, { metadata: { name: 'owner' } });
+    const ownerReferences = [{ ...owner, uid }];
+    await create(server, configMaps, { metadata: { name: 'freed', ownerReferences } });
+    run(late, ['garbage-collector-controller']);
+    await call(client, 'DELETE', `${configMaps}/owner`);
+    await late.over;
+    expect((await call(client, 'GET', `${configMaps}/freed`)).status).toBe(200);
+  });
+});

@@ -1,0 +1,65 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { services } from '../../src/client/resources.ts';
+import { readyCondition } from '../../src/controllers/load-balancer/present.ts';
+import type { Condition } from '../../src/objects/meta.ts';
+import { addressesOf, BalancedServer, startLoadBalancer } from '../support/balanced-server.ts';
+import { overtaken } from '../support/overtaken.ts';
+import { ForgetfulWatch } from '../support/forgetful-watch.ts';
+
+const ending: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const end of ending.splice(0).reverse()) await end();
+});
+
+async function startServer(): Promise<BalancedServer> {
+  const cluster = await BalancedServer.start();
+  ending.push(() => cluster.server.stop());
+  return cluster;
+}
+
+describe('load-balancer-controller, beside others who write Services', () => {
+  test('what somebody writes into a status before ours arrives stays', async () => {
+    const cluster = await startServer();
+    await cluster.pool('p', { addresses: ['192.0.2.1/32'] });
+    const other: Condition = {
+      type: 'example.com/Announced',
+      status: 'True',
+      lastTransitionTime: '2026-01-01T00:00:00Z',
+      reason: 'Announced',
+      message: '',
+    };
+    const status = { conditions: [other] };
+    const slow = overtaken(
+      cluster.server.client,
+      ({ method, path }) => method === 'PATCH' && path.endsWith('/services/s/status'),
+      () => cluster.clients.for(services).mergePatch('default', 's', { status }, { subresource: 'status' }),
+    );
+    const running = startLoadBalancer(slow);
+    ending.push(() => running.stop());
+    await cluster.service('s');
+    const served = await cluster.untilReason('s', 'Assigned');
+    expect(served.status.conditions).toContainEqual(other);
+  });
+
+  test('a change that comes together with an own write is seen', async () => {
+    const cluster = await startServer();
+    const watch = new ForgetfulWatch(cluster.server.client, '/services');
+    const running = startLoadBalancer(watch);
+    ending.push(() => running.stop());
+    await cluster.service('s');
+    await cluster.untilReason('s', 'NoMatchingPool');
+    await cluster.service('heard');
+    // The news of `s` came before.
+    await cluster.untilReason('heard', 'NoMatchingPool');
+
+    watch.hideEdits(3);
+    await cluster.pool('p', { addresses: ['192.0.2.0/30'] });
+    await cluster.untilReason('s', 'Assigned');
+    await cluster.untilReason('heard', 'Assigned');
+    // The list that follows shows the own write and this change as one.
+    await cluster.clients.for(services).mergePatch('default', 's', { spec: { type: 'ClusterIP' } });
+    const released = await cluster.until('s', (service) => readyCondition(service) === undefined);
+    expect(addressesOf(released)).toEqual([]);
+  });
+});
