@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createSecureContext } from 'node:tls';
 import { Agent, request } from 'undici';
+import { LateCopies } from './late-copies.ts';
 import { senderHeader } from './process.ts';
 import type { Choices } from './random.ts';
 import type { Trace } from './trace.ts';
@@ -17,12 +18,14 @@ type Fate =
   | 'cut'
   /** The server gets it twice, and the first or the second answer comes. */
   | 'twice'
-  /** It is answered, and after a while the server gets it again. */
+  /** It is answered, and the server gets it again: after a while, or as late as it can be. */
   | 'late-copy'
   /** The server never hears of it: 409, 410, 429, 500, 503. */
   | 'refuse'
   /** The same, with 409. */
   | 'conflict';
+
+type Answer = Awaited<ReturnType<typeof request>>;
 
 interface Refusal {
   readonly code: number;
@@ -37,11 +40,11 @@ const busy: readonly Refusal[] = [
   { code: 503, reason: 'ServiceUnavailable' },
 ];
 
-/** Between clients and an API server, as a hostile network would be, for as long as {@link hostile} is set. */
+/** Between clients and an API server, as a hostile network would be, until {@link calm}. */
 export class HostileProxy {
   /** What the clients changed: writes that the server accepted, with their paths and the beginning of their bodies. */
   readonly written: string[] = [];
-  hostile = true;
+  readonly copies: LateCopies;
   /** What it has done to the clients, by name, and how often: a simulation without faults shows nothing. */
   readonly faults = new Map<string, number>();
   /** The revisions, by path, that were said to be too old: a server would not know them again later. */
@@ -54,10 +57,12 @@ export class HostileProxy {
   readonly #choices: Choices;
   readonly #trace: Trace;
   readonly #pending = new Set<Promise<void>>();
+  #isHostile = true;
 
   private constructor(choices: Choices, trace: Trace) {
     this.#choices = choices;
     this.#trace = trace;
+    this.copies = new LateCopies(choices.fork());
     this.#server = createServer((incoming, outgoing) => {
       const work = this.#serve(incoming, outgoing)
         .catch(() => {
@@ -104,6 +109,12 @@ export class HostileProxy {
     await old?.agent.destroy();
   }
 
+  /** From now on every request is answered, once. What is on its way for the second time arrives first. */
+  async calm(): Promise<void> {
+    this.#isHostile = false;
+    await this.copies.arrive();
+  }
+
   /** Counts what was done to the clients. */
   note(fault: string): void {
     this.faults.set(fault, (this.faults.get(fault) ?? 0) + 1);
@@ -111,6 +122,7 @@ export class HostileProxy {
 
   async close(): Promise<void> {
     await this.connect(undefined);
+    await this.copies.arrive();
     this.#server.closeAllConnections();
     await new Promise((resolve) => this.#server.close(resolve));
     await Promise.all(this.#pending);
@@ -128,7 +140,7 @@ export class HostileProxy {
       `#${number} ${sender} ${incoming.method ?? ''} ${incoming.url ?? ''} ${fate} ${body.toString()}`,
     );
     // A long wait lets later requests overtake this one, those of a client that is gone, too.
-    if (this.hostile)
+    if (this.#isHostile)
       await sleep(this.#choices.chance(0.1) ? this.#choices.below(60) : this.#choices.below(5));
     if (number < this.#latest) this.note('overtaken');
     this.#latest = Math.max(number, this.#latest);
@@ -155,16 +167,33 @@ export class HostileProxy {
       await answer.body.dump().catch(() => undefined);
       return;
     }
-    await this.#answer(incoming, outgoing, answer, fate, number);
-    if (fate !== 'late-copy') return;
-    await sleep(this.#choices.below(80));
-    const copy = await this.#forward(incoming, body);
-    this.#trace?.(`#${number} again, answered ${copy.statusCode}`);
-    await copy.body.dump();
+    if (fate === 'late-copy') await this.#answerWhole(incoming, outgoing, body, answer, number);
+    else await this.#answer(incoming, outgoing, answer, fate, number);
+  }
+
+  /** Answers, and lets the request arrive a second time. */
+  async #answerWhole(
+    incoming: IncomingMessage,
+    outgoing: ServerResponse,
+    body: Buffer,
+    answer: Answer,
+    number: number,
+  ): Promise<void> {
+    const told = await answer.body.text();
+    outgoing.writeHead(answer.statusCode, { 'content-type': 'application/json' });
+    outgoing.end(told);
+    const { method = '' } = incoming;
+    const what = `${method} ${pathOf(incoming)} ${body.toString('utf8', 0, 300)}`;
+    const first = { code: answer.statusCode, told };
+    this.copies.send({ method, what, first, isConditional: isWorkOf(incoming) }, async () => {
+      const copy = await this.#forward(incoming, body);
+      this.#trace?.(`#${number} again, answered ${copy.statusCode}`);
+      return { code: copy.statusCode, told: await copy.body.text() };
+    });
   }
 
   #fate(incoming: IncomingMessage): Fate {
-    if (!this.hostile) return 'pass';
+    if (!this.#isHostile) return 'pass';
     const roll = this.#choices.next();
     const isWrite = incoming.method !== 'GET';
     if (roll < 0.04) return 'drop';
@@ -173,8 +202,9 @@ export class HostileProxy {
     if (roll < 0.17) return 'refuse';
     if (roll < 0.19 && isWrite) return 'twice';
     if (roll < 0.21 && isWrite) return 'late-copy';
-    // Most requests renew leases: those that matter conflict more often.
+    // Most requests renew leases: those that matter meet more of it.
     if (roll < 0.29 && isWorkOf(incoming)) return 'conflict';
+    if (roll < 0.5 && isWorkOf(incoming)) return 'late-copy';
     return 'pass';
   }
 
@@ -230,7 +260,7 @@ export class HostileProxy {
   async #answer(
     incoming: IncomingMessage,
     outgoing: ServerResponse,
-    answer: Awaited<ReturnType<typeof request>>,
+    answer: Answer,
     fate: Fate,
     number: number,
   ): Promise<void> {
@@ -244,7 +274,7 @@ export class HostileProxy {
       if (!Buffer.isBuffer(chunk)) continue;
       if (outgoing.destroyed) return;
       if (isWatch) this.#trace?.(`#${number} event of ${pathOf(incoming)}: ${chunk.toString()}`);
-      if (isWatch && this.hostile) {
+      if (isWatch && this.#isHostile) {
         await sleep(this.#choices.below(4));
         if (this.#choices.chance(0.02)) cutAfter = 1;
         if (this.#choices.chance(0.02) && chunk.at(-1) === 10) {
@@ -276,9 +306,13 @@ function statusOf(code: number, reason: string): object {
   return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message: reason, reason, code };
 }
 
-/** A write; Leases and Events are no work of a controller. */
-function isWorkOf({ method, url = '' }: IncomingMessage): boolean {
-  return method !== 'GET' && !/\/(leases|events)\b/.test(url);
+function isWorkOf({ method = '', url = '' }: IncomingMessage): boolean {
+  return isWork(method, url);
+}
+
+/** Whether a request is a write; Leases and Events are no work of a controller. */
+export function isWork(method: string, path: string): boolean {
+  return method !== 'GET' && !/\/(leases|events)\b/.test(path);
 }
 
 function pathOf(incoming: IncomingMessage): string {

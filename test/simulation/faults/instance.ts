@@ -12,7 +12,10 @@ import type { Choices } from './random.ts';
 import type { Scene } from './scene.ts';
 import type { Trace } from './trace.ts';
 
-const lease = { namespace: 'kube-system', name: 'simulation' };
+/** What the instances elect their leader by. */
+export const lease = { namespace: 'kube-system', name: 'simulation' };
+/** Milliseconds that a follower waits for a silent leader. */
+export const leaseDuration = 10_000;
 const controllers = {
   always: ['*', 'endpoints-controller', 'endpointslice-controller', 'endpointslice-mirroring-controller'],
   collecting: ['garbage-collector-controller', 'namespace-controller'],
@@ -26,6 +29,8 @@ export interface InstanceOptions {
   readonly choices: Choices;
   readonly identity: string;
   readonly trace: Trace;
+  /** Is told of each request that it sends. */
+  readonly sends: (method: string, path: string) => void;
   /** One of another installation: it allocates, and asks nobody whether it may. */
   readonly isRival?: boolean;
 }
@@ -43,12 +48,9 @@ export class Instance {
   }
 
   static async start(options: InstanceOptions): Promise<Instance> {
-    const { url, scene, choices, identity, trace, isRival = false } = options;
-    const process = new SimulatedProcess(
-      identity,
-      await createTransport({ kind: 'endpoint', url }),
-      options.clock,
-    );
+    const { url, scene, clock: time, choices, identity, trace, sends, isRival = false } = options;
+    const network = await createTransport({ kind: 'endpoint', url });
+    const process = new SimulatedProcess(identity, network, time, sends);
     const { transport, clock } = process;
     const { allocation, nodePorts, collects } = scene;
     const running = runControllers({
@@ -72,7 +74,7 @@ export class Instance {
             leaderElection: {
               ...lease,
               identity,
-              leaseDuration: 10_000,
+              leaseDuration,
               renewDeadline: 8000,
               retryPeriod: 500,
             },

@@ -48,10 +48,19 @@ export class SimulatedProcess {
   /** Whose news do not come while {@link #news} is closed, by path. */
   #isUnheard: (path: string) => boolean = () => true;
   #isClosed = false;
+  #isCutOff = false;
   /** Milliseconds by which its wall clock is wrong. */
   #offset = 0;
+  readonly #sends: (method: string, path: string) => void;
 
-  constructor(identity: string, network: Transport, world: Clock) {
+  /** @param sends is told of each request that it sends. */
+  constructor(
+    identity: string,
+    network: Transport,
+    world: Clock,
+    sends: (method: string, path: string) => void,
+  ) {
+    this.#sends = sends;
     const sent = (options?: RequestOptions): RequestOptions => ({
       ...options,
       headers: { ...options?.headers, [senderHeader]: identity },
@@ -97,6 +106,15 @@ export class SimulatedProcess {
     this.#running.open();
   }
 
+  /** The network loses all that it asks for, until {@link connect}. */
+  cutOff(): void {
+    this.#isCutOff = true;
+  }
+
+  connect(): void {
+    this.#isCutOff = false;
+  }
+
   /** What its watches of some paths tell from now on is not heard until {@link hear}. */
   turnDeaf(to: (path: string) => boolean): void {
     this.#isUnheard = to;
@@ -119,6 +137,7 @@ export class SimulatedProcess {
     options?: RequestOptions,
   ): Promise<ApiResponse> {
     await this.#pass();
+    if (options?.signal?.aborted !== true) this.#sends(method, path);
     try {
       return await network.request(method, path, options);
     } finally {
@@ -145,6 +164,7 @@ export class SimulatedProcess {
   async #pass(): Promise<void> {
     await this.#running.pass();
     if (this.#isClosed) throw new ConnectionError('ABORTED', 'the process is gone');
+    if (this.#isCutOff) throw new ConnectionError('RESET', 'the process is cut off');
   }
 
   #after(world: Clock, milliseconds: number, callback: () => void): Timer {

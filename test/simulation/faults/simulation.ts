@@ -73,6 +73,7 @@ export async function simulate(seed: number, trace?: Trace): Promise<Outcome> {
     if (findings.length === 0) findings.push(...(await world.beginAnew()));
     if (findings.length === 0)
       findings.push(...(await history.services.lostPorts(new Clients(world.client))));
+    findings.push(...world.proxy.copies.doneAgain, ...world.terms.findings());
     findings.push(...world.ledger.twice);
     // Two may lead for a moment after one was stopped for long: no write of theirs can tell.
     if (!faults.has('a leader stopped for a while')) findings.push(...world.ledger.balancedTwice);

@@ -15,6 +15,8 @@ const kinds = [
   ...[
     'a leader stopped for a while',
     'a follower stopped for a while',
+    'a leader cut off',
+    'a follower cut off',
     'news come late',
     'a wall clock was set',
   ],

@@ -6,19 +6,20 @@ import { parse } from 'yaml';
 import type { Transport } from '../../../src/client/transport.ts';
 import { startApiServer, type TestServer } from '../../../src/testing/index.ts';
 import { FastClock } from './fast-clock.ts';
-import { HostileProxy } from './hostile-proxy.ts';
-import { Instance } from './instance.ts';
+import { HostileProxy, isWork } from './hostile-proxy.ts';
+import { Instance, lease, leaseDuration } from './instance.ts';
 import { Ledger } from './ledger.ts';
 import { eventually } from './process.ts';
 import type { Choices } from './random.ts';
 import type { Scene } from './scene.ts';
+import { Terms } from './terms.ts';
 import type { Trace } from './trace.ts';
 
 /**
  * Milliseconds of the controllers' clock in which a cluster comes to rest, and in which it stays so; and between two
  * looks, in real time.
  */
-const patience = { settle: 240_000, rest: 2000, look: 40 };
+const patience = { settle: 45_000, rest: 2000, look: 40 };
 /** Milliseconds of the controllers' clock by which a wall clock is set wrong, at most: users notice more than that. */
 const longestJump = 20_000;
 
@@ -37,6 +38,7 @@ export class World {
   readonly #choices: Choices;
   readonly #trace: Trace;
   readonly #clock = new FastClock();
+  readonly terms = new Terms(lease, () => this.#clock.monotonic());
   #instances: Instance[] = [];
   #rival: Instance | undefined;
   /** Instances that go: they may still wait for answers. */
@@ -67,7 +69,7 @@ export class World {
     const proxy = await HostileProxy.start(choices.fork(), trace);
     await proxy.connect(server);
     const world = new World(server, proxy, directory, scene, choices.fork(), trace);
-    world.ledger.connect(server.client);
+    world.#listen(server.client);
     await server.client.request('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
       body: definition,
     });
@@ -107,6 +109,7 @@ export class World {
     else if (roll < 0.15) this.#freeze();
     else if (roll < 0.19) this.#deafen();
     else if (roll < 0.22) this.#setClock();
+    else if (roll < 0.26) this.#cutOff();
   }
 
   /**
@@ -140,7 +143,7 @@ export class World {
   /** Waits until the cluster is as it should be and nobody writes any more; answers what is wrong with it. */
   async settle(look: () => Promise<string[]>): Promise<string[]> {
     await this.#awake();
-    this.proxy.hostile = false;
+    await this.proxy.calm();
     const deadline = this.#clock.monotonic() + patience.settle;
     let findings: string[];
     do {
@@ -184,9 +187,15 @@ export class World {
     await Promise.all([...this.#leaving, ...all.map((instance) => instance.stop())]);
     this.#clock.stop();
     await this.ledger.close();
+    await this.terms.close();
     await this.proxy.close();
     await this.#server.stop();
     rmSync(this.#directory, { recursive: true, force: true });
+  }
+
+  #listen(to: TestServer['client'] | undefined): void {
+    this.ledger.connect(to);
+    this.terms.connect(to);
   }
 
   note(fault: string): void {
@@ -210,17 +219,18 @@ export class World {
   async #restartServer(): Promise<void> {
     this.note('restart of the server');
     await this.proxy.connect(undefined);
-    this.ledger.connect(undefined);
+    this.#listen(undefined);
     await this.#server.stop();
     this.#server = await startServer(this.#directory, this.#scene);
-    this.ledger.connect(this.#server.client);
+    this.#listen(this.#server.client);
     await this.proxy.connect(this.#server);
   }
 
   /** A process is stopped; it goes on a while later, or when another one leads. */
   #freeze(): void {
-    const { process, isLeader } = this.#choices.pick(this.#instances);
+    const { process, isLeader, identity } = this.#choices.pick(this.#instances);
     if (process.isStopped) return;
+    this.terms.excuse(identity);
     this.note(isLeader ? 'a leader stopped for a while' : 'a follower stopped for a while');
     process.stop();
     const first = this.#choices.chance(0.5) ? 'requests' : 'timers';
@@ -234,6 +244,14 @@ export class World {
     const word = this.#choices.pick(['', 'services', 'endpoints', 'pools', 'pods']);
     process.turnDeaf((path) => path.includes(word));
     setTimeout(() => process.hear(), 20 + this.#choices.below(200)).unref();
+  }
+
+  /** A process reaches the server no more, for so long that another one may lead when it is back. */
+  #cutOff(): void {
+    const { process, isLeader } = this.#choices.pick(this.#instances);
+    this.note(isLeader ? 'a leader cut off' : 'a follower cut off');
+    process.cutOff();
+    this.#clock.after(this.#choices.below(2 * leaseDuration), () => process.connect());
   }
 
   #setClock(): void {
@@ -250,6 +268,7 @@ export class World {
     for (const { process } of this.#instances) {
       process.continue(this.#choices.chance(0.5) ? 'requests' : 'timers');
       process.hear();
+      process.connect();
     }
   }
 
@@ -267,13 +286,17 @@ export class World {
   }
 
   #start(isRival: boolean): Promise<Instance> {
+    const identity = `${isRival ? 'rival' : 'instance'}-${++this.#started}`;
     return Instance.start({
       url: this.proxy.url,
       scene: this.#scene,
       clock: this.#clock,
       choices: this.#choices.fork(),
-      identity: `${isRival ? 'rival' : 'instance'}-${++this.#started}`,
+      identity,
       trace: this.#trace,
+      sends: (method, path) => {
+        if (!isRival && isWork(method, path)) this.terms.wrote(identity, `${method} ${path}`);
+      },
       isRival,
     });
   }

@@ -34,9 +34,10 @@ export class Balancers {
   /** What has to be there first: a pool for all, and a small one for those who name it. */
   async begin(clients: Clients): Promise<void> {
     const { pool, reserved } = handoverPools;
+    const shrinkPolicy = this.#choices.chance(0.4) ? 'Reassign' : 'Retain';
     await clients
       .for(addressPools)
-      .create({ metadata: { name: pool }, spec: { addresses: this.#addresses(0) } });
+      .create({ metadata: { name: pool }, spec: { addresses: this.#addresses(0), shrinkPolicy } });
     await clients.for(addressPools).create({
       metadata: { name: reserved },
       spec: { addresses: ['198.51.100.0/32', '2001:db8:1::/128'], autoAssign: false },

@@ -19,6 +19,7 @@ export class Pods {
       { weight: 0.25, do: (clients) => this.#create(clients) },
       { weight: 0.1, do: (clients) => this.#change(clients) },
       { weight: 0.07, do: (clients) => this.#delete(clients) },
+      { weight: 0.05, do: (clients) => this.#relabel(clients) },
     ];
   }
 
@@ -47,6 +48,13 @@ export class Pods {
     const status = this.#choices.chance(0.5) ? 'True' : 'False';
     const change = { status: { conditions: [{ type: 'Ready', status }] } };
     await clients.for(pods).mergePatch(namespace, name, change, { subresource: 'status' });
+  }
+
+  /** From now on other Services have it, and those that had it have it no more. */
+  async #relabel(clients: Clients): Promise<void> {
+    if (this.#names.length === 0) return;
+    const labels = { app: this.#choices.pick(apps) };
+    await clients.for(pods).mergePatch(namespace, this.#choices.pick(this.#names), { metadata: { labels } });
   }
 
   async #delete(clients: Clients): Promise<void> {

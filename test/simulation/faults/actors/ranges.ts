@@ -14,8 +14,8 @@ export class Ranges {
   constructor(choices: Choices) {
     this.#choices = choices;
     this.deeds = [
-      { weight: 0.04, do: (clients) => this.#create(clients) },
-      { weight: 0.04, do: (clients) => this.#delete(clients) },
+      { weight: 0.06, do: (clients) => this.#create(clients) },
+      { weight: 0.06, do: (clients) => this.#delete(clients) },
       { weight: 0.02, do: (clients) => this.#take(clients) },
       { weight: 0.02, do: (clients) => this.#giveBack(clients) },
     ];

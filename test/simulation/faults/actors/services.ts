@@ -9,6 +9,9 @@ export const apps = ['a', 'b', 'c'];
 const types = ['ClusterIP', 'NodePort', 'LoadBalancer', 'LoadBalancer'];
 const policies = ['SingleStack', 'PreferDualStack', 'RequireDualStack'];
 const claimAnnotation = 'servicenet.dev/allocation-claim';
+export const sharingAnnotation = 'servicenet.dev/sharing-key';
+const sharingKeys = ['blue', 'green'];
+const frontPorts = [80, 81, 82];
 export const foreignClass = 'example.com/other';
 
 /** Users of Services with a selector. */
@@ -17,6 +20,8 @@ export class ServiceUsers {
   readonly #choices: Choices;
   readonly #scene: Scene;
   readonly #names: string[] = [];
+  /** Those that were made with a sharing key. */
+  readonly #sharing: string[] = [];
   /** Node ports that Services were given when they were made. */
   readonly #ports = new Set<number>();
   #count = 0;
@@ -30,6 +35,8 @@ export class ServiceUsers {
       { weight: 0.14, do: (clients) => this.#change(clients) },
       { weight: 0.06, do: (clients) => this.#delete(clients) },
       { weight: 0.03, do: (clients) => this.#replace(clients) },
+      { weight: 0.05, do: (clients) => this.#share(clients) },
+      { weight: 0.06, do: (clients) => this.#changePort(clients) },
       { weight: isDual ? 0.1 : 0, do: (clients) => this.#changeFamilies(clients) },
       { weight: scene.allocation === 'controller' ? 0.08 : 0, do: (clients) => this.#claimTwice(clients) },
     ];
@@ -145,6 +152,28 @@ export class ServiceUsers {
   async #replace(clients: Clients): Promise<void> {
     const name = await this.#deleteOne(clients);
     if (name !== undefined) await this.#make(clients, name, this.#newSpec());
+  }
+
+  /** Services that may have one address together, as far as their ports differ. */
+  async #share(clients: Clients): Promise<void> {
+    const annotations = { [sharingAnnotation]: this.#choices.pick(sharingKeys) };
+    for (let left = 2; left > 0; left--) {
+      const name = this.#newName();
+      const ports = [{ name: 'http', port: this.#choices.pick(frontPorts), targetPort: 8080 }];
+      await this.#make(clients, name, { type: 'LoadBalancer', ports }, annotations);
+      this.#sharing.push(name);
+    }
+  }
+
+  /** To a port that another sharer of its address may serve. */
+  async #changePort(clients: Clients): Promise<void> {
+    if (this.#sharing.length === 0) return;
+    const change = {
+      op: 'replace',
+      path: '/spec/ports/0/port',
+      value: this.#choices.pick(frontPorts),
+    } as const;
+    await attempt(clients.for(services).jsonPatch(namespace, this.#choices.pick(this.#sharing), [change]));
   }
 
   /** Two Services that claim one address or one port, which may be somebody's already: one of the two gets it at most. */

@@ -1,5 +1,7 @@
 import type { Clients } from '../../../../src/client/clients.ts';
-import { endpoints, namespaces, pods, services } from '../../../../src/client/resources.ts';
+import { endpoints, endpointSlices, namespaces, pods, services } from '../../../../src/client/resources.ts';
+import type { KubeObject } from '../../../../src/objects/meta.ts';
+import { keyOf } from '../findings/snapshot.ts';
 import type { Choices } from '../random.ts';
 import { configMaps } from '../resources.ts';
 import { attempt, type Deed } from './actor.ts';
@@ -27,7 +29,22 @@ export class Tenants {
     const names = new Set(items.map(({ metadata }) => metadata.name ?? ''));
     const left = [...this.#deleted].filter((name) => names.has(name)).map((name) => `${name}: never went`);
     const lost = this.#names.filter((name) => !names.has(name) && !this.#deleted.has(name));
-    return [...left, ...lost.map((name) => `${name}: went, and nobody deleted it`)];
+    return [
+      ...left,
+      ...lost.map((name) => `${name}: went, and nobody deleted it`),
+      ...(await this.#orphansIn(clients, names)),
+    ];
+  }
+
+  /** What is left of namespaces that went. */
+  async #orphansIn(clients: Clients, names: ReadonlySet<string>): Promise<string[]> {
+    if (this.#deleted.size === 0) return [];
+    const lists = [services, pods, endpoints, endpointSlices, configMaps].map(async (resource) => {
+      const { items } = await clients.for<KubeObject>(resource).list();
+      const left = items.filter(({ metadata }) => !names.has(metadata.namespace ?? ''));
+      return left.map((object) => `${resource.kind} ${keyOf(object)}: its namespace is gone`);
+    });
+    return (await Promise.all(lists)).flat();
   }
 
   async #create(clients: Clients): Promise<void> {

@@ -2,6 +2,7 @@ import { isIPv6 } from 'node:net';
 import type { AddressPool } from '../../../../src/controllers/load-balancer/pool.ts';
 import type { Service } from '../../../../src/objects/service.ts';
 import { foreignAddress } from '../actors/balancers.ts';
+import { sharingAnnotation } from '../actors/services.ts';
 import { isIn, type Span, spanOf } from './addresses.ts';
 import { keyOf, type Snapshot } from './snapshot.ts';
 
@@ -11,8 +12,9 @@ const conditionType = 'servicenet.dev/LoadBalancerReady';
 /** Addresses of pools that are given twice, withheld, or kept by who should have none; pools that count wrong. */
 export function balancingFindings({ services, pools }: Snapshot): string[] {
   const found: string[] = [];
-  const holders = new Map<string, string>();
+  const holders = new Map<string, Service[]>();
   const waiting: Service[] = [];
+  const isReassigning = pools.some(({ spec }) => spec.shrinkPolicy === 'Reassign');
   for (const service of services) {
     const key = keyOf(service);
     const given = addressesOf(service);
@@ -27,14 +29,18 @@ export function balancingFindings({ services, pools }: Snapshot): string[] {
     }
     // Another load balancer was there first: such a Service is never touched.
     if (reason === undefined && hasForeign(service)) continue;
+    if (given.length > 0 && service.metadata.finalizers?.includes(finalizer) !== true)
+      found.push(`${key}: has ${given.join()} without the finalizer`);
     for (const address of given) {
-      const other = holders.get(address);
-      if (other !== undefined) found.push(`${address}: of ${other} and ${key}`);
-      holders.set(address, key);
+      const others = holders.get(address) ?? [];
+      found.push(...others.flatMap((other) => meeting(address, other, service)));
+      holders.set(address, [...others, service]);
+      if (isReassigning && !pools.some((pool) => spansOf(pool).some((span) => isIn(address, span))))
+        found.push(`${key}: keeps ${address}, which is in no pool any more`);
     }
     // One that was asked for a second family keeps the first, and says what it waits for.
     const lacks = given.length < (service.spec.ipFamilies ?? ['IPv4']).length;
-    if (reason === 'Assigned' ? given.length === 0 : !lacks)
+    if (reason === 'Assigned' ? given.length === 0 : !lacks && !isPartlyServed(service))
       found.push(`${key}: ${String(reason)} with ${given.join()}`);
     if (lacks) waiting.push(service);
   }
@@ -51,6 +57,33 @@ export function balancingFindings({ services, pools }: Snapshot): string[] {
     if (may) found.push(`${keyOf(service)}: waits, and there is room`);
   }
   return [...found, ...pools.flatMap((pool) => miscounted(pool, taken))];
+}
+
+/** What is wrong with two that have one address: they need one key, and no port may be served for both. */
+function meeting(address: string, one: Service, other: Service): string[] {
+  const [key, otherKey] = [one, other].map(keyOf);
+  if (!mayShare(one, other)) return [`${address}: of ${String(key)} and ${String(otherKey)}`];
+  const served = servedAt(address, one);
+  const both = servedAt(address, other).filter((port) => served.includes(port));
+  return both.map((port) => `${address}: serves ${port} for ${String(key)} and ${String(otherKey)}`);
+}
+
+/** Whether two Services may have one address. */
+export function mayShare(one: Service, other: Service): boolean {
+  const [key, otherKey] = [one, other].map(({ metadata }) => metadata.annotations?.[sharingAnnotation]);
+  return key !== undefined && key === otherKey;
+}
+
+/** It keeps its address though another sharer has one of its ports, and says so. */
+function isPartlyServed({ status }: Service): boolean {
+  return (status.loadBalancer?.ingress ?? []).some(({ ports }) =>
+    ports?.some(({ error }) => error !== undefined),
+  );
+}
+
+function servedAt(address: string, { status }: Service): number[] {
+  const entry = (status.loadBalancer?.ingress ?? []).find(({ ip }) => ip === address);
+  return (entry?.ports ?? []).flatMap(({ port, error }) => (error === undefined ? [port] : []));
 }
 
 /** Those of ours: the other load balancer has a range of its own. */
