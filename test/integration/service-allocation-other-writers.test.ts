@@ -9,7 +9,7 @@ import { runControllers, serviceAllocation } from '../../src/controllers/index.t
 import { at } from '../../src/objects/read.ts';
 import type { Service } from '../../src/objects/service.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
-import { overtaken } from '../support/overtaken.ts';
+import { overtaken, type Request } from '../support/overtaken.ts';
 
 const ports = '30000-30039';
 const ending: (() => Promise<void>)[] = [];
@@ -72,16 +72,8 @@ describe('service allocation, beside others who write the same objects', () => {
     const { client } = await startServer();
     const clients = new Clients(client);
     let taken = '';
-    const isMeant = ({
-      method,
-      path,
-      options,
-    }: {
-      method: string;
-      path: string;
-      options: { body?: unknown };
-    }) => {
-      if (method !== 'POST' || !path.endsWith('/ipaddresses')) return false;
+    const isMeant = ({ method, options }: Request): boolean => {
+      if (method !== 'POST' || at(options.body, 'spec', 'parentRef', 'name') !== 's') return false;
       taken = String(at(options.body, 'metadata', 'name'));
       return true;
     };
