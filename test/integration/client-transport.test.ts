@@ -323,7 +323,7 @@ describe('identity', () => {
     }
     await expect(
       createTransport({ kind: 'kubeconfig', path: join(home, 'config'), context: 'gone' }),
-    ).rejects.toThrow('no cluster for the context "gone"');
+    ).rejects.toThrow('the kubeconfig has no context "gone"');
   });
 });
 
