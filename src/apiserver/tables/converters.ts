@@ -1,4 +1,4 @@
-import { horizontalPodAutoscalers } from './autoscaling.ts';
+import { horizontalPodAutoscalers, scales } from './autoscaling.ts';
 import { apiServices, certificateSigningRequests } from './certificates.ts';
 import {
   csiDrivers,
@@ -40,7 +40,6 @@ import {
   replicaSets,
   replicationControllers,
   resourceQuotas,
-  scales,
   statefulSets,
 } from './workloads.ts';
 

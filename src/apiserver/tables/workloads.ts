@@ -1,4 +1,4 @@
-/** Tables of apps, batch and autoscaling, and of what limits their Pods. */
+/** Tables of apps and batch, and of what limits their Pods. */
 import type { KubeObject } from '../../objects/meta.ts';
 import { humanDuration, timeSince } from './age.ts';
 import { labelsText, selectorText } from './label-text.ts';
@@ -243,21 +243,6 @@ export const podDisruptionBudgets: TableConverter = {
     scalarAt(object, 'spec', 'minAvailable') ?? 'N/A',
     scalarAt(object, 'spec', 'maxUnavailable') ?? 'N/A',
     numberAt(object, 'status', 'disruptionsAllowed'),
-    ageOf(object, now),
-  ],
-};
-
-export const scales: TableConverter = {
-  columns: [
-    column('Name', 'Name of the object that is scaled.'),
-    column('Desired', 'Pods that are wanted.', integer),
-    column('Available', 'Pods that exist.', integer),
-    ageColumn,
-  ],
-  cells: (object, now) => [
-    nameOf(object),
-    numberAt(object, 'spec', 'replicas'),
-    numberAt(object, 'status', 'replicas'),
     ageOf(object, now),
   ],
 };
