@@ -9,6 +9,7 @@ import type { ApiStream, Transport } from '../../src/client/transport.ts';
 import { addressPools } from '../../src/controllers/load-balancer/resource.ts';
 import type { LeaderElectionSettings } from '../../src/controllers/runtime/leadership.ts';
 import type { Service } from '../../src/objects/service.ts';
+import { StatusError } from '../../src/objects/status.ts';
 import { addressesOf, BalancedServer, startLoadBalancer } from '../support/balanced-server.ts';
 
 const election = (identity: string): LeaderElectionSettings => ({
@@ -67,6 +68,34 @@ function slowToLetGo(client: Transport, order: string[]): Transport {
   };
 }
 
+/**
+ * A transport on which the answer to the first write of `second` comes when `first` has let its address go, and on which
+ * the next write of `second` fails.
+ */
+function answersLate(client: Transport, letGo: () => Promise<unknown>): Transport {
+  const released = Promise.withResolvers<undefined>();
+  let writes = 0;
+  return {
+    ...lateNews(client, 0),
+    request: async (method, path, options) => {
+      const isWrite = method === 'PATCH' && path.endsWith('/status');
+      const isSecond = isWrite && path.includes('/second/');
+      if (isSecond && ++writes === 2) throw new StatusError(409, 'Conflict', 'once');
+      const answer = await client.request(method, path, options);
+      if (isSecond && writes === 1) {
+        await letGo();
+        await released.promise;
+      }
+      const body = JSON.stringify(options?.body ?? '');
+      if (isWrite && path.includes('/first/') && body.includes('"finalizers":null')) {
+        // When whoever waits for the answer has done what it does then.
+        setImmediate(() => released.resolve(undefined));
+      }
+      return answer;
+    },
+  };
+}
+
 const ending: (() => Promise<void>)[] = [];
 
 afterEach(async () => {
@@ -117,6 +146,21 @@ describe('load-balancer-controller', () => {
     await cluster.clients.for(services).delete('default', 'first');
     await cluster.untilReason('second', 'Assigned');
     expect(order).toEqual(['first is written', 'second has it']);
+  });
+
+  test('a write that failed is done again, also when the news of the one before came before its answer', async () => {
+    const cluster = await BalancedServer.start();
+    ending.push(() => cluster.server.stop());
+    await cluster.pool('p', { addresses: ['192.0.2.1/32'] });
+    const transport = answersLate(cluster.server.client, () =>
+      cluster.clients.for(services).delete('default', 'first'),
+    );
+    const running = startLoadBalancer(transport);
+    ending.push(() => running.stop());
+    await cluster.service('first');
+    await cluster.untilReason('first', 'Assigned');
+    await cluster.service('second');
+    expect(addressesOf(await cluster.untilReason('second', 'Assigned'))).toEqual(['192.0.2.1']);
   });
 
   test('a new leader waits for that, too, where the Service went while nobody led', async () => {

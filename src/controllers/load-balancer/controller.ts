@@ -107,8 +107,10 @@ class LoadBalancerWiring {
     await this.#warmUp(signal);
     if (!this.#expectations.settled(key)) return { requeueAfter: lookAgain };
     const cached = this.#services.cache.get(key);
-    // The event of the own write came before its answer.
-    if (cached !== undefined && !this.#due.has(key) && this.#isAnswer(cached)) return undefined;
+    // The event of the own write came before its answer. It is one look that is saved by that, and not the next write
+    // that fails and is done again.
+    const isAnswer = cached !== undefined && this.#isAnswer(cached);
+    if (isAnswer && !this.#due.has(key)) return undefined;
     const service = cached === undefined ? undefined : await this.#withManagers(cached, signal);
     this.#due.delete(key);
     if (service === undefined) {
