@@ -17,9 +17,10 @@ import type { Trace } from './trace.ts';
 
 /**
  * Milliseconds of the controllers' clock in which a cluster comes to rest, and in which it stays so; and between two
- * looks, in real time.
+ * looks, in real time. To rest come two pauses of a reflector (30 s at most): one until it finds the server again, one
+ * more when its revision is too old by then, as client-go's.
  */
-const patience = { settle: 45_000, rest: 2000, look: 40 };
+const patience = { settle: 75_000, rest: 2000, look: 40 };
 /** Milliseconds of the controllers' clock by which a wall clock is set wrong, at most: users notice more than that. */
 const longestJump = 20_000;
 
