@@ -47,16 +47,25 @@ function lateNews(inner: Transport, milliseconds: number): Transport {
  * then.
  *
  * @param order what came first.
+ * @param letsGo what stands in the write by which it lets it go.
+ * @param meanwhile what happens when that write is due.
  */
-function slowToLetGo(client: Transport, order: string[]): Transport {
+function slowToLetGo(
+  client: Transport,
+  order: string[],
+  letsGo = '"finalizers":null',
+  meanwhile: () => Promise<unknown> = () => Promise.resolve(),
+): Transport {
   const given = Promise.withResolvers<string>();
   return {
     ...lateNews(client, 0),
     request: async (method, path, options) => {
       const isWrite = method === 'PATCH' && path.endsWith('/status');
       const body = JSON.stringify(options?.body ?? '');
-      if (isWrite && path.includes('/first/') && body.includes('"finalizers":null'))
+      if (isWrite && path.includes('/first/') && body.includes(letsGo)) {
+        await meanwhile();
         await Promise.race([given.promise, sleep(1000)]);
+      }
       if (isWrite && path.includes('/second/') && body.includes('192.0.2.1')) {
         order.push('second has it');
         given.resolve('too early');
@@ -146,6 +155,27 @@ describe('load-balancer-controller', () => {
     await cluster.clients.for(services).delete('default', 'first');
     await cluster.untilReason('second', 'Assigned');
     expect(order).toEqual(['first is written', 'second has it']);
+  });
+
+  test('an address that its Service left for another one is not given on before that is written', async () => {
+    const cluster = await BalancedServer.start();
+    ending.push(() => cluster.server.stop());
+    await cluster.pool('p', { addresses: ['192.0.2.1/32'], shrinkPolicy: 'Reassign' });
+    const edit = (...addresses: string[]): Promise<unknown> =>
+      cluster.clients.for(addressPools).mergePatch('', 'p', { spec: { addresses } });
+    const order: string[] = [];
+    const back = (): Promise<unknown> => edit('192.0.2.1/32', '192.0.2.2/32');
+    const running = startLoadBalancer(slowToLetGo(cluster.server.client, order, '192.0.2.2', back));
+    ending.push(() => running.stop());
+    await cluster.service('first');
+    await cluster.untilReason('first', 'Assigned');
+    await cluster.service('second');
+    await cluster.untilReason('second', 'PoolExhausted');
+    order.length = 0;
+    await edit('192.0.2.2/32');
+    expect(addressesOf(await cluster.untilReason('second', 'Assigned'))).toEqual(['192.0.2.1']);
+    expect(order).toEqual(['first is written', 'second has it']);
+    expect(addressesOf(await cluster.read('first'))).toEqual(['192.0.2.2']);
   });
 
   test('a write that failed is done again, also when the news of the one before came before its answer', async () => {

@@ -184,6 +184,13 @@ export class AddressBook {
     return [];
   }
 
+  /** A Service has no right to an address any more, but keeps others from it until {@link release}. */
+  leave(address: string, service: ObjectKey): void {
+    const own = this.#byService.get(service);
+    for (const [family, present] of own ?? []) if (present === address) own?.delete(family);
+    if (own?.size === 0) this.#byService.delete(service);
+  }
+
   /** Lets an address rest, unless somebody holds it. */
   rest(rest: Quarantine): void {
     if (this.#holdings.has(rest.address)) return;

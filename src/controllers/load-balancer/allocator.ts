@@ -38,7 +38,14 @@ export class LoadBalancerAllocator {
   readonly #changed = new Set<ObjectKey>();
   readonly #told = new Map<ObjectKey, string>(); // Service that waits -> why
   readonly #freed: string[] = []; // addresses that became free, or whose sharers became fewer
+  readonly #left = new Map<ObjectKey, Set<string>>(); // Service -> addresses that it left and its status may show
+  readonly #holdsLeft: boolean;
   #draining = false;
+
+  /** @param holdsLeft whether what a Service left is free only when {@link letGo} says so: its status may show it. */
+  constructor(holdsLeft = false) {
+    this.#holdsLeft = holdsLeft;
+  }
 
   /** Number of Services that wait for an address. */
   get waiting(): number {
@@ -72,6 +79,7 @@ export class LoadBalancerAllocator {
         for (const service of holding.claims.keys()) this.#changed.add(service);
       }
       for (const request of holding.claims.values()) {
+        if (this.#left.get(request.service)?.has(holding.address) === true) continue;
         if (!mayKeep(this.#stock, request, holding)) evicted.set(request.service, request);
       }
     }
@@ -145,8 +153,24 @@ export class LoadBalancerAllocator {
     this.#waiters.leave(service);
     this.#told.delete(service);
     for (const address of [...this.book.addressesOf(service).values()]) this.#release(address, service, now);
-    this.#drain(now);
+    this.letGo(service, this.leftBy(service), now);
     this.#changed.delete(service);
+  }
+
+  /** The addresses that a Service left, and that are not free yet. */
+  leftBy(service: ObjectKey): readonly string[] {
+    return [...(this.#left.get(service) ?? [])];
+  }
+
+  /** Gives addresses that a Service left, and that its status does not show any more, to whoever waits for them. */
+  letGo(service: ObjectKey, addresses: readonly string[], now: number): void {
+    const left = this.#left.get(service);
+    for (const address of addresses) {
+      // It may have come back to it.
+      if (left?.delete(address) === true) this.#release(address, service, now);
+    }
+    if (left?.size === 0) this.#left.delete(service);
+    this.#drain(now);
   }
 
   /** Ends the rests that are over. Call it when {@link AddressBook.nextRest} has come. */
@@ -223,13 +247,23 @@ export class LoadBalancerAllocator {
     const before = [...this.book.addressesOf(service).values()];
     const keep = new Set(granted.map(({ address }) => address));
     for (const grant of granted) this.#claim(request, grant);
-    for (const address of before) if (!keep.has(address)) this.#release(address, service, now);
+    for (const address of before) {
+      if (keep.has(address)) continue;
+      if (this.#holdsLeft) this.#leave(address, service);
+      else this.#release(address, service, now);
+    }
     if (before.length !== keep.size || before.some((address) => !keep.has(address)))
       this.#changed.add(service);
   }
 
+  #leave(address: string, service: ObjectKey): void {
+    this.book.leave(address, service);
+    this.#left.set(service, new Set(this.#left.get(service)).add(address));
+  }
+
   #claim(request: AddressRequest, { address, origin }: Pick<Granted, 'address' | 'origin'>): void {
     const before = this.book.holding(address)?.claims.get(request.service);
+    this.#left.get(request.service)?.delete(address);
     for (const service of this.book.claim(address, request, origin)) this.#changed.add(service);
     this.#file(address);
     // What the Service gives up may be what another one waits for.

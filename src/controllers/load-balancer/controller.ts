@@ -48,7 +48,7 @@ class LoadBalancerWiring {
   readonly #settings: RequestSettings;
   readonly #services: Informer<Service>;
   readonly #namespaces: Informer<Namespace>;
-  readonly #allocator = new LoadBalancerAllocator();
+  readonly #allocator = new LoadBalancerAllocator(true);
   readonly #controller: Controller;
   readonly #pools: PoolKeeper;
   readonly #metrics: LoadBalancerMetrics;
@@ -118,10 +118,12 @@ class LoadBalancerWiring {
       return undefined;
     }
     const plan = this.#plan(key, service);
+    const left = this.#allocator.leftBy(key);
     this.#spread();
     if (plan !== undefined) await this.#carryOut(key, service, plan, signal);
-    // Not before: until it is written, the status of a Service that is left shows what others would be given.
+    // Not before: until it is written, the status of a Service shows what others would be given.
     if (this.#leaves(service)) this.#release(key);
+    else this.#letGo(key, left);
     return undefined;
   }
 
@@ -239,6 +241,12 @@ class LoadBalancerWiring {
 
   #release(key: ObjectKey): void {
     this.#allocator.release(key, this.#context.clock.now());
+    this.#spread();
+  }
+
+  #letGo(key: ObjectKey, addresses: readonly string[]): void {
+    if (addresses.length === 0) return;
+    this.#allocator.letGo(key, addresses, this.#context.clock.now());
     this.#spread();
   }
 
