@@ -116,6 +116,14 @@ async function listed(cluster: BalancedServer): Promise<Service[]> {
   return items;
 }
 
+/** `first` gets the only address, `second` waits for it. */
+async function makeFirstAndSecond(cluster: BalancedServer): Promise<void> {
+  await cluster.service('first');
+  await cluster.untilReason('first', 'Assigned');
+  await cluster.service('second');
+  await cluster.untilReason('second', 'PoolExhausted');
+}
+
 describe('load-balancer-controller', () => {
   test('a new leader gives nothing that the former one gave in its last moment', async () => {
     const cluster = await BalancedServer.start();
@@ -147,10 +155,7 @@ describe('load-balancer-controller', () => {
     const order: string[] = [];
     const running = startLoadBalancer(slowToLetGo(cluster.server.client, order));
     ending.push(() => running.stop());
-    await cluster.service('first');
-    await cluster.untilReason('first', 'Assigned');
-    await cluster.service('second');
-    await cluster.untilReason('second', 'PoolExhausted');
+    await makeFirstAndSecond(cluster);
     order.length = 0;
     await cluster.clients.for(services).delete('default', 'first');
     await cluster.untilReason('second', 'Assigned');
@@ -167,10 +172,7 @@ describe('load-balancer-controller', () => {
     const back = (): Promise<unknown> => edit('192.0.2.1/32', '192.0.2.2/32');
     const running = startLoadBalancer(slowToLetGo(cluster.server.client, order, '192.0.2.2', back));
     ending.push(() => running.stop());
-    await cluster.service('first');
-    await cluster.untilReason('first', 'Assigned');
-    await cluster.service('second');
-    await cluster.untilReason('second', 'PoolExhausted');
+    await makeFirstAndSecond(cluster);
     order.length = 0;
     await edit('192.0.2.2/32');
     expect(addressesOf(await cluster.untilReason('second', 'Assigned'))).toEqual(['192.0.2.1']);
