@@ -2,14 +2,15 @@ import { once } from 'node:events';
 import { type IncomingHttpHeaders, type RequestListener, createServer } from 'node:http';
 import { createServer as createTlsServer, request as httpsRequest } from 'node:https';
 import { createServer as createTcpServer, type Server } from 'node:net';
-import { Readable } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
+import { connect as connectTls } from 'node:tls';
 import { gzipSync } from 'node:zlib';
 import { pino } from 'pino';
 import { WebSocket, WebSocketServer } from 'ws';
 import { afterEach, describe, expect, test } from 'vitest';
 import { createAuthenticator } from '../../src/apiserver/authentication/authenticator.ts';
 import { staticTokens } from '../../src/apiserver/authentication/static-tokens.ts';
-import { createHttpServer } from '../../src/apiserver/http/server.ts';
+import { createHttpServer, type HttpLimits } from '../../src/apiserver/http/server.ts';
 import { createCertificateAuthority, issueServerCertificate } from '../../src/apiserver/pki/certificates.ts';
 import type { ProxyTarget } from '../../src/apiserver/proxy/endpoint-resolver.ts';
 import { proxyHandler } from '../../src/apiserver/proxy/handler.ts';
@@ -63,7 +64,7 @@ interface Front {
 }
 
 /** An API server that forwards everything to one target. */
-async function front(target: ProxyTarget | Error): Promise<Front> {
+async function front(target: ProxyTarget | Error, limits: Partial<HttpLimits> = {}): Promise<Front> {
   const resolve = (): ProxyTarget => {
     if (target instanceof Error) throw target;
     return target;
@@ -79,6 +80,7 @@ async function front(target: ProxyTarget | Error): Promise<Front> {
     handler: proxyHandler(resolver),
     upgrade: proxyUpgradeHandler(resolver),
     log: pino({ level: 'silent' }),
+    limits,
   });
   const { port } = await server.listen(0, '127.0.0.1');
   cleanups.push(() => server.close(0));
@@ -177,6 +179,28 @@ describe('a proxied request', () => {
     },
   );
 
+  test('keeps headers that are not ASCII byte by byte, both ways', async () => {
+    const bytes = (value: string | string[] | undefined): string =>
+      Buffer.from(String(value), 'latin1').toString('utf8');
+    const asked: string[] = [];
+    const target = await backend((request, response) => {
+      asked.push(bytes(request.headers['x-name']));
+      const name = Buffer.from('grüße.txt').toString('latin1');
+      response.setHeader('Content-Disposition', `attachment; filename=${name}`);
+      if (request.url === '/page') response.setHeader('Content-Type', 'text/html').end('<a href="/x">');
+      else response.end(request.url === '/empty' ? '' : 'x');
+    });
+    const { send } = await front(target);
+    for (const path of ['text', 'page', 'empty']) {
+      for (const method of ['GET', 'POST']) {
+        const headers = { 'x-name': Buffer.from('Jörg').toString('latin1') };
+        const answer = await send(`${proxyPath}/${path}`, { method, headers });
+        expect(bytes(answer.headers['content-disposition'])).toBe('attachment; filename=grüße.txt');
+      }
+    }
+    expect(new Set(asked)).toEqual(new Set(['Jörg']));
+  });
+
   test('without a path is sent to the path /', async () => {
     const { send } = await front(await backend(echo));
     const answer = await send(`${proxyPath}?a=b`);
@@ -224,6 +248,30 @@ describe('a proxied request', () => {
     const piece = Buffer.alloc(64 * 1024, 'a');
     const body = Readable.from(Array.from({ length: 160 }, () => piece));
     expect((await send(`${proxyPath}/`, { method: 'POST', body })).body.length).toBe(160 * piece.length);
+  });
+
+  test('takes as long as its body does, while other requests have to be in time', async () => {
+    const begun = Promise.withResolvers<undefined>();
+    const target = await backend((request, response) => {
+      request.once('data', () => begun.resolve(undefined));
+      echo(request, response);
+    });
+    const { send, port } = await front(target, { headersTimeout: 100, requestTimeout: 200 });
+    const slow = new PassThrough();
+    slow.write('one ');
+    const answer = send(`${proxyPath}/a`, { method: 'POST', body: slow });
+    await begun.promise;
+    // Two that come later, one behind the other, and are cut off: whatever has the same time is over by now.
+    for (const path of ['/api/v1/namespaces/ns/services', '/api/v1/namespaces/ns/pods']) {
+      const late = connectTls({ host: '127.0.0.1', port, ca: ca.certificate });
+      late.write(
+        `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\nContent-Length: 9\r\n\r\nabc`,
+      );
+      late.resume().on('error', () => undefined);
+      await once(late, 'close');
+    }
+    slow.end('two');
+    expect(JSON.parse((await answer).body)).toMatchObject({ body: 'one two' });
   });
 
   test('keeps the status and a body of chunks sent over time', async () => {
@@ -350,6 +398,25 @@ describe('a WebSocket', () => {
     const closed = once(client, 'close');
     for (const socket of sockets.clients) socket.close(1000);
     await closed;
+  });
+
+  test.each([101, 403])('gets the headers of %d as they are, byte by byte', async (status) => {
+    const lines = ['Connection: Upgrade', 'Upgrade: websocket', 'X-Name: Jörg', 'Content-Length: 0', '', ''];
+    const raw = createTcpServer((socket) => {
+      socket.resume().on('error', () => undefined);
+      socket.end([`HTTP/1.1 ${status} S`, ...lines].join('\r\n'));
+    });
+    cleanups.push(() => void raw.close());
+    const { port } = await front({ scheme: 'http', host: '127.0.0.1', port: await listen(raw) });
+    const client = connectTls({ host: '127.0.0.1', port, ca: ca.certificate });
+    const asked = `GET ${proxyPath}/ HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\n`;
+    client.write(`${asked}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`);
+    const chunks: Buffer[] = [];
+    client.on('error', () => undefined).on('data', (chunk: Buffer) => chunks.push(chunk));
+    await once(client, 'close');
+    const answer = Buffer.concat(chunks).toString('utf8');
+    expect(answer).toContain(`HTTP/1.1 ${status} S\r\n`);
+    expect(answer).toContain('\r\nX-Name: Jörg\r\n');
   });
 
   test.each([

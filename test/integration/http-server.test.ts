@@ -155,6 +155,20 @@ describe('a request', () => {
     expect(answer.headers['content-type']).toBe('application/json');
   });
 
+  test('has warnings in UTF-8, whatever its body is', async () => {
+    const bodies = ['{}', Buffer.from('{}'), ['{', '}'], ['x'.repeat(100_000), 'y'.repeat(100_000)]];
+    for (const body of bodies) {
+      const { send } = await start(async (_request, reply) => {
+        await Promise.resolve();
+        reply.warn('grüße, 世界');
+        reply.send(200, 'application/json', body);
+      });
+      const { headers } = await send('/x');
+      const warning = Buffer.from(String(headers['warning']), 'latin1').toString('utf8');
+      expect(warning).toBe('299 - "grüße, 世界"');
+    }
+  });
+
   test('ends in a Status when the handler throws one, with the warnings given before', async () => {
     const { send } = await start((_request, reply) => {
       reply.warn('a "quoted" one');

@@ -1,5 +1,6 @@
 import { tooManyRequests } from '../../objects/status-errors.ts';
 import type { RequestInfo } from './exchange.ts';
+import { isLongRunning } from './long-running.ts';
 
 export interface InFlightLimits {
   /** `--max-requests-inflight`. */
@@ -12,8 +13,6 @@ export interface InFlightLimits {
 export type Leave = () => void;
 
 const readOnlyVerbs: ReadonlySet<string> = new Set(['get', 'list', 'watch', 'head', 'options']);
-/** Subresources whose requests last as long as the client likes. */
-const longRunning: ReadonlySet<string> = new Set(['proxy', 'log', 'exec', 'attach', 'portforward']);
 
 /** Takes no place, so gives none back. */
 const unlimited: Leave = () => undefined;
@@ -40,7 +39,7 @@ export class InFlight {
 
   /** @throws {StatusError} 429 */
   enter(info: RequestInfo): Leave {
-    if (info.verb === 'watch' || longRunning.has(info.subresource)) return unlimited;
+    if (isLongRunning(info)) return unlimited;
     if (readOnlyVerbs.has(info.verb)) {
       if (this.reading >= this.limits.readOnly) throw refused();
       this.reading++;

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Reply, ReplyStream } from './exchange.ts';
 import { encode } from './encoding.ts';
+import { sendHead } from './head.ts';
 import { endCompressed, endWith, lengthOf, type LongBody } from './long-body.ts';
 import { negotiateError } from './negotiation.ts';
 import { indentJson, wantsPretty } from './pretty.ts';
@@ -70,6 +71,8 @@ export class HttpReply implements Reply {
     }
     head.push('Content-Length', String(length));
     this.response.writeHead(status, head);
+    // nothing else here is more than ASCII
+    if (this.warnings !== undefined) sendHead(this.response);
     if (isLong(payload)) endWith(this.response, payload, length);
     else this.response.end(payload);
   }
@@ -94,7 +97,7 @@ export class HttpReply implements Reply {
     this.started = true;
     const { response } = this;
     response.writeHead(status, this.headers(headers));
-    response.flushHeaders();
+    sendHead(response);
     return replyStream(response);
   }
 

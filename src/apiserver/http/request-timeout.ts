@@ -1,9 +1,8 @@
 import { badRequest } from '../../objects/status-errors.ts';
 import type { RequestInfo } from './exchange.ts';
+import { isLongRunning } from './long-running.ts';
 
 const units: ReadonlySet<string> = new Set(['ns', 'us', 'µs', 'μs', 'ms', 's', 'm', 'h']);
-const longVerbs: ReadonlySet<string> = new Set(['watch', 'proxy']);
-const longSubresources: ReadonlySet<string> = new Set(['attach', 'exec', 'proxy', 'log', 'portforward']);
 /** A duration longer than this is shown as it is, without a look at its parts. */
 const maxLength = 64;
 
@@ -13,9 +12,9 @@ const maxLength = 64;
  *
  * @throws {StatusError} 400 in the words of Go's `time.ParseDuration`.
  */
-export function checkRequestTimeout(query: URLSearchParams, { verb, subresource }: RequestInfo): void {
+export function checkRequestTimeout(query: URLSearchParams, info: RequestInfo): void {
   const text = query.get('timeout') ?? '';
-  if (text === '' || longVerbs.has(verb) || longSubresources.has(subresource)) return;
+  if (text === '' || isLongRunning(info)) return;
   const problem = durationProblem(text);
   if (problem !== undefined) {
     throw badRequest(`invalid timeout specified in the request URL - time: ${problem}`);

@@ -10,6 +10,8 @@ import type { Authenticator } from '../authentication/authenticator.ts';
 import { refuseSocket } from './client-errors.ts';
 import type { Handler, UpgradeHandler } from './exchange.ts';
 import { InFlight } from './in-flight.ts';
+import { LateBodies } from './late-bodies.ts';
+import { isLongRunning } from './long-running.ts';
 import { HttpReply } from './reply.ts';
 import { HttpRequest, abortWithClient, parseTarget } from './request.ts';
 import { type Closer, createCloser } from './shutdown.ts';
@@ -41,7 +43,7 @@ export interface HttpLimits {
   readonly maxMutatingInFlight: number;
   /** Reads in flight, watches not counted (`--max-requests-inflight`, 400). */
   readonly maxReadOnlyInFlight: number;
-  /** Milliseconds in which a request must have arrived in full, 60,000. Answers may take longer. */
+  /** Milliseconds in which a body must have arrived in full, unless it is proxied, 60,000. Answers may take longer. */
   readonly requestTimeout: number;
   /** Milliseconds an idle connection is kept, 90,000. */
   readonly keepAliveTimeout: number;
@@ -80,6 +82,7 @@ export interface HttpServer {
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const limits = { ...defaultLimits, ...options.limits };
   const { clientCa } = options.tls;
+  const checkEvery = Math.min(5000, Math.ceil(limits.headersTimeout / 2));
   const server = createServer({
     cert: options.tls.certificate,
     key: options.tls.key,
@@ -87,15 +90,18 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     ALPNProtocols: ['http/1.1'],
     ...(clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: false }),
     maxHeaderSize: maxHeaderBytes,
-    requestTimeout: limits.requestTimeout,
+    requestTimeout: 0,
     headersTimeout: limits.headersTimeout,
     handshakeTimeout: limits.headersTimeout,
     keepAliveTimeout: limits.keepAliveTimeout,
-    connectionsCheckingInterval: Math.min(5000, Math.ceil(limits.headersTimeout / 2)),
+    connectionsCheckingInterval: checkEvery,
   });
   server.maxHeadersCount = maxHeaders;
   const closer = createCloser(server);
-  const front = new Front(options, limits, closer);
+  const lateBodies = new LateBodies(limits.requestTimeout);
+  const sweeping = setInterval(() => lateBodies.sweep(), checkEvery).unref();
+  server.once('close', () => clearInterval(sweeping));
+  const front = new Front(options, limits, closer, lateBodies);
   server.on('request', (incoming, response) => front.serve(incoming, response));
   if (options.upgrade !== undefined) {
     const { upgrade } = options;
@@ -134,14 +140,16 @@ class Front {
   private readonly options: HttpServerOptions;
   private readonly inFlight: InFlight;
   private readonly closer: Closer;
+  private readonly lateBodies: LateBodies;
 
-  constructor(options: HttpServerOptions, limits: HttpLimits, closer: Closer) {
+  constructor(options: HttpServerOptions, limits: HttpLimits, closer: Closer, lateBodies: LateBodies) {
     this.options = options;
     this.inFlight = new InFlight({
       readOnly: limits.maxReadOnlyInFlight,
       mutating: limits.maxMutatingInFlight,
     });
     this.closer = closer;
+    this.lateBodies = lateBodies;
   }
 
   serve(incoming: IncomingMessage, response: ServerResponse): void {
@@ -166,11 +174,14 @@ class Front {
       request = new HttpRequest(incoming, parseTarget(url), user, () => this.signalOf(response));
       const leave = this.inFlight.enter(request.info);
       const { observe } = this.options;
+      if (!isLongRunning(request.info)) this.lateBodies.expect(incoming, response);
       response.on('close', () => {
         leave();
+        this.lateBodies.settle(incoming, response);
         observe?.(request, response.statusCode, (performance.now() - started) / 1000);
       });
     } catch (error) {
+      this.lateBodies.expect(incoming, response);
       this.fail(reply, error, incoming);
       return;
     }

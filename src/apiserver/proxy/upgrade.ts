@@ -31,10 +31,10 @@ export function proxyUpgradeHandler(resolver: EndpointResolver): UpgradeHandler 
     const { response, upgraded } = answer;
     const status = response.statusCode ?? 0;
     if (upgraded !== undefined) {
-      client.write(headOf(response));
+      client.write(headOf(response), 'latin1');
       connect(client, upgraded.socket, head, upgraded.head);
     } else if (status >= 400) {
-      client.write(headOf(response, ['Connection', 'close']));
+      client.write(headOf(response, ['Connection', 'close']), 'latin1');
       response.pipe(client);
     } else {
       response.destroy();
@@ -43,7 +43,10 @@ export function proxyUpgradeHandler(resolver: EndpointResolver): UpgradeHandler 
   };
 }
 
-/** The backend's status line and headers as text; Node has checked that no value can end a line. */
+/**
+ * The backend's status line and headers as text, a character for each byte; Node has checked that no value can end a
+ * line.
+ */
 function headOf(response: IncomingMessage, more: readonly [string, string] | [] = []): string {
   const lines = [`HTTP/1.1 ${response.statusCode ?? 0} ${response.statusMessage ?? ''}`];
   const { rawHeaders } = response;
