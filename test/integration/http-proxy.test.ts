@@ -400,6 +400,43 @@ describe('a WebSocket', () => {
     await closed;
   });
 
+  test('of a browser shows its token as a subprotocol, which the backend does not see', async () => {
+    const sockets = new WebSocketServer({ host: '127.0.0.1', port: 0 });
+    await once(sockets, 'listening');
+    cleanups.push(() => {
+      for (const client of sockets.clients) client.terminate();
+      sockets.close();
+    });
+    const seen: (string | undefined)[] = [];
+    sockets.on('connection', (_socket, request) => seen.push(request.headers['sec-websocket-protocol']));
+    const address = sockets.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    const { port: frontPort } = await front({ scheme: 'http', host: '127.0.0.1', port });
+    const offered = (token: string): string =>
+      `base64url.bearer.authorization.k8s.io.${Buffer.from(token).toString('base64url')}`;
+    const open = (protocols: string[]): WebSocket =>
+      new WebSocket(url(frontPort, `${proxyPath}/`), protocols, { ca: ca.certificate });
+
+    const client = open(['chat', offered('secret'), 'talk']);
+    await once(client, 'open');
+    expect(client.protocol).toBe('chat');
+    expect(seen).toEqual(['chat,talk']);
+    client.terminate();
+
+    for (const protocols of [
+      [offered('secret')],
+      ['chat', offered('wrong')],
+      ['chat', offered('secret'), `${offered('secret')}AA`],
+    ]) {
+      const refused = open(protocols);
+      refused.on('error', () => undefined);
+      const answer: unknown[] = await once(refused, 'unexpected-response');
+      expect(answer[1]).toMatchObject({ statusCode: 401 });
+      refused.terminate();
+    }
+    expect(seen.length).toBe(1);
+  });
+
   test.each([101, 403])('gets the headers of %d as they are, byte by byte', async (status) => {
     const lines = ['Connection: Upgrade', 'Upgrade: websocket', 'X-Name: Jörg', 'Content-Length: 0', '', ''];
     const raw = createTcpServer((socket) => {

@@ -4,6 +4,7 @@ import { unauthorized } from '../../objects/status-errors.ts';
 import type { UserInfo } from '../http/exchange.ts';
 import { clientCertificateUser } from './client-certificate.ts';
 import { anonymousUser, withAuthenticatedGroup } from './users.ts';
+import { webSocketToken } from './web-socket-token.ts';
 
 /** Says who sent a request. */
 export interface Authenticator {
@@ -29,34 +30,54 @@ export interface AuthenticatorOptions {
 }
 
 /**
- * Client certificates first, then bearer tokens, then anonymous: a wrong credential is refused even where anonymous
- * requests are allowed, but a right token counts beside a certificate that is worth nothing (apiserver
+ * Client certificates first, then bearer tokens, then those of WebSockets, then anonymous: a wrong credential is refused
+ * even where anonymous requests are allowed, but a right one counts beside another that is worth nothing (apiserver
  * `request/union`).
  */
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
   /** What each open connection showed last: a client shows the same token with every request. */
   const shown = new WeakMap<Socket, { readonly authorization: string; readonly user: UserInfo }>();
   return {
-    authenticate({ socket, headers: { authorization } }) {
+    authenticate({ socket, headers }) {
+      const { authorization } = headers;
       const certificate = clientCertificateUser(socket, options.now());
       if (typeof certificate === 'object') return certificate;
       const before = shown.get(socket);
       if (before !== undefined && before.authorization === authorization) return before.user;
       const token = bearerToken(authorization);
-      if (authorization !== undefined && token !== undefined) {
-        for (const authenticator of options.tokens) {
-          const owner = authenticator.authenticateToken(token);
-          if (owner === undefined) continue;
-          const user = withAuthenticatedGroup(owner);
-          if (authenticator.lasting) shown.set(socket, { authorization, user });
-          return user;
-        }
-        throw unauthorized();
+      const bearer = ownerOf(options.tokens, token);
+      if (authorization !== undefined && bearer !== undefined) {
+        const { user, lasting } = bearer;
+        if (lasting) shown.set(socket, { authorization, user });
+        return user;
       }
-      if (options.anonymous && certificate === 'none') return anonymousUser;
+      const offered = webSocketToken(headers);
+      if (typeof offered === 'object') {
+        const owner = ownerOf(options.tokens, offered.token);
+        if (owner === undefined) throw unauthorized();
+        // a backend behind `/proxy` is to choose among the others, and not to read the token
+        headers['sec-websocket-protocol'] = offered.protocols;
+        return owner.user;
+      }
+      const isBare = certificate === 'none' && token === undefined && offered === 'none';
+      if (options.anonymous && isBare) return anonymousUser;
       throw unauthorized();
     },
   };
+}
+
+interface Owner {
+  readonly user: UserInfo;
+  readonly lasting: boolean;
+}
+
+function ownerOf(tokens: readonly TokenAuthenticator[], token: string | undefined): Owner | undefined {
+  if (token === undefined) return undefined;
+  for (const authenticator of tokens) {
+    const owner = authenticator.authenticateToken(token);
+    if (owner !== undefined) return { user: withAuthenticatedGroup(owner), lasting: authenticator.lasting };
+  }
+  return undefined;
 }
 
 /** The token of `Authorization: Bearer <token>`; undefined for other schemes, which nobody here knows. */
