@@ -55,11 +55,11 @@ function start(context: ControllerContext): readonly Runnable[] {
         break;
       }
       case 'set condition': {
-        const others = (cidr.status.conditions ?? []).filter(({ type }) => type !== step.condition.type);
-        await client.replaceStatus(
-          { ...cidr, status: { ...cidr.status, conditions: [...others, step.condition] } },
-          { signal },
-        );
+        const conditions = [...(cidr.status.conditions ?? [])];
+        const at = conditions.findIndex(({ type }) => type === step.condition.type);
+        if (at === -1) conditions.push(step.condition);
+        else conditions[at] = step.condition;
+        await client.replaceStatus({ ...cidr, status: { ...cidr.status, conditions } }, { signal });
         break;
       }
       case 'nothing':

@@ -1,6 +1,11 @@
 /** The life of a ServiceCIDR (pkg/controller/servicecidrs). Pure. */
-import { parseAddress, parseCidr, type ParsedCidr } from '../../objects/address.ts';
-import { addressBits } from '../../objects/address.ts';
+import {
+  addressBits,
+  parseAddress,
+  parseCidr,
+  type ParsedAddress,
+  type ParsedCidr,
+} from '../../objects/address.ts';
 import type { Condition } from '../../objects/meta.ts';
 import type { IPAddress, ServiceCIDR } from '../../objects/networking.ts';
 
@@ -57,7 +62,10 @@ export function planCidr(input: CidrInput): CidrStep {
   return left > 0 ? { do: 'wait', milliseconds: left } : { do: 'remove finalizer' };
 }
 
-/** One write per transition: a condition that says so already stays as it is. */
+/**
+ * A condition that says so already stays as it is (`updateConditionIfNeeded`). The API server calls its own ServiceCIDR
+ * "Kubernetes default Service CIDR is ready", which is written over; it leaves one that is ready alone.
+ */
 function condition(
   { cidr, time }: CidrInput,
   status: 'True' | 'False',
@@ -65,31 +73,26 @@ function condition(
   message: string,
 ): CidrStep {
   const old = cidr.status.conditions?.find(({ type }) => type === 'Ready');
-  // The API server words the condition of its own ServiceCIDR differently.
-  if (old?.status === status && old.reason === reason && (status === 'True' || old.message === message)) {
-    return { do: 'nothing' };
-  }
+  if (old?.status === status && old.reason === reason && old.message === message) return { do: 'nothing' };
   return {
     do: 'set condition',
     condition: { type: 'Ready', status, lastTransitionTime: time, reason, message },
   };
 }
 
-/** True when an address would be in no ServiceCIDR without this one. */
+/** True when an address would be in no ServiceCIDR without this one (`canDeleteCIDR`). */
 function orphansAddresses({ cidr, cidrs, addresses }: CidrInput): boolean {
   const own = rangesOf(cidr);
   const others: ParsedCidr[] = [];
   for (const other of cidrs) {
     if (other.metadata.name !== cidr.metadata.name) others.push(...rangesOf(other));
   }
-  const open = own.filter((range) => !others.some((other) => contains(other, range, range.network)));
-  if (open.length === 0) return false;
+  if (own.every((range) => others.some((other) => isWithin(range, other)))) return false;
   for (const { metadata } of addresses) {
     const address = parseAddress(metadata.name ?? '');
     if (address === undefined) continue;
-    const isIn = (range: ParsedCidr): boolean =>
-      range.family === address.family && contains(range, undefined, address.value);
-    if (open.some(isIn) && !others.some(isIn)) return true;
+    const mayBeFrom = (range: ParsedCidr): boolean => mayGive(range, address);
+    if (own.some(mayBeFrom) && !others.some(mayBeFrom)) return true;
   }
   return false;
 }
@@ -98,11 +101,26 @@ function rangesOf(cidr: ServiceCIDR): ParsedCidr[] {
   return (cidr.spec.cidrs ?? []).flatMap((text) => parseCidr(text) ?? []);
 }
 
-/** True when a range holds an address, or with `inner` that whole range. */
-function contains(outer: ParsedCidr, inner: ParsedCidr | undefined, value: bigint): boolean {
-  if (inner !== undefined && (inner.family !== outer.family || inner.prefixLength < outer.prefixLength)) {
+function isWithin(inner: ParsedCidr, outer: ParsedCidr): boolean {
+  return (
+    inner.family === outer.family &&
+    inner.prefixLength >= outer.prefixLength &&
+    networkOf(inner.network, outer) === outer.network
+  );
+}
+
+/**
+ * True when an address can have come from a range: not the first one, nor the last one of IPv4, which no allocator
+ * gives (pkg/api/servicecidr, `PrefixContainsIP`). A larger range may have.
+ */
+function mayGive(range: ParsedCidr, { family, value }: ParsedAddress): boolean {
+  if (family !== range.family || networkOf(value, range) !== range.network || value === range.network)
     return false;
-  }
-  const hostBits = BigInt(addressBits(outer.family) - outer.prefixLength);
-  return value >> hostBits === outer.network >> hostBits;
+  return family === 'IPv6' || networkOf(value + 1n, range) === range.network;
+}
+
+/** The bits of an address that the prefix of a range covers. */
+function networkOf(value: bigint, { family, prefixLength }: ParsedCidr): bigint {
+  const hostBits = BigInt(addressBits(family) - prefixLength);
+  return (value >> hostBits) << hostBits;
 }

@@ -16,7 +16,7 @@ export function rangeFindings({ cidrs, addresses }: Snapshot): string[] {
     }
     const kept = addresses.filter(({ metadata: { name: ip = '', labels } }) => {
       const isAllocated = labels?.['ipaddress.kubernetes.io/managed-by'] === 'ipallocator.k8s.io';
-      const homes = cidrs.filter((other) => has(other, ip));
+      const homes = cidrs.filter((other) => mayHaveGiven(other, ip));
       return isAllocated && homes.length === 1 && homes[0] === cidr;
     });
     if (kept.length === 0) return [`${name}: never went`];
@@ -24,6 +24,10 @@ export function rangeFindings({ cidrs, addresses }: Snapshot): string[] {
   });
 }
 
-function has({ spec }: ServiceCIDR, ip: string): boolean {
-  return (spec.cidrs ?? []).some((text) => isIn(ip, spanOf(text)));
+/** Nobody is given the first address of a range, nor the last one of IPv4: a larger range gave it. */
+function mayHaveGiven({ spec }: ServiceCIDR, ip: string): boolean {
+  return (spec.cidrs ?? []).some((text) => {
+    const { family, first, last } = spanOf(text);
+    return isIn(ip, { family, first: first + 1n, last: family === 'IPv4' ? last - 1n : last });
+  });
 }

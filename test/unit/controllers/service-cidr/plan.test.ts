@@ -36,7 +36,7 @@ describe('planCidr', () => {
     expect(plan(settled)).toEqual({ do: 'nothing' });
   });
 
-  it('leaves the words of the API server on its own range', () => {
+  it('words the condition of the range of the API server as that of all others', () => {
     const own: ServiceCIDR = {
       ...range('kubernetes', ['10.0.0.0/24']),
       status: {
@@ -51,7 +51,9 @@ describe('planCidr', () => {
         ],
       },
     };
-    expect(plan(own)).toEqual({ do: 'nothing' });
+    const step = plan(own);
+    if (step.do !== 'set condition') throw new Error(step.do);
+    expect(step.condition.message).toBe('Kubernetes Service CIDR is ready');
   });
 
   const deleted = (cidrs: string[]) => range('a', cidrs, { deletionTimestamp: deletedAt });
@@ -92,6 +94,29 @@ describe('planCidr', () => {
       ['fd00::5'],
       true,
     ],
+    [
+      'an address that the smaller range has as its last, and cannot have given',
+      ['10.0.0.0/24'],
+      [range('b', ['10.0.0.0/28'])],
+      ['10.0.0.15'],
+      true,
+    ],
+    [
+      'an address that the smaller range has as its first, and cannot have given',
+      ['fd00::/112'],
+      [range('b', ['fd00::10/124'])],
+      ['fd00::10'],
+      true,
+    ],
+    [
+      'the last address of a smaller range of IPv6, which may have given it',
+      ['fd00::/112'],
+      [range('b', ['fd00::10/124'])],
+      ['fd00::1f'],
+      false,
+    ],
+    ['its own last address, which it cannot have given', ['10.0.0.0/24'], [], ['10.0.0.255'], false],
+    ['its own first address', ['10.0.0.0/24'], [], ['10.0.0.0'], false],
     ['a name that is no address', ['10.0.0.0/24'], [], ['nonsense'], false],
   ])('with %s', (_name, cidrs, others, addresses, isBlocked) => {
     const step = plan(deleted(cidrs), others, addresses);
