@@ -39,19 +39,23 @@ export class Metrics {
     const registers = [this.registry];
     this.requests = new Counter({
       name: 'rest_client_requests_total',
-      help: 'Requests to the API server, by answer; "<error>" where no answer came.',
+      help: 'Requests to the API server, by status code; "<error>" if there was no response.',
       labelNames: ['code', 'method', 'host'],
       registers,
     });
     this.requestSeconds = new Histogram({
       name: 'rest_client_request_duration_seconds',
-      help: 'Time from sending a request to its whole answer.',
+      help: 'Time from sending a request to the end of its response.',
       labelNames: ['verb', 'host'],
       buckets: requestBuckets,
       registers,
     });
     const queue = { labelNames: ['name'] as const, registers };
-    this.queueDepth = new Gauge({ name: 'workqueue_depth', help: 'Keys that wait for a worker.', ...queue });
+    this.queueDepth = new Gauge({
+      name: 'workqueue_depth',
+      help: 'Keys that are waiting for a worker.',
+      ...queue,
+    });
     this.queueAdds = new Counter({
       name: 'workqueue_adds_total',
       help: 'Keys added to the queue.',
@@ -70,18 +74,18 @@ export class Metrics {
     });
     this.workSeconds = new Histogram({
       name: 'workqueue_work_duration_seconds',
-      help: 'Time that a worker spends on a key.',
+      help: 'Time that a worker takes to process a key.',
       buckets: queueBuckets,
       ...queue,
     });
     this.unfinishedSeconds = new Gauge({
       name: 'workqueue_unfinished_work_seconds',
-      help: 'Time spent so far on keys that are being worked on, summed.',
+      help: 'Total time spent so far on the keys in progress.',
       ...queue,
     });
     this.longestRunning = new Gauge({
       name: 'workqueue_longest_running_processor_seconds',
-      help: 'Age of the oldest key that is being worked on.',
+      help: 'Time spent so far on the longest-running key in progress.',
       ...queue,
     });
     this.reconciles = new Counter({
@@ -92,14 +96,14 @@ export class Metrics {
     });
     this.reconcileSeconds = new Histogram({
       name: 'servicenet_reconcile_duration_seconds',
-      help: 'Time of one reconcile, writes included.',
+      help: 'Duration of a reconcile, including its writes.',
       labelNames: ['controller'],
       buckets: queueBuckets,
       registers,
     });
     this.leader = new Gauge({
       name: 'leader_election_master_status',
-      help: '1 while this process holds the lease.',
+      help: '1 while this process is the leader.',
       labelNames: ['name'],
       registers,
     });
@@ -111,7 +115,7 @@ export class Metrics {
     });
     this.cacheAge = new Gauge({
       name: 'servicenet_cache_age_seconds',
-      help: 'Time since the API server last gave a sign of life on a watch: an event, a bookmark or a list.',
+      help: 'Time since a watch last received anything: an event, a bookmark or a list.',
       ...cache,
     });
     this.lists = new Counter({ name: 'servicenet_reflector_lists_total', help: 'Full lists.', ...cache });
@@ -122,24 +126,24 @@ export class Metrics {
     });
     this.dropped = new Counter({
       name: 'servicenet_reflector_dropped_objects_total',
-      help: 'Objects of a shape that no schema allows.',
+      help: 'Objects that were ignored because no schema allows them.',
       ...cache,
     });
     this.watchFailures = new Counter({
       name: 'servicenet_reflector_failures_total',
-      help: 'Lists and watches that ended early, by reason.',
+      help: 'Lists and watches that failed, by reason.',
       labelNames: ['resource', 'reason'],
       registers,
     });
     this.events = new Counter({
       name: 'servicenet_events_total',
-      help: 'Events to users, by result: sent, aggregated, limited, failed.',
+      help: 'Events recorded for users, by result: sent, aggregated, limited, failed.',
       labelNames: ['result'],
       registers,
     });
     new Gauge({
       name: 'servicenet_build_info',
-      help: 'The running version.',
+      help: 'Always 1; the label is the running version.',
       labelNames: ['version'],
       registers,
     }).set({ version: version() }, 1);

@@ -55,13 +55,13 @@ export class RequestMetrics {
     const registers = [registry];
     const requests = new Counter({
       name: 'apiserver_request_total',
-      help: 'Requests answered, by verb, resource and HTTP status.',
+      help: 'Requests handled, by verb, resource and status code.',
       labelNames,
       registers,
     });
     const seconds = new Counter({
       name: 'apiserver_request_seconds_total',
-      help: 'Time from the first byte of requests to the end of their answers; a watch counts in full.',
+      help: 'Total time from the first byte of a request to the end of its response; watches count in full.',
       labelNames,
       registers,
     });
@@ -71,7 +71,7 @@ export class RequestMetrics {
     }
     const stored = new Gauge({
       name: 'apiserver_storage_objects',
-      help: 'Objects in the store.',
+      help: 'Objects in the store, by resource.',
       labelNames: ['resource'],
       registers,
     });

@@ -13,19 +13,19 @@ export class LoadBalancerMetrics {
     const registers = [registry];
     this.#addresses = new Gauge({
       name: 'servicenet_pool_addresses',
-      help: 'Addresses of a pool by what they are.',
+      help: 'Addresses of a pool, by family and state: used, free, quarantined.',
       labelNames: ['pool', 'family', 'state'],
       registers,
     });
     this.#outcomes = new Counter({
       name: 'servicenet_load_balancer_transitions_total',
-      help: "Changes of a Service's reason, by the new one.",
+      help: "Changes of the reason in a Service's condition, by the new reason.",
       labelNames: ['reason'],
       registers,
     });
     this.#waiting = new Gauge({
       name: 'servicenet_load_balancer_waiting_services',
-      help: 'Services that wait for an address.',
+      help: 'Services that are waiting for an address.',
       registers,
     });
   }

@@ -19,7 +19,7 @@ export class AllocationMetrics {
     });
     const free = new Gauge({
       name: 'servicenet_allocator_available',
-      help: 'Addresses or node ports of a range that are left.',
+      help: 'Addresses or node ports of a range that are free.',
       ...ranges,
     });
     metrics.beforeScrape(() => {
@@ -32,19 +32,19 @@ export class AllocationMetrics {
     });
     this.#steps = new Counter({
       name: 'servicenet_allocation_steps_total',
-      help: 'Steps of allocation that were written: claim, retreat, write.',
+      help: 'Writes of the allocation, by step: claim, retreat, write.',
       labelNames: ['step'],
       registers,
     });
     this.#problems = new Counter({
       name: 'servicenet_allocation_problems_total',
-      help: 'Problems that users were told of, by reason.',
+      help: 'Problems reported to users, by reason.',
       labelNames: ['reason'],
       registers,
     });
     this.#findings = new Gauge({
       name: 'servicenet_allocation_findings',
-      help: 'Present findings of the audit, by reason.',
+      help: 'Current findings of the audit, by reason.',
       labelNames: ['reason'],
       registers,
     });
