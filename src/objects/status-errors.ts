@@ -150,6 +150,11 @@ export function plainError(message: string): StatusError {
   return new StatusError(500, '', message);
 }
 
+/** 504 for a request that took too long (apimachinery NewTimeoutError). */
+export function timedOut(why: string): StatusError {
+  return new StatusError(504, 'Timeout', `Timeout: ${why}`, { details: {} });
+}
+
 /** 504 for a resource version from the future. */
 export function resourceVersionTooLarge(requested: number, current: number): StatusError {
   return new StatusError(

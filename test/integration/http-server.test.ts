@@ -14,7 +14,12 @@ import { createAuthenticator } from '../../src/apiserver/authentication/authenti
 import { staticTokens } from '../../src/apiserver/authentication/static-tokens.ts';
 import type { Handler, UpgradeHandler } from '../../src/apiserver/http/exchange.ts';
 import { createRouter } from '../../src/apiserver/http/router.ts';
-import { createHttpServer, type HttpLimits, type HttpServer } from '../../src/apiserver/http/server.ts';
+import {
+  createHttpServer,
+  type HttpLimits,
+  type HttpServer,
+  type RequestObserver,
+} from '../../src/apiserver/http/server.ts';
 import {
   createCertificateAuthority,
   issueClientCertificate,
@@ -61,6 +66,7 @@ async function start(
     limits?: Partial<HttpLimits>;
     anonymous?: boolean;
     upgrade?: UpgradeHandler;
+    observe?: RequestObserver;
     now?: () => number;
   } = {},
 ): Promise<Running> {
@@ -78,6 +84,7 @@ async function start(
     log: pino({ level: 'info' }, { write: (line: string) => void logged.push(line) }),
     ...(options.limits === undefined ? {} : { limits: options.limits }),
     ...(options.upgrade === undefined ? {} : { upgrade: options.upgrade }),
+    ...(options.observe === undefined ? {} : { observe: options.observe }),
   });
   const { port } = await server.listen(0, '127.0.0.1');
   closers.push(async () => server.close(0));
@@ -572,6 +579,69 @@ describe('requests at the same time', () => {
   });
 });
 
+describe('requests that take too long', () => {
+  const get = (path: string): string =>
+    `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n\r\n`;
+  /** More than the buffers of a socket hold. */
+  const large = Buffer.alloc(32 * 1024 * 1024);
+
+  test('are answered with 504', async () => {
+    const { send } = await start(() => new Promise(() => undefined), { limits: { answerTimeout: 50 } });
+    const answer = await send('/x');
+    expect(answer.status).toBe(504);
+    expect(status(answer)).toMatchObject({
+      reason: 'Timeout',
+      message: 'Timeout: request did not complete within the allotted timeout',
+    });
+  });
+
+  test('since their client does not read give their place back', async () => {
+    const asked = Promise.withResolvers<undefined>();
+    const { rawSocket, send } = await start(
+      ({ info }, reply) => {
+        reply.send(200, 'text/plain', info.path === '/large' ? large : 'small');
+        asked.resolve(undefined);
+        return Promise.resolve();
+      },
+      { limits: { maxReadOnlyInFlight: 1, answerTimeout: 500 } },
+    );
+    const socket = await rawSocket();
+    socket.pause();
+    socket.write(get('/large'));
+    await asked.promise;
+    await expect.poll(async () => (await send('/small')).status, { timeout: 60_000 }).toBe(200);
+    socket.destroy();
+  });
+
+  test('are not watches, unless nobody reads the end of one', async () => {
+    const gate = Promise.withResolvers<undefined>();
+    const ended = Promise.withResolvers<undefined>();
+    const { rawSocket, send } = await start(
+      async ({ info }, reply) => {
+        if (info.verb === 'list') return new Promise<never>(() => undefined);
+        const stream = reply.stream(200, {});
+        if (info.name === 'patient') await gate.promise;
+        stream.write(info.name === 'unread' ? large : 'x');
+        stream.end();
+        if (info.name === 'unread') ended.resolve(undefined);
+      },
+      { limits: { answerTimeout: 200 } },
+    );
+    const patient = send('/api/v1/watch/services/patient');
+    const socket = await rawSocket();
+    socket.pause();
+    socket.write(get('/api/v1/watch/services/unread'));
+    await ended.promise;
+    // A request that came later has run out of time.
+    expect((await send('/api/v1/services')).status).toBe(504);
+    socket.resume();
+    await once(socket, 'close');
+    expect(socket.bytesRead).toBeLessThan(large.length);
+    gate.resolve(undefined);
+    expect((await patient).body.toString()).toBe('x');
+  });
+});
+
 /** Writes one line, then waits for the end. */
 const watching: Handler = async (request, reply) => {
   const stream = reply.stream(200, { 'Content-Type': 'application/json' });
@@ -709,6 +779,27 @@ describe('closing', () => {
     await expect(send('/x', { agent: new Agent() })).rejects.toThrow();
     gate.resolve(undefined);
     expect((await slow).body.toString()).toBe('done');
+    await closed;
+  });
+
+  test('waits for every request of a connection', async () => {
+    const [first, second] = [Promise.withResolvers<undefined>(), Promise.withResolvers<undefined>()];
+    let arrived = 0;
+    const { server, rawSocket } = await start(
+      async ({ info }, reply) => {
+        arrived++;
+        await (info.path === '/1' ? first : second).promise;
+        reply.send(200, 'text/plain', `answer ${info.path}`);
+      },
+      { observe: () => second.resolve(undefined) },
+    );
+    const get = (path: string): string =>
+      `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n\r\n`;
+    const answers = exchange(await rawSocket(), get('/1') + get('/2'), 'answer /2');
+    await expect.poll(() => arrived).toBe(2);
+    const closed = server.close(60_000);
+    first.resolve(undefined);
+    expect(await answers).toMatch(/answer \/1HTTP[^]*answer \/2$/);
     await closed;
   });
 

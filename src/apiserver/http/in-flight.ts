@@ -12,7 +12,7 @@ export interface InFlightLimits {
 /** Gives back the place that a request took. */
 export type Leave = () => void;
 
-const readOnlyVerbs: ReadonlySet<string> = new Set(['get', 'list', 'watch', 'head', 'options']);
+const readOnlyVerbs: ReadonlySet<string> = new Set(['get', 'list', 'head', 'options']);
 
 /** Takes no place, so gives none back. */
 const unlimited: Leave = () => undefined;

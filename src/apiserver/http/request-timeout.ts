@@ -7,8 +7,8 @@ const units: ReadonlySet<string> = new Set(['ns', 'us', 'µs', 'μs', 'ms', 's',
 const maxLength = 64;
 
 /**
- * The `timeout` parameter of every request that does not last (apiserver `filters/request_deadline.go`). That it is a
- * duration is all that matters: nothing here takes as long as the longest that is granted.
+ * The `timeout` parameter of every request that does not last (apiserver `filters/request_deadline.go`). Only
+ * whether it is a duration is looked at: every request gets the longest time that there is.
  *
  * @throws {StatusError} 400 in the words of Go's `time.ParseDuration`.
  */

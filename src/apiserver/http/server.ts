@@ -4,7 +4,7 @@ import { type Server, createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
-import { headersTooLarge, internalError } from '../../objects/status-errors.ts';
+import { headersTooLarge, internalError, timedOut } from '../../objects/status-errors.ts';
 import { StatusError } from '../../objects/status.ts';
 import type { Authenticator } from '../authentication/authenticator.ts';
 import { refuseSocket } from './client-errors.ts';
@@ -43,8 +43,13 @@ export interface HttpLimits {
   readonly maxMutatingInFlight: number;
   /** Reads in flight, watches not counted (`--max-requests-inflight`, 400). */
   readonly maxReadOnlyInFlight: number;
-  /** Milliseconds in which a body must have arrived in full, unless it is proxied, 60,000. Answers may take longer. */
+  /** Milliseconds in which a body must have arrived in full, unless it is proxied, 60,000. */
   readonly requestTimeout: number;
+  /**
+   * Milliseconds in which a request must be answered and the client must have taken the answer (`--request-timeout`,
+   * 60,000). For watches and proxies the time begins when their answer ends.
+   */
+  readonly answerTimeout: number;
   /** Milliseconds an idle connection is kept, 90,000. */
   readonly keepAliveTimeout: number;
   /** Milliseconds for the headers, 10,000. */
@@ -55,6 +60,7 @@ const defaultLimits: HttpLimits = {
   maxMutatingInFlight: 200,
   maxReadOnlyInFlight: 400,
   requestTimeout: 60_000,
+  answerTimeout: 60_000,
   keepAliveTimeout: 90_000,
   headersTimeout: 10_000,
 };
@@ -139,6 +145,7 @@ async function listen(server: Server, port: number, host: string): Promise<Addre
 class Front {
   private readonly options: HttpServerOptions;
   private readonly inFlight: InFlight;
+  private readonly answerTimeout: number;
   private readonly closer: Closer;
   private readonly lateBodies: LateBodies;
 
@@ -148,6 +155,7 @@ class Front {
       readOnly: limits.maxReadOnlyInFlight,
       mutating: limits.maxMutatingInFlight,
     });
+    this.answerTimeout = limits.answerTimeout;
     this.closer = closer;
     this.lateBodies = lateBodies;
   }
@@ -185,7 +193,25 @@ class Front {
       this.fail(reply, error, incoming);
       return;
     }
+    this.limitTime(request, reply, response);
     this.options.handler(request, reply).catch((error: unknown) => this.fail(reply, error, incoming));
+  }
+
+  /**
+   * Ends an answer that takes too long (apiserver `server/filters/timeout.go`): a client that does not read would
+   * otherwise keep its place in flight and the answer's memory for as long as it likes.
+   */
+  private limitTime(request: HttpRequest, reply: HttpReply, response: ServerResponse): void {
+    const begin = (): void => {
+      const timer = setTimeout(() => {
+        if (reply.begun) reply.abandon();
+        else reply.sendError(timedOut('request did not complete within the allotted timeout'));
+      }, this.answerTimeout);
+      timer.unref();
+      response.once('close', () => clearTimeout(timer));
+    };
+    if (isLongRunning(request.info)) response.once('prefinish', begin);
+    else begin();
   }
 
   serveUpgrade(upgrade: UpgradeHandler, incoming: IncomingMessage, socket: Duplex, head: Buffer): void {

@@ -20,7 +20,8 @@ export function createCloser(server: Server): Closer {
   /** TCP sockets, whose TLS handshake may not be over. */
   const sockets = new Set<Duplex>();
   const connections = new Set<Socket>();
-  const busy = new Set<Socket>();
+  /** How many requests of a connection are under way: a client may send the next before it has an answer. */
+  const busy = new Map<Socket, number>();
   let closed: Promise<void> | undefined;
 
   const keepIn = <T extends Duplex>(set: Set<T>, socket: T): void => {
@@ -31,8 +32,13 @@ export function createCloser(server: Server): Closer {
   server.on('secureConnection', (socket) => keepIn(connections, socket));
   server.on('request', (request, response) => {
     const { socket } = request;
-    busy.add(socket);
+    busy.set(socket, (busy.get(socket) ?? 0) + 1);
     response.on('close', () => {
+      const left = (busy.get(socket) ?? 1) - 1;
+      if (left > 0) {
+        busy.set(socket, left);
+        return;
+      }
       busy.delete(socket);
       if (closed !== undefined) socket.destroySoon();
     });
