@@ -47,6 +47,6 @@ export function openIdProvider({ issuer, keys, address }: OpenIdProviderOptions)
     if (document === undefined) throw resourceNotFound();
     if (method !== 'GET') throw methodNotAllowed(['GET']);
     const [mediaType, body] = document();
-    reply.send(200, mediaType, JSON.stringify(body), { 'cache-control': 'public, max-age=3600' });
+    reply.sendAsIs(200, mediaType, JSON.stringify(body), { 'cache-control': 'public, max-age=3600' });
   };
 }

@@ -55,6 +55,13 @@ export interface Reply {
     body: Buffer | string | LongBody,
     headers?: Readonly<Record<string, string>>,
   ): void;
+  /** A document as it is: compressed like others, but not indented for whom `pretty` is (Go's `http.ServeContent`). */
+  sendAsIs(
+    status: number,
+    contentType: string,
+    body: Buffer | string,
+    headers?: Readonly<Record<string, string>>,
+  ): void;
   /** Starts a chunked answer that is written in pieces: watches, logs, proxies. */
   stream(status: number, headers: Readonly<Record<string, string | readonly string[]>>): ReplyStream;
 }

@@ -53,13 +53,19 @@ export class HttpReply implements Reply {
     body: Buffer | string | LongBody,
     headers?: Readonly<Record<string, string>>,
   ): void {
+    const { query, userAgent } = this.context;
+    const pretty = contentType === 'application/json' && wantsPretty(query, userAgent);
+    this.sendAsIs(status, contentType, pretty ? indentJson(textOf(body)) : body, headers);
+  }
+
+  sendAsIs(
+    status: number,
+    contentType: string,
+    payload: Buffer | string | LongBody,
+    headers?: Readonly<Record<string, string>>,
+  ): void {
     if (this.started) return;
     this.started = true;
-    const { query, userAgent } = this.context;
-    let payload = body;
-    if (contentType === 'application/json' && wantsPretty(query, userAgent)) {
-      payload = indentJson(textOf(body));
-    }
     const length = isLong(payload) ? lengthOf(payload) : Buffer.byteLength(payload);
     const head = this.headers(headers);
     if (contentType !== '') head.push('Content-Type', contentType);
@@ -69,7 +75,8 @@ export class HttpReply implements Reply {
       endCompressed(this.response, payload);
       return;
     }
-    head.push('Content-Length', String(length));
+    // 304 tells of a document that is not sent.
+    if (status !== 304) head.push('Content-Length', String(length));
     this.response.writeHead(status, head);
     // nothing else here is more than ASCII
     if (this.warnings !== undefined) sendHead(this.response);

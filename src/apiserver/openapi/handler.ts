@@ -3,7 +3,6 @@ import type { JsonRecord } from '../../objects/json.ts';
 import type { DiscoveredResource, DiscoveredResources } from '../discovery/discovered-resource.ts';
 import type { ApiRequest, Handler, Reply } from '../http/exchange.ts';
 import { firstAccepted } from '../http/negotiation.ts';
-import { withoutTrailingSlashes } from '../http/request-info.ts';
 import { replyNotFound } from '../http/router.ts';
 import {
   type Components,
@@ -13,6 +12,7 @@ import {
 } from './components.ts';
 import { openApiV2 } from './document-v2.ts';
 import { openApiV3 } from './document-v3.ts';
+import { serveContent } from './serve-content.ts';
 
 /** Documents of one set of served resources, written when they are first asked for. */
 interface Snapshot {
@@ -29,6 +29,7 @@ interface WrittenDocument {
   readonly body: Buffer;
   /** Upper-case hex of its SHA-512. */
   readonly hash: string;
+  readonly modified: Date;
 }
 
 /** A document, and how it is built and written. */
@@ -37,9 +38,6 @@ interface Source {
   readonly build: () => JsonRecord;
   readonly version: 'v2' | 'v3';
 }
-
-/** A year: a document with its hash in the address never changes. */
-const immutable = 'public, max-age=31536000, immutable';
 
 /**
  * Serves `/openapi/v2` and `/openapi/v3` (kube-openapi `pkg/handler`, `pkg/handler3`): an index with one address per
@@ -63,7 +61,7 @@ export function openApiHandler(served: DiscoveredResources, customSchema: Custom
         protobuf: new Map(),
       };
     }
-    const path = withoutTrailingSlashes(request.info.path);
+    const { path } = request.info;
     if (path === '/openapi/v2') await sendV2(request, reply, snapshot);
     else if (path === '/openapi/v3') sendIndex(request, reply, snapshot);
     else if (path.startsWith('/openapi/v3/'))
@@ -88,7 +86,8 @@ function write({ written }: Snapshot, { name, build }: Pick<Source, 'name' | 'bu
   let document = written.get(name);
   if (document === undefined) {
     const body = Buffer.from(JSON.stringify(build()));
-    document = { body, hash: createHash('sha512').update(body).digest('hex').toUpperCase() };
+    const hash = createHash('sha512').update(body).digest('hex').toUpperCase();
+    document = { body, hash, modified: new Date() };
     written.set(name, document);
   }
   return document;
@@ -112,9 +111,12 @@ function sourceV3({ components }: Snapshot, name: string, resources: readonly Di
   return { name, build: () => openApiV3(resources, components), version: 'v3' };
 }
 
-/** The index is JSON whatever the client accepts. */
+/**
+ * The index is JSON whatever the client accepts, but is called a text and has no ETag: it is put together for each
+ * request (kube-aggregator `openapiv3/aggregator`).
+ */
 function sendIndex(request: ApiRequest, reply: Reply, snapshot: Snapshot): void {
-  const index = write(snapshot, {
+  const { body } = write(snapshot, {
     name: 'index',
     build: () => ({
       paths: Object.fromEntries(
@@ -125,75 +127,65 @@ function sendIndex(request: ApiRequest, reply: Reply, snapshot: Snapshot): void 
       ),
     }),
   });
-  sendBody(request, reply, 'application/json', index.body, etagged(index.hash));
+  serveContent(request, reply, { contentType: 'text/plain; charset=utf-8', body, modified: new Date() });
 }
 
 async function sendV3(request: ApiRequest, reply: Reply, snapshot: Snapshot, path: string): Promise<void> {
   const resources = snapshot.groupVersions.get(path);
   if (resources === undefined) {
-    reply.send(404, '', '');
+    reply.sendAsIs(404, '', '');
     return;
   }
-  const source = sourceV3(snapshot, path, resources);
-  const { hash } = write(snapshot, source);
-  const asked = request.query.get('hash');
-  if (asked === null || asked === '' || asked === hash) {
-    await sendDocument(
-      request,
-      reply,
-      snapshot,
-      source,
-      asked === hash ? { 'cache-control': immutable } : {},
-    );
-    return;
-  }
-  // an index from before a change: the document has another address now
-  reply.send(301, 'text/plain; charset=utf-8', '', {
-    Location: `/openapi/v3/${path}?hash=${hash}`,
+  await sendDocument(request, reply, snapshot, sourceV3(snapshot, path, resources), (hash) => {
+    const asked = request.query.get('hash') ?? '';
+    if (asked === '') return {};
+    // An index from before a change: the document has another address now.
+    if (asked !== hash) return { Location: `/openapi/v3/${path}?hash=${hash}` };
+    return { 'cache-control': 'public, immutable', Expires: inAYear() };
   });
+}
+
+/** As Go writes times of RFC 1123 where the clock is set to UTC. */
+function inAYear(): string {
+  const time = new Date();
+  time.setUTCFullYear(time.getUTCFullYear() + 1);
+  return time.toUTCString().replace(/GMT$/, 'UTC');
 }
 
 async function sendV2(request: ApiRequest, reply: Reply, snapshot: Snapshot): Promise<void> {
   const build = (): JsonRecord => openApiV2(snapshot.resources, snapshot.components);
-  await sendDocument(request, reply, snapshot, { name: 'v2', build, version: 'v2' }, {});
+  await sendDocument(request, reply, snapshot, { name: 'v2', build, version: 'v2' }, () => ({}));
 }
 
-/** In the form that the client accepts; both have one ETag, `Vary` tells them apart. 406 without a body for others. */
+/**
+ * In the form that the client accepts; both have one ETag, `Vary` tells them apart. 406 without a body for others.
+ *
+ * @param headersOf what is said of the document with this hash; with a `Location` it is to be asked for there.
+ */
 async function sendDocument(
   request: ApiRequest,
   reply: Reply,
   snapshot: Snapshot,
   source: Source,
-  headers: Readonly<Record<string, string>>,
+  headersOf: (hash: string) => Readonly<Record<string, string>>,
 ): Promise<void> {
   const type = `application/com.github.proto-openapi.spec.${source.version}`;
   // the name with an "@" is no media type by RFC 6838; older clients ask for it
   const offered = ['application/json', `${type}.v1.0+protobuf`, `${type}@v1.0+protobuf`];
   const accepted = firstAccepted(request.headers.accept, offered);
   if (accepted === undefined) {
-    reply.send(406, '', '', { Vary: 'Accept' });
+    reply.sendAsIs(406, '', '', { Vary: 'Accept' });
     return;
   }
-  const { body, hash } = write(snapshot, source);
-  const all = { ...headers, ...etagged(hash), Vary: 'Accept' };
-  if (accepted === 'application/json') {
-    sendBody(request, reply, accepted, body, all);
-  } else {
-    sendBody(request, reply, `${type}.v1.0+protobuf`, await writeProtobuf(snapshot, source), all);
+  const { body, hash, modified } = write(snapshot, source);
+  const isJson = accepted === 'application/json';
+  const contentType = isJson ? accepted : `${type}.v1.0+protobuf`;
+  const etag = `"${hash}"`;
+  const headers: Record<string, string> = { Vary: 'Accept', ...headersOf(hash) };
+  if ('Location' in headers) {
+    reply.sendAsIs(301, contentType, '', { ...headers, Etag: etag });
+    return;
   }
-}
-
-function etagged(hash: string): { readonly ETag: string } {
-  return { ETag: `"${hash}"` };
-}
-
-function sendBody(
-  request: ApiRequest,
-  reply: Reply,
-  contentType: string,
-  body: Buffer,
-  headers: Readonly<Record<string, string>> & { readonly ETag: string },
-): void {
-  if (request.headers['if-none-match'] === headers.ETag) reply.send(304, contentType, '', headers);
-  else reply.send(200, contentType, body, headers);
+  const written = isJson ? body : await writeProtobuf(snapshot, source);
+  serveContent(request, reply, { contentType, body: written, etag, modified, headers });
 }

@@ -32,10 +32,12 @@ export async function call(
     incoming: new IncomingMessage(new Socket()),
   };
   const answers: FakeAnswer[] = [];
+  const send: Reply['send'] = (status, contentType, body, more = {}) =>
+    void answers.push({ status, contentType, ...bodyOf(body), headers: more });
   const reply: Reply = {
     warn: () => undefined,
-    send: (status, contentType, body, more = {}) =>
-      void answers.push({ status, contentType, ...bodyOf(body), headers: more }),
+    send,
+    sendAsIs: send,
     stream: () => {
       throw new Error('no stream is expected');
     },

@@ -107,12 +107,7 @@ describe('OpenAPI v3', () => {
     ]);
     const url = textAt(index, 'paths', 'apis/apps/v1', 'serverRelativeURL');
     expect(url).toMatch(/^\/openapi\/v3\/apis\/apps\/v1\?hash=[0-9A-F]{128}$/);
-    const document = await call(handler, url);
-    expect(document.headers['cache-control']).toContain('immutable');
-    const old = await call(handler, '/openapi/v3/apis/apps/v1?hash=OLD');
-    expect([old.status, old.headers['Location']]).toEqual([301, url]);
-    const etag = document.headers['ETag'] ?? '';
-    expect((await call(handler, url, { headers: { 'if-none-match': etag } })).status).toBe(304);
+    expect((await call(handler, url)).status).toBe(200);
   });
 
   test('is about Kubernetes and refers to nothing that it does not have', async () => {
@@ -186,6 +181,49 @@ describe('OpenAPI v3', () => {
     expect(at(document, 'components', 'schemas', 'com.example.stable.v1.WidgetList', 'required')).toEqual([
       'items',
     ]);
+  });
+
+  test('may be kept for a year where the hash of a document is in the address', async () => {
+    const index = await read('/openapi/v3');
+    const url = textAt(index, 'paths', 'apis/apps/v1', 'serverRelativeURL');
+    const { headers } = await call(handler, url);
+    const hash = /hash=(.*)/.exec(url)?.[1];
+    expect(headers).toMatchObject({
+      Etag: `"${hash}"`,
+      Vary: 'Accept',
+      'cache-control': 'public, immutable',
+    });
+    const { Expires: expires = '' } = headers;
+    expect(expires).toMatch(/ UTC$/);
+    expect((Date.parse(expires) - Date.now()) / 86_400_000).toBeGreaterThan(364);
+    const plain = await call(handler, '/openapi/v3/apis/apps/v1');
+    expect([plain.status, plain.headers['cache-control']]).toEqual([200, undefined]);
+    const old = await call(handler, '/openapi/v3/apis/apps/v1?hash=OLD');
+    expect(old).toMatchObject({ status: 301, contentType: 'application/json', body: '' });
+    expect(old.headers).toEqual({ Location: url, Etag: `"${hash}"`, Vary: 'Accept' });
+  });
+
+  test('is not sent again to who has it', async () => {
+    const path = '/openapi/v3/apis/apps/v1';
+    const document = await call(handler, path);
+    const { Etag: etag = '', 'Last-Modified': modified = '' } = document.headers;
+    const ask = async (headers: Record<string, string>) => (await call(handler, path, { headers })).status;
+    expect(await ask({ 'if-none-match': etag })).toBe(304);
+    expect(await ask({ 'if-none-match': `"a", W/${etag}` })).toBe(304);
+    expect(await ask({ 'if-none-match': '*' })).toBe(304);
+    expect(await ask({ 'if-none-match': '"a"' })).toBe(200);
+    expect(await ask({ 'if-modified-since': modified })).toBe(304);
+    expect(await ask({ 'if-modified-since': modified, 'if-none-match': '"a"' })).toBe(200);
+    expect(await ask({ 'if-modified-since': new Date(0).toUTCString() })).toBe(200);
+  });
+
+  test('calls its index a text, and has nothing behind a slash at the end', async () => {
+    const index = await call(handler, '/openapi/v3');
+    expect(index).toMatchObject({ status: 200, contentType: 'text/plain; charset=utf-8' });
+    expect(Object.keys(index.headers)).toEqual(['Last-Modified']);
+    expect(await call(handler, '/openapi/v3/')).toMatchObject({ status: 404, body: '' });
+    expect(await call(handler, '/openapi/v3/apis/apps/v1/')).toMatchObject({ status: 404, body: '' });
+    expect(await call(handler, '/openapi/v2/')).toMatchObject({ status: 404, body: '404 page not found\n' });
   });
 
   test('answers 404 without a body for a group version that is not served', async () => {
