@@ -40,6 +40,7 @@ import type { Store } from './open-store.ts';
 import { AdmissionWebhooks } from './webhooks/plugin.ts';
 import { webhookTargets } from './webhooks/targets.ts';
 import { objectKey } from './storage/storage.ts';
+import { hasSubresource } from './subresources/rows.ts';
 
 export type AuthorizationMode = 'AlwaysAllow' | 'RBAC';
 
@@ -120,7 +121,10 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   const serviceAccountTokens = tokensOfAccounts(core, options.serviceAccountKey);
   const tokens = [staticTokens(options.tokens), serviceAccountTokens];
   let host = '';
-  const metrics = new RequestMetrics();
+  const metrics = new RequestMetrics(({ group, version, resource, subresource }) => {
+    const definition = core.resources.find(group, version, resource)?.definition;
+    return definition !== undefined && hasSubresource(definition, subresource);
+  });
   const serving: Serving = createServing({
     core,
     authorizer,

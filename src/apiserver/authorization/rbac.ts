@@ -111,7 +111,8 @@ export class RbacAuthorizer implements Authorizer {
           ? listPrefix(group, 'clusterrolebindings')
           : listPrefix(group, 'rolebindings', namespace);
       bindings = this.#storage.list(prefix).items.flatMap(({ object }) => bindingOf(object));
-      this.#bindings.set(namespace, bindings);
+      // Clients ask about namespaces that do not exist, too: only those that have bindings are remembered.
+      if (bindings.length > 0) this.#bindings.set(namespace, bindings);
     }
     return bindings;
   }

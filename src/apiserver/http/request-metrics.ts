@@ -1,4 +1,5 @@
 import type { Registry } from 'prom-client';
+import type { RequestInfo } from './exchange.ts';
 import type { RequestObserver } from './server.ts';
 
 /** Objects of one resource, for `apiserver_storage_objects`. */
@@ -14,6 +15,9 @@ interface Series {
   seconds: number;
 }
 
+/** What of a request becomes labels. */
+type Named = Pick<RequestInfo, 'verb' | 'group' | 'resource' | 'subresource'>;
+
 type Label = (typeof labelNames)[number];
 const labelNames = ['verb', 'group', 'resource', 'subresource', 'code'] as const;
 
@@ -22,27 +26,36 @@ const labelNames = ['verb', 'group', 'resource', 'subresource', 'code'] as const
  * prom-client is loaded by the first scrape, which most servers never see.
  */
 export class RequestMetrics {
+  private readonly isServed: (info: RequestInfo) => boolean;
   private readonly series = new Map<string, Series>();
   /** Memory, garbage collection, event loop: observed from the first scrape on, once. */
   private process: Registry | undefined;
 
+  /**
+   * @param isServed whether there is such a resource and subresource. What else clients ask for is counted without a name:
+   * labels are kept for ever, and anybody can make names up, without a credential too where that is a 403.
+   */
+  constructor(isServed: (info: RequestInfo) => boolean) {
+    this.isServed = isServed;
+  }
+
   readonly observe: RequestObserver = ({ info }, code, seconds) => {
-    const verb = info.verb === '' ? 'other' : info.verb;
-    // what a client sends becomes a label only where it was served: labels are kept for ever
-    const known = info.isResource && code !== 404;
-    const group = known ? info.group : '';
-    const resource = known ? info.resource : '';
-    const subresource = known ? info.subresource : '';
-    const key = `${verb} ${group} ${resource} ${subresource} ${code}`;
-    const series = this.series.get(key);
-    if (series === undefined) {
-      const labels = { verb: verb.toUpperCase(), group, resource, subresource, code: String(code) };
-      this.series.set(key, { labels, count: 1, seconds });
-    } else {
-      series.count++;
-      series.seconds += seconds;
-    }
+    const series =
+      this.series.get(keyOf(info, code)) ?? this.seriesOf(this.isServed(info) ? info : nameless(info), code);
+    series.count++;
+    series.seconds += seconds;
   };
+
+  private seriesOf(info: Named, code: number): Series {
+    const key = keyOf(info, code);
+    let series = this.series.get(key);
+    if (series === undefined) {
+      const { group, resource, subresource } = info;
+      const labels = { verb: verbOf(info).toUpperCase(), group, resource, subresource, code: String(code) };
+      this.series.set(key, (series = { labels, count: 0, seconds: 0 }));
+    }
+    return series;
+  }
 
   /** All metrics of the process and of the requests so far, in the text format of Prometheus. */
   async text(objects: Iterable<ObjectCount>): Promise<string> {
@@ -78,4 +91,16 @@ export class RequestMetrics {
     for (const { resource, count } of objects) stored.set({ resource }, count);
     return `${await this.process.metrics()}\n${await registry.metrics()}`;
   }
+}
+
+function keyOf(info: Named, code: number): string {
+  return `${verbOf(info)} ${info.group} ${info.resource} ${info.subresource} ${code}`;
+}
+
+function verbOf({ verb }: Named): string {
+  return verb === '' ? 'other' : verb;
+}
+
+function nameless({ verb }: Named): Named {
+  return { verb, group: '', resource: '', subresource: '' };
 }

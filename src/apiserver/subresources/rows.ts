@@ -56,6 +56,14 @@ function rowsOf({ group, plural, scale: custom }: ResourceDefinition): readonly 
   return custom === undefined ? (rows.get(`${group}/${plural}`) ?? []) : [scale];
 }
 
+/** Whether a resource has a subresource of this name; it itself is "". */
+export function hasSubresource(definition: ResourceDefinition, name: string): boolean {
+  const { strategy } = definition;
+  if (name === '' || strategy.subresources?.has(name) === true) return true;
+  if (name === 'status') return strategy.status !== undefined;
+  return rowsOf(definition).some((row) => row.name === name);
+}
+
 /** The served resources with their subresource rows, as discovery and OpenAPI show them. */
 export function servedForDiscovery(core: ServerCore): DiscoveredResources {
   let version = -1;
