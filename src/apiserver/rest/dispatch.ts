@@ -37,7 +37,7 @@ export function restHandler(core: ServerCore, specials: SpecialHandlers): Handle
       replyNotFound(reply);
       return;
     }
-    if (!resource.custom && !isInScope(resource, info)) throw resourceNotFound();
+    if (!resource.custom && !(isInScope(resource, info) && isServedPath(info))) throw resourceNotFound();
     const { deprecationWarning } = resource.definition;
     if (deprecationWarning !== undefined) reply.warn(deprecationWarning);
     const handler = resource.custom
@@ -58,7 +58,16 @@ function specialOf(
 /** Cluster-scoped kinds have no path below a namespace, and objects of namespaced kinds have none above. */
 function isInScope({ definition }: ServedResource, info: RequestInfo): boolean {
   if (definition.namespaced) return info.namespace !== '' || isCollection(info);
-  return info.namespace === '' || definition.plural === 'namespaces';
+  if (definition.plural !== 'namespaces') return info.namespace === '';
+  return !/^\/+api\/v1\/(?:watch\/)?namespaces\/[^/]+\/namespaces(?:\/|$)/.test(info.path);
+}
+
+/**
+ * `/api/v1/proxy/…` is a verb to the authorizer only, and watches below `/watch/` are of whole objects: no route
+ * leads there (apiserver `pkg/endpoints/installer.go`).
+ */
+function isServedPath({ verb, subresource }: RequestInfo): boolean {
+  return verb !== 'proxy' && (verb !== 'watch' || subresource === '');
 }
 
 function isCollection(info: RequestInfo): boolean {

@@ -18,12 +18,13 @@ export interface Selection {
 /**
  * Compiles the selectors of a list or watch.
  * @param name the name in the path of a legacy watch of one object, "" for none.
- * @throws {StatusError} 400 for selectors that do not parse, and for fields that the kind does not know.
+ * @throws {StatusError} 400 for selectors that do not parse, for fields that the kind does not know, and for a field
+ *   selector beside a name that does not ask for this name (apiserver `pkg/endpoints/handlers/get.go`).
  */
 export function selectionOf(resource: ServedResource, options: ListOptions, name = ''): Selection {
   const labels = parseLabels(options.labelSelector);
   const fields = parseFields(resource, options.fieldSelector);
-  if (name !== '') fields.push({ field: 'metadata.name', operator: '=', value: name });
+  if (name !== '') requireName(fields, name);
   const everything = labels.length === 0 && fields.length === 0;
   const fieldsOf = selectableFields(resource);
   const traces = [...labels.flatMap(tracesOfLabel), ...fields.flatMap(tracesOfField)];
@@ -36,6 +37,15 @@ export function selectionOf(resource: ServedResource, options: ListOptions, name
       return fields.length === 0 || matchesFields(fields, fieldsOf(object));
     },
   };
+}
+
+function requireName(fields: FieldRequirement[], name: string): void {
+  if (fields.length === 0) {
+    fields.push({ field: 'metadata.name', operator: '=', value: name });
+    return;
+  }
+  const selected = fields.find(({ field, operator }) => field === 'metadata.name' && operator === '=');
+  if (selected?.value !== name) throw badRequest("fieldSelector metadata.name doesn't match requested name");
 }
 
 /** Texts that JSON has as they are, and that are no numbers or booleans, which fields are compared with as texts. */

@@ -1,7 +1,7 @@
 import { setImmediate as scheduleImmediate } from 'node:timers';
 import { setImmediate } from 'node:timers/promises';
 import { isRecord } from '../../objects/json.ts';
-import type { StatusError } from '../../objects/status.ts';
+import { StatusError } from '../../objects/status.ts';
 import { expired } from '../../objects/status-errors.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { ApiRequest, Reply, ReplyStream } from '../http/exchange.ts';
@@ -16,6 +16,7 @@ import {
 } from '../storage/storage.ts';
 import { type ListOptions, parseResourceVersion } from './list-options.ts';
 import { convertOne, type Output } from './output.ts';
+import { waitForRevision } from './read.ts';
 import type { Selection } from './selection.ts';
 import { prefixOf, presented, type ServedResource, storedJson } from './served-resource.ts';
 import type { ServerCore } from './server-core.ts';
@@ -46,7 +47,8 @@ type EventType = 'ADDED' | 'MODIFIED' | 'DELETED';
 /**
  * Serves a watch until its time is over, the client is gone or the server stops.
  *
- * @throws {StatusError} before the stream has begun. A resourceVersion that is too old is told inside the stream.
+ * @throws {StatusError} before the stream has begun. A resourceVersion that is too old, or for the initial events
+ *   too new for three seconds, is told inside the stream.
  */
 export async function watchObjects(
   core: ServerCore,
@@ -65,20 +67,27 @@ export async function watchObjects(
   const prefix = prefixOf(resource, namespace);
   let unsubscribe: Unsubscribe | undefined;
   try {
+    if (options.sendInitialEvents === true) await waitForRevision(core, from, request.signal);
     const initial =
       options.sendInitialEvents === true || (from === 0 && options.sendInitialEvents === undefined);
     const start = initial ? await session.sendInitial(prefix, request.signal) : startOf(core, from);
     if (start < core.firstRevision) throw new CompactedError(start, core.firstRevision);
     unsubscribe = core.storage.watch(prefix, start, (event) => session.onEvent(event));
   } catch (error) {
-    if (!(error instanceof CompactedError)) throw error;
-    session.sendError(expired(`too old resource version: ${error.revision} (${error.compactedRevision})`));
+    session.sendError(toldInStream(error));
     stream.end();
     return;
   }
   await session.run(milliseconds, request.signal);
   unsubscribe();
   stream.end();
+}
+
+/** What a client learns from an ERROR event (`newErrWatcher` of the watch cache); anything else is thrown again. */
+function toldInStream(error: unknown): StatusError {
+  if (error instanceof StatusError) return error;
+  if (!(error instanceof CompactedError)) throw error;
+  return expired(`too old resource version: ${error.revision} (${error.compactedRevision})`);
 }
 
 /** Who asks for any state but not for what exists (`sendInitialEvents=false` without a version) starts at now. */

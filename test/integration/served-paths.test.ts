@@ -1,0 +1,67 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startApiServer, type TestServer } from '../../src/testing/index.ts';
+import { call, watchEvents } from '../support/test-server.ts';
+
+/** Paths that look like those of objects but lead nowhere, and watches that name too much or too new a version. */
+let server: TestServer;
+const configMaps = '/api/v1/namespaces/default/configmaps';
+beforeAll(async () => {
+  server = await startApiServer();
+  await call(server.client, 'POST', configMaps, { body: { metadata: { name: 'a' } } });
+});
+afterAll(async () => server.stop());
+
+describe('paths without a route', () => {
+  test.each([
+    '/api/v1/proxy/services',
+    '/api/v1/proxy/namespaces/default/configmaps/a',
+    '/api/v1/watch/namespaces/default/services/kubernetes/status',
+    '/api/v1/watch/nodes/n/proxy',
+    '/api/v1/namespaces/default/namespaces',
+    '/api/v1/namespaces/default/namespaces/default',
+    '/api/v1/watch/namespaces/default/namespaces',
+  ])('%s is not found', async (path) => {
+    const answer = await call(server.client, 'GET', path);
+    expect(answer.status).toBe(404);
+    expect(answer.body).toMatchObject({
+      message: 'the server could not find the requested resource',
+      details: {},
+    });
+  });
+});
+
+describe('watches', () => {
+  test('of one object take a field selector for its name only', async () => {
+    const path = `/api/v1/watch/namespaces/default/configmaps/a`;
+    const refused = await call(server.client, 'GET', path, { query: { fieldSelector: 'metadata.name=b' } });
+    expect([refused.status, refused.body['message']]).toEqual([
+      400,
+      "fieldSelector metadata.name doesn't match requested name",
+    ]);
+    const byNamespace = { fieldSelector: 'metadata.namespace=default' };
+    expect((await call(server.client, 'GET', path, { query: byNamespace })).status).toBe(400);
+    const [event] = await watchEvents(server.client, path, { fieldSelector: 'metadata.name=a' }, 1);
+    expect(event).toMatchObject({ type: 'ADDED', object: { metadata: { name: 'a' } } });
+  });
+
+  test('that want the initial events of a version that does not come say so in their stream', async () => {
+    const query = {
+      sendInitialEvents: true,
+      resourceVersionMatch: 'NotOlderThan',
+      allowWatchBookmarks: true,
+      resourceVersion: '999999999',
+    };
+    const [event] = await watchEvents(server.client, configMaps, query, 1);
+    expect(event).toMatchObject({
+      type: 'ERROR',
+      object: {
+        code: 504,
+        reason: 'Timeout',
+        message: expect.stringMatching(
+          /^Timeout: Too large resource version: 999999999, current: \d+$/,
+        ) as string,
+        details: { causes: [{ reason: 'ResourceVersionTooLarge' }], retryAfterSeconds: 1 },
+      },
+    });
+  });
+});
