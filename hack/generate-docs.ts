@@ -11,13 +11,16 @@ import { program } from '../src/commands/program.ts';
 
 const introduction = `# Configuration
 
-Written by \`node hack/generate-docs.ts\` from the flags themselves. \`servicenet <command> --help\` says the same.
+The commands of servicenet and their flags. This page is generated from the command line by
+\`node hack/generate-docs.ts\`; \`servicenet <command> --help\` prints the same texts.
 
-Flags that kube-apiserver and kube-controller-manager have, too, mean what they mean there. Durations are written as
-in Go (\`15s\`, \`500ms\`, \`2m\`). Addresses to listen on are \`host:port\`, \`:port\` for every interface, \`0\` for none.
+Flags that kube-apiserver or kube-controller-manager also have mean the same as there. Durations are written as in Go
+(\`15s\`, \`500ms\`, \`2m\`). An address to listen on is \`host:port\`, or \`:port\` for all interfaces, or \`0\` for none.
+\`--controllers\` takes a comma-separated list: \`*\` for all that are on by default, \`name\` to turn one on, \`-name\` to turn
+one off. The ending \`-controller\` of a name may be left out. An unknown name prints all that there are.
 
-Exit codes: 0 when all went well, 1 when something failed, 2 for a wrong command line. For \`audit\` and \`pools plan\` 1
-says that there is something to see, 2 that they could not look. \`up\` with a program ends as the program does.
+Exit codes: 0 for success, 1 for a failure, 2 for a wrong command line. \`audit\` and \`pools plan\` exit with 1 if there is
+something to report, and with 2 if they failed. \`up\` with a program exits with the program's exit code.
 `;
 
 /** The text of docs/configuration.md. */
@@ -37,7 +40,7 @@ function sectionsOf(command: Command, parent: string): string[] {
     (operand) => `\`${operand.name()}\`: ${meaningOf(operand)}`,
   );
   const usage = operands.length === 0 ? [] : ['', code(`${name} ${command.usage()}`), '', ...operands];
-  const table = rows.length === 0 ? [] : ['', '| flag | default | meaning |', '| --- | --- | --- |', ...rows];
+  const table = rows.length === 0 ? [] : ['', '| Flag | Default | Meaning |', '| --- | --- | --- |', ...rows];
   const section = [`## ${name}`, '', sentence(command.description()), ...usage, ...table, ''].join('\n');
   return [section, ...command.commands.flatMap((nested) => sectionsOf(nested, name))];
 }

@@ -82,7 +82,7 @@ function warnOfOtherRanges(core: ServerCore, { cidrs }: ServiceRanges): void {
   if (jsonEqual(stored.spec.cidrs, flag)) return;
   core.log.warn(
     { stored: stored.spec.cidrs, flag },
-    'the ServiceCIDR kubernetes has other ranges than the flag; the stored ones count',
+    'the ServiceCIDR kubernetes has other ranges than the flag; the stored ranges are used',
   );
 }
 

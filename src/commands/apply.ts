@@ -69,7 +69,7 @@ export async function readObjects(file: string): Promise<KubeObject[]> {
     const items: unknown[] =
       isRecord(value) && value['kind'] === 'List' && Array.isArray(value['items']) ? value['items'] : [value];
     for (const item of items) {
-      if (!isKubeObject(item)) throw new Error(`${file}: a document is no Kubernetes object`);
+      if (!isKubeObject(item)) throw new Error(`${file}: a document is not a Kubernetes object`);
       objects.push(item);
     }
   }

@@ -28,7 +28,7 @@ function explanation(error: unknown): string {
   const place = `port ${detail('port')} of ${detail('address')}`;
   switch (detail('port') === '' ? '' : detail('code')) {
     case 'EADDRINUSE':
-      return `${place} is in use: end what listens there, or choose another port`;
+      return `${place} is in use: stop the process that listens there, or choose another port`;
     case 'EACCES':
       return `${place} is not for this user: choose one above 1023`;
     case 'EADDRNOTAVAIL':

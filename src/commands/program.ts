@@ -7,9 +7,11 @@ import { version } from '../telemetry/version.ts';
 /** The command line. Commands are loaded when they are called: `--help` must not wait for them. */
 export function program(): Command {
   const root = new Command('servicenet')
-    .description('Kubernetes service networking: a controller, and an embedded API server to run it against')
+    .description(
+      'Kubernetes Service networking: an API server for tests, and a load balancer controller for any cluster',
+    )
     .version(version(), '-V, --version')
-    .showHelpAfterError('(--help says what there is)')
+    .showHelpAfterError('(run with --help for usage)')
     .exitOverride()
     // An option behind a subcommand is the subcommand's, though its parent knows it too (pools, pools plan).
     .enablePositionalOptions();
@@ -42,41 +44,58 @@ function inherit(command: Command, parent: Command): void {
 
 function upCommand(): Command {
   return new Command('up')
-    .description('run an embedded Kubernetes API server for service networking')
+    .description(
+      'run a Kubernetes API server with controllers and simulated nodes, for tests and experiments',
+    )
     .usage('[options] [-- program...]')
     .argument(
       '[program...]',
-      'run this with KUBECONFIG set, and end with its exit code; then any free port is the default',
+      'run this program with KUBECONFIG set, then exit with its exit code; --port then defaults to any free port',
     )
     .option('--bind-address <address>', 'listen on this address', '127.0.0.1')
-    .option('--port <port>', 'listen on this port; 0 takes any free one (default: 6443)')
-    .option('--service-cluster-ip-range <cidrs>', 'one CIDR, or two of different families', '10.96.0.0/16')
-    .option('--service-node-port-range <range>', 'ports for NodePort Services', '30000-32767')
-    .option('--token <token>', "the administrator's bearer token (default: a random one)")
+    .option('--port <port>', 'listen on this port; 0 for any free port (default: 6443)')
+    .option(
+      '--service-cluster-ip-range <cidrs>',
+      'range of cluster IPs: one CIDR, or two of different families',
+      '10.96.0.0/16',
+    )
+    .option('--service-node-port-range <range>', 'range of node ports', '30000-32767')
+    .option(
+      '--token <token>',
+      "the administrator's bearer token, at least 8 characters (default: a random one)",
+    )
     .option(
       '--write-kubeconfig <file>',
-      'write the kubeconfig here, mode 0600 (default: ~/.servicenet/kubeconfig)',
+      'write the kubeconfig to this file, with mode 0600 (default: ~/.servicenet/kubeconfig)',
     )
-    .option('--apply <files...>', 'apply these YAML or JSON files once ready')
-    .option('--nodes <count>', 'simulate so many nodes, and run workloads on them', '3')
-    .option('--cluster-cidr <cidrs>', 'addresses of Pods (default: 10.244.0.0/16, fd00:10:244::/56)')
+    .option('--apply <files...>', 'apply these YAML or JSON files when the server is ready')
+    .option('--nodes <count>', 'number of simulated nodes; with 0, no workloads run', '3')
+    .option(
+      '--cluster-cidr <cidrs>',
+      'range of Pod addresses: one CIDR, or two of different families (default: 10.244.0.0/16, fd00:10:244::/56)',
+    )
     .option(
       '--default-pool <ranges>',
-      'addresses for LoadBalancer Services: CIDRs and ranges; "" for none',
+      'addresses of the default pool for LoadBalancer Services: CIDRs and ranges; "" for no pool',
       defaultPoolRanges,
     )
-    .option('--controllers <list>', 'which controllers to run: *, name, -name; "" for none', '*')
+    .option('--controllers <list>', 'controllers to run: a list of *, name and -name; "" for none', '*')
     .addOption(
-      new Option('--authorization-mode <mode>', 'who may do what')
+      new Option(
+        '--authorization-mode <mode>',
+        'how requests are authorized; AlwaysAllow permits everything to authenticated users',
+      )
         .choices(['AlwaysAllow', 'RBAC'])
         .default('AlwaysAllow'),
     )
-    .option('--no-live-view', 'on a terminal, too, print the introduction and be silent')
-    .option('--data-dir <folder>', 'keep the store on disk in this folder (default: in memory)')
-    .addOption(allocationFlag())
+    .option('--no-live-view', 'do not show the live view, even on a terminal')
+    .option('--data-dir <folder>', 'keep all data in this folder (default: in memory only)')
+    .addOption(
+      allocationFlag('who allocates cluster IPs and node ports: the API server, or a controller beside it'),
+    )
     .option(
       '--metrics-bind-address <address>',
-      'serve health and metrics here, e.g. 127.0.0.1:8080; 0: nowhere',
+      'serve health checks and metrics on this address, such as 127.0.0.1:8080; 0 for none',
       '0',
     )
     .addOption(logLevelFlag('warn'))
@@ -91,29 +110,45 @@ function upCommand(): Command {
 /** The defaults of durations are kube-controller-manager's. */
 function controllerCommand(): Command {
   return withLoadBalancer(withCluster(new Command('controller')))
-    .description('run controllers of service networking against an API server')
+    .description('run the load balancer and other controllers against a cluster')
     .option(
       '--controllers <list>',
-      'which controllers to run: *, name, -name (* is service-allocation and load-balancer)',
+      'controllers to run: a list of *, name and -name; * is service-allocation and load-balancer',
       '*',
     )
-    .option('--service-selector <selector>', 'write endpoints only of Services with these labels', '')
-    .addOption(allocationFlag())
+    .option('--service-selector <selector>', 'write endpoints only for Services with these labels', '')
+    .addOption(
+      allocationFlag(
+        'who allocates cluster IPs and node ports: the API server (service-allocation then audits them), or service-allocation',
+      ),
+    )
     .option(
       '--service-cluster-ip-range <cidrs>',
-      'addresses of Services, for servers without ServiceCIDRs; primary family first',
+      'ranges of cluster IPs, primary family first, for API servers without ServiceCIDRs',
     )
-    .option('--service-node-port-range <range>', 'ports for NodePort Services', '30000-32767')
+    .option('--service-node-port-range <range>', "the API server's range of node ports", '30000-32767')
     .option(
       '--metrics-bind-address <address>',
-      'serve /healthz, /readyz and /metrics here; 0: nowhere',
+      'serve /healthz, /readyz and /metrics on this address; 0 for none',
       ':8080',
     )
-    .option('--leader-elect', 'work only while holding the lease', true)
-    .option('--no-leader-elect', 'work at once: for a single process')
-    .option('--leader-elect-lease-duration <duration>', 'how long others wait for a silent leader', '15s')
-    .option('--leader-elect-renew-deadline <duration>', 'how long a leader goes on without a renewal', '10s')
-    .option('--leader-elect-retry-period <duration>', 'between tries to take or renew the lease', '2s')
+    .option('--leader-elect', 'work only while holding the leader election lease', true)
+    .option('--no-leader-elect', 'work without a lease; only for a single process')
+    .option(
+      '--leader-elect-lease-duration <duration>',
+      'how long other instances wait before they replace a silent leader',
+      '15s',
+    )
+    .option(
+      '--leader-elect-renew-deadline <duration>',
+      'how long a leader works without renewing its lease',
+      '10s',
+    )
+    .option(
+      '--leader-elect-retry-period <duration>',
+      'time between attempts to take or renew the lease',
+      '2s',
+    )
     .option('--leader-elect-resource-namespace <namespace>', 'namespace of the lease', 'kube-system')
     .option('--leader-elect-resource-name <name>', 'name of the lease', 'servicenet-controller')
     .addOption(logLevelFlag('info'))
@@ -129,9 +164,9 @@ function controllerCommand(): Command {
 function auditCommand(): Command {
   return withCluster(new Command('audit'))
     .description(
-      'report addresses and node ports of Services that are held twice, leaked, or out of range (exit code 1)',
+      'report cluster IPs and node ports that are duplicate, leaked or out of range; exit with 1 if there are any',
     )
-    .option('--service-node-port-range <range>', "the API server's", '30000-32767')
+    .option('--service-node-port-range <range>', "the API server's range of node ports", '30000-32767')
     .addOption(outputFlag())
     .action(async (options: Record<string, unknown>) => {
       const { auditConfig } = await import('../config/audit.ts');
@@ -143,7 +178,7 @@ function auditCommand(): Command {
 
 function poolsCommand(): Command {
   return withLoadBalancer(withCluster(new Command('pools')))
-    .description('show AddressPools, who holds which address, and who waits')
+    .description('show AddressPools, who holds which address, and which Services are waiting')
     .enablePositionalOptions()
     .addOption(outputFlag())
     .action(async (options: Record<string, unknown>) => {
@@ -157,9 +192,14 @@ function poolsCommand(): Command {
 
 function poolsPlanCommand(): Command {
   return withLoadBalancer(withCluster(new Command('plan')))
-    .description('say which Services an edit of AddressPools would affect, before it is made')
-    .option('-f, --filename <files...>', 'AddressPools as they shall be, in YAML or JSON; -: standard input')
-    .option('--delete <names...>', 'AddressPools that shall go')
+    .description(
+      'show what an edit of AddressPools would do to Services, without making it; exit with 1 if addresses would change',
+    )
+    .option(
+      '-f, --filename <files...>',
+      'files with new or changed AddressPools, in YAML or JSON; - for standard input',
+    )
+    .option('--delete <names...>', 'names of AddressPools to delete')
     .addOption(outputFlag())
     .action(async (options: Record<string, unknown>) => {
       const { poolsPlanConfig } = await import('../config/pools.ts');
@@ -181,11 +221,17 @@ async function looked(look: () => Promise<0 | 1>): Promise<0 | 1 | 2> {
 
 function importCommand(): Command {
   return withCluster(new Command('import'))
-    .description("print another load balancer's pools as AddressPools, with every address in use")
-    .addArgument(new Argument('<source>', 'whose pools').choices(['metallb', 'cilium', 'kube-vip']))
+    .description("print another load balancer's pools as AddressPools that cover every address in use")
+    .addArgument(
+      new Argument('<source>', 'the load balancer whose pools to print').choices([
+        'metallb',
+        'cilium',
+        'kube-vip',
+      ]),
+    )
     .option(
       '--config-map <namespace/name>',
-      "of kube-vip's cloud provider (default: kube-system/kubevip), or of MetalLB before 0.13 (metallb-system/config)",
+      "ConfigMap of kube-vip's cloud provider (default: kube-system/kubevip), or of MetalLB before 0.13 (default: metallb-system/config)",
     )
     .action(async (source: string, options: Record<string, unknown>) => {
       const { importConfig } = await import('../config/import.ts');
@@ -197,25 +243,21 @@ function importCommand(): Command {
 
 function withLoadBalancer(command: Command): Command {
   return command
-    .option(
-      '--lb-class <class>',
-      'the loadBalancerClass of Services to serve',
-      'servicenet.dev/load-balancer',
-    )
-    .option('--default-class', 'serve Services without a class too', true)
+    .option('--lb-class <class>', 'serve Services of this loadBalancerClass', 'servicenet.dev/load-balancer')
+    .option('--default-class', 'also serve Services without a class', true)
     .option('--no-default-class', 'leave Services without a class to another load balancer')
-    .option('--compat', 'read the annotations of MetalLB, kube-vip, PureLB and Cilium', true)
-    .option('--no-compat', 'read our own annotations only');
+    .option('--compat', 'also read the annotations of MetalLB, kube-vip, PureLB and Cilium', true)
+    .option('--no-compat', 'read only the annotations of servicenet.dev');
 }
 
 function outputFlag(): Option {
-  return new Option('-o, --output <format>', 'how to print').choices(['table', 'json']).default('table');
+  return new Option('-o, --output <format>', 'output format').choices(['table', 'json']).default('table');
 }
 
 function topCommand(): Command {
   return withCluster(new Command('top'))
-    .description('show Services, pools and Events as they change; plain lines where there is no terminal')
-    .option('-n, --namespace <name>', 'only Services and Events of this namespace')
+    .description('show Services, pools and Events live; without a terminal, print changes as lines')
+    .option('-n, --namespace <name>', 'show only Services and Events of this namespace')
     .action(async (options: Record<string, unknown>) => {
       const { topConfig } = await import('../config/top.ts');
       const config = topConfig(options);
@@ -228,26 +270,24 @@ function withCluster(command: Command): Command {
   return command
     .option(
       '--kubeconfig <file>',
-      'default: $KUBECONFIG, ~/.kube/config, then the service account of the Pod',
+      'kubeconfig file (default: $KUBECONFIG, ~/.kube/config, then the service account of the Pod)',
     )
-    .option('--context <name>', 'a context of the kubeconfig')
-    .option('--server <url>', 'the API server, instead of a kubeconfig')
-    .option('--token-file <file>', 'with --server: a file with the bearer token')
-    .option('--certificate-authority <file>', 'with --server: a file with the CA of the server (PEM)');
+    .option('--context <name>', 'kubeconfig context to use')
+    .option('--server <url>', 'URL of the API server, instead of a kubeconfig')
+    .option('--token-file <file>', 'file with the bearer token for --server')
+    .option('--certificate-authority <file>', 'file with the CA of --server, in PEM format');
 }
 
-function allocationFlag(): Option {
-  return new Option('--allocation <who>', 'who gives Services their addresses and node ports')
-    .choices(['server', 'controller'])
-    .default('server');
+function allocationFlag(description: string): Option {
+  return new Option('--allocation <who>', description).choices(['server', 'controller']).default('server');
 }
 
 function logLevelFlag(level: string): Option {
-  return new Option('--log-level <level>', 'least important lines to print')
-    .choices(logLevels)
-    .default(level);
+  return new Option('--log-level <level>', 'lowest level to log').choices(logLevels).default(level);
 }
 
 function logFormatFlag(): Option {
-  return new Option('--log-format <format>', 'default: pretty on a terminal, else json').choices(logFormats);
+  return new Option('--log-format <format>', 'log format (default: pretty on a terminal, else json)').choices(
+    logFormats,
+  );
 }

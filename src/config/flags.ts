@@ -31,7 +31,7 @@ export class Flags {
 
 /** Any text, the empty one too. */
 export function text(value: unknown): string {
-  if (typeof value !== 'string') throw new WrongValue('wants a value');
+  if (typeof value !== 'string') throw new WrongValue('needs a value');
   return value;
 }
 
@@ -40,7 +40,7 @@ export function textOf(least = 1): Reader<string> {
   return (value) => {
     const given = text(value);
     if (given.length >= least) return given;
-    throw new WrongValue(least === 1 ? 'wants a value' : `wants at least ${least} characters`);
+    throw new WrongValue(least === 1 ? 'needs a value' : `must have at least ${least} characters`);
   };
 }
 
@@ -53,7 +53,7 @@ export function optional<T>(reader: Reader<T>): Reader<T | undefined> {
 export function oneOf<const T extends string>(words: readonly T[]): Reader<T> {
   return (value) => {
     const found = words.find((word) => word === value);
-    if (found === undefined) throw new WrongValue(`wants one of ${words.join(', ')}`);
+    if (found === undefined) throw new WrongValue(`must be one of ${words.join(', ')}`);
     return found;
   };
 }
@@ -64,7 +64,7 @@ export function integer(least: number, most: number): Reader<number> {
     const given = text(value);
     const number = /^\d{1,9}$/.test(given) ? Number(given) : NaN;
     if (number >= least && number <= most) return number;
-    throw new WrongValue(`wants a whole number from ${least} to ${most}`);
+    throw new WrongValue(`must be a whole number from ${least} to ${most}`);
   };
 }
 
@@ -77,14 +77,14 @@ export function yesOrNo(value: unknown): boolean {
 /** A flag that may be repeated; none by default. */
 export function texts(value: unknown): readonly string[] {
   if (value === undefined) return [];
-  if (!Array.isArray(value)) throw new WrongValue('wants a list');
+  if (!Array.isArray(value)) throw new WrongValue('needs a list');
   return value.map(text);
 }
 
 /** An IP address. */
 export function address(value: unknown): string {
   const given = text(value);
-  if (parseStrictAddress(given) === undefined) throw new WrongValue('wants an IP address');
+  if (parseStrictAddress(given) === undefined) throw new WrongValue('must be an IP address');
   return given;
 }
 
@@ -99,7 +99,7 @@ export function list(value: unknown): readonly string[] {
 /** As `list`, with one item at least. */
 export function someList(value: unknown): readonly string[] {
   const items = list(value);
-  if (items.length === 0) throw new WrongValue('wants at least one name, or *');
+  if (items.length === 0) throw new WrongValue('needs at least one name, or *');
   return items;
 }
 
@@ -114,7 +114,7 @@ const units = new Map([
 export function duration(value: unknown): number {
   const [, number = '', unit = ''] = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h)$/.exec(text(value)) ?? [];
   const factor = units.get(unit);
-  if (factor === undefined) throw new WrongValue('wants a duration such as 15s or 500ms');
+  if (factor === undefined) throw new WrongValue('must be a duration such as 15s or 500ms');
   return Number(number) * factor;
 }
 
@@ -126,7 +126,7 @@ export function bindAddress(value: unknown): { readonly host: string; readonly p
   const port = given.slice(colon + 1);
   const host = given.slice(0, Math.max(colon, 0)).replace(/^\[(.*)\]$/, '$1');
   if (colon >= 0 && /^\d{1,5}$/.test(port) && Number(port) <= 65535) return { host, port: Number(port) };
-  throw new WrongValue('wants an address such as 127.0.0.1:8080 or :8080, or 0 for none');
+  throw new WrongValue('must be an address such as 127.0.0.1:8080 or :8080, or 0 for none');
 }
 
 /** A URL of an API server. */
@@ -134,5 +134,5 @@ export function serverUrl(value: unknown): string {
   const given = text(value);
   const url = URL.canParse(given) ? new URL(given) : undefined;
   if (url?.protocol === 'https:' || url?.protocol === 'http:') return given;
-  throw new WrongValue('wants a URL such as https://10.0.0.1:6443');
+  throw new WrongValue('must be a URL such as https://10.0.0.1:6443');
 }

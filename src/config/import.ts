@@ -20,7 +20,7 @@ export function importConfig(options: Readonly<Record<string, unknown>>): Import
   const flags = new Flags(options);
   const configMap = flags.read('configMap', optional(text));
   if (configMap !== undefined && !/^[^/]+\/[^/]+$/.test(configMap))
-    throw new ConfigError('--config-map: wants namespace/name');
+    throw new ConfigError('--config-map: must be namespace/name');
   return Object.freeze({
     cluster: clusterConfig(flags),
     source: flags.read('source', oneOf(sources)),

@@ -70,14 +70,14 @@ describe('a command line that cannot be carried out', () => {
     const { output, code } = await servicenet('up', '--nodes', '0', '--port', port);
     other.close();
     expect(output).toBe(
-      `servicenet: port ${port} of 127.0.0.1 is in use: end what listens there, or choose another port\n`,
+      `servicenet: port ${port} of 127.0.0.1 is in use: stop the process that listens there, or choose another port\n`,
     );
     expect(code).toBe(1);
   });
 
   test.each<[string, string[], string]>([
     ['an unknown flag', ['audit', '--bogus'], "error: unknown option '--bogus'"],
-    ['a wrong value', ['audit', '--server', 'here'], 'servicenet: --server: wants a URL'],
+    ['a wrong value', ['audit', '--server', 'here'], 'servicenet: --server: must be a URL'],
     ['an unknown source', ['import', 'calico'], 'Allowed choices are metallb, cilium, kube-vip.'],
     // 1 would mean that something was found.
     ['no kubeconfig', ['audit', '--kubeconfig', '/no/file'], 'cannot read the kubeconfig /no/file: ENOENT'],

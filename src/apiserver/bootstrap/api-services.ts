@@ -54,7 +54,7 @@ export class ApiServices {
     this.#work = this.#work
       .then(async () => this.#reconcile())
       .catch((error: unknown) => {
-        this.#core.log.error({ err: error }, 'cannot bring APIServices in line with what is served');
+        this.#core.log.error({ err: error }, 'cannot update APIServices to match what is served');
       });
   }
 

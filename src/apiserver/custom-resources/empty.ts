@@ -40,7 +40,7 @@ export async function emptyResource(core: ServerCore, resource: ServedResource):
       if (error.reason !== 'NotFound')
         core.log.warn(
           { key: `${namespace}/${name}`, resource: plural, err: error },
-          'cannot delete an object of a definition that goes',
+          'cannot delete an object of a CustomResourceDefinition that is being deleted',
         );
     }
   }

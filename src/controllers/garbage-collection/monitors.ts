@@ -67,7 +67,7 @@ export class Monitors {
   /** Resolves true when all objects that were there at the start are known, or after {@link patience}. */
   async synced(signal: AbortSignal): Promise<boolean> {
     if (!(await this.#inTime(this.#ready.promise, signal)) && !signal.aborted) {
-      this.#context.log.warn('not all resources are known yet, garbage is collected all the same');
+      this.#context.log.warn('not all resources are known yet, collecting garbage anyway');
     }
     return !signal.aborted;
   }

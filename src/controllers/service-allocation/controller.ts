@@ -34,7 +34,7 @@ export function serviceAllocationController(options: ServiceAllocationOptions): 
             if (served === undefined) return;
             if (!served.cidrs && options.serviceCidrs === undefined) {
               context.log.error(
-                'the API server has no ServiceCIDRs: say the ranges with --service-cluster-ip-range',
+                'the API server has no ServiceCIDRs: set the ranges with --service-cluster-ip-range',
               );
             }
             const work =
