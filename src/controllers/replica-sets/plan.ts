@@ -5,7 +5,7 @@ import type { Pod } from '../../objects/pod.ts';
 import { formatTime } from '../../objects/time.ts';
 import type { Replicated, WorkloadCondition } from '../../objects/workloads.ts';
 import { deletionOrder } from '../workloads/plan-deletion-order.ts';
-import { conditionOf, isActive, isAvailable, isReady } from '../workloads/plan-pods.ts';
+import { conditionOf, isActive, isAvailable, isFinished, isReady } from '../workloads/plan-pods.ts';
 import { podFromTemplate } from '../workloads/plan-template.ts';
 
 /** No more Pods are created or deleted in one go. */
@@ -56,19 +56,20 @@ export function planReplicaSetStatus(
   const fullyLabeled = active.filter((pod) => containsLabels(pod.metadata.labels, labels)).length;
   const ready = active.filter(isReady).length;
   const available = active.filter((pod) => isAvailable(pod, spec.minReadySeconds ?? 0, now)).length;
-  const terminating = owned.filter(({ metadata: pod }) => pod.deletionTimestamp !== undefined).length;
+  const terminating = owned.filter((pod) => !isFinished(pod) && pod.metadata.deletionTimestamp !== undefined);
   const conditions = conditionsOf(status.conditions, failure, now);
   return {
     replicas: active.length,
     ...(fullyLabeled === 0 ? {} : { fullyLabeledReplicas: fullyLabeled }),
     ...(ready === 0 ? {} : { readyReplicas: ready }),
     ...(available === 0 ? {} : { availableReplicas: available }),
-    terminatingReplicas: terminating,
+    terminatingReplicas: terminating.length,
     ...(metadata.generation === undefined ? {} : { observedGeneration: metadata.generation }),
     ...(conditions.length === 0 ? {} : { conditions }),
   };
 }
 
+/** The first failure stays until none is left, also where another one came since (`calculateStatus`). */
 function conditionsOf(
   present: readonly WorkloadCondition[] | undefined,
   failure: { readonly reason: string; readonly message: string } | undefined,
@@ -77,7 +78,7 @@ function conditionsOf(
   const others = (present ?? []).filter(({ type }) => type !== 'ReplicaFailure');
   if (failure === undefined) return others;
   const old = conditionOf(present, 'ReplicaFailure');
-  if (old?.reason === failure.reason) return [...others, old];
+  if (old !== undefined) return [...(present ?? [])];
   return [
     ...others,
     { type: 'ReplicaFailure', status: 'True', lastTransitionTime: formatTime(now), ...failure },

@@ -1,5 +1,5 @@
 /** Which Pods go first when there are too many (`ActivePodsWithRanks`, pkg/controller/controller_utils.go). */
-import type { Pod } from '../../objects/pod.ts';
+import type { ContainerStatus, Pod } from '../../objects/pod.ts';
 import { parseTime } from '../../objects/time.ts';
 import { compareText, conditionOf, isReady } from './plan-pods.ts';
 
@@ -10,9 +10,21 @@ const phases = new Map([
   ['Running', 2],
 ]);
 
+/** What decides between two Pods. Times are milliseconds since 1970; undefined where there is none. */
+interface Standing {
+  readonly pod: Pod;
+  /** Smaller goes first, one after the other. */
+  readonly ranks: readonly number[];
+  readonly readySince: number | undefined;
+  /** Of its containers, and of its sidecars: more goes first. */
+  readonly restarts: readonly number[];
+  readonly created: number | undefined;
+}
+
 /**
  * The Pods in the order in which to delete them: unassigned, pending, not ready; then by deletion cost, crowded
- * nodes, short readiness, many restarts and youth.
+ * nodes, short readiness, many restarts and youth. All that look at the same Pods have the same order, so that two
+ * controllers delete the same ones.
  *
  * @param related active Pods of the same workload, these included: nodes that run many of them are crowded.
  */
@@ -22,40 +34,89 @@ export function deletionOrder(pods: readonly Pod[], related: readonly Pod[], now
     const node = spec.nodeName ?? '';
     perNode.set(node, (perNode.get(node) ?? 0) + 1);
   }
-  const keyed = pods.map((pod) => ({ pod, keys: sortKeys(pod, perNode, now) }));
-  keyed.sort((a, b) => {
-    for (const [i, key] of a.keys.entries()) {
-      const difference = key - (b.keys[i] ?? 0);
-      if (difference !== 0) return difference;
-    }
-    return compareText(a.pod.metadata.name ?? '', b.pod.metadata.name ?? '');
-  });
-  return keyed.map(({ pod }) => pod);
+  return pods
+    .map((pod) => standingOf(pod, perNode))
+    .sort((a, b) => compare(a, b, now))
+    .map(({ pod }) => pod);
 }
 
-/** Smaller goes first. Times count in powers of two, so that all of about the same age are equal. */
-function sortKeys(pod: Pod, perNode: ReadonlyMap<string, number>, now: number): number[] {
+function standingOf(pod: Pod, perNode: ReadonlyMap<string, number>): Standing {
   const { spec, status, metadata } = pod;
-  const ready = isReady(pod);
   const node = spec.nodeName ?? '';
-  return [
-    node === '' ? 0 : 1,
-    phases.get(status.phase ?? '') ?? 1,
-    ready ? 1 : 0,
-    costOf(pod),
-    -(perNode.get(node) ?? 0),
-    ready ? age(conditionOf(status.conditions, 'Ready')?.lastTransitionTime, now) : 0,
-    -Math.max(0, ...(status.containerStatuses ?? []).map(({ restartCount }) => restartCount)),
-    age(metadata.creationTimestamp, now),
-  ];
+  const sidecars = new Set(
+    (spec.initContainers ?? []).flatMap(({ name, restartPolicy }) =>
+      restartPolicy === 'Always' ? [name] : [],
+    ),
+  );
+  return {
+    pod,
+    ranks: [
+      node === '' ? 0 : 1,
+      phases.get(status.phase ?? '') ?? 0,
+      isReady(pod) ? 1 : 0,
+      costOf(pod),
+      -(perNode.get(node) ?? 0),
+    ],
+    readySince: isReady(pod)
+      ? timeOf(conditionOf(status.conditions, 'Ready')?.lastTransitionTime)
+      : undefined,
+    restarts: [
+      mostRestarts(status.containerStatuses),
+      mostRestarts(status.initContainerStatuses?.filter(({ name }) => sidecars.has(name))),
+    ],
+    created: timeOf(metadata.creationTimestamp),
+  };
 }
 
-function age(time: string | undefined, now: number): number {
-  const since = parseTime(time ?? '') ?? now;
-  return Math.floor(Math.log2(Math.max(1, (now - since) / 1000)));
+function compare(a: Standing, b: Standing, now: number): number {
+  return (
+    compareNumbers(a.ranks, b.ranks) ||
+    // Pods that are not ready have no such time.
+    compareTimes(a.readySince, b.readySince, a.pod, b.pod, now) ||
+    compareNumbers(b.restarts, a.restarts) ||
+    compareTimes(a.created, b.created, a.pod, b.pod, now) ||
+    compareText(a.pod.metadata.name ?? '', b.pod.metadata.name ?? '')
+  );
 }
 
+function compareNumbers(a: readonly number[], b: readonly number[]): number {
+  for (const [i, number] of a.entries()) {
+    const difference = number - (b[i] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+/** The younger first, and before it what has no time. Of about the same age, in powers of two, the smaller uid. */
+function compareTimes(
+  a: number | undefined,
+  b: number | undefined,
+  podA: Pod,
+  podB: Pod,
+  now: number,
+): number {
+  if (a === b) return 0;
+  if (a === undefined) return -1;
+  if (b === undefined) return 1;
+  return age(a, now) - age(b, now) || compareText(podA.metadata.uid ?? '', podB.metadata.uid ?? '');
+}
+
+/** The power of two of an age in nanoseconds; -1 for what is not past (`logarithmicRankDiff`). */
+function age(since: number, now: number): number {
+  return now > since ? Math.floor(Math.log2((now - since) * 1e6)) : -1;
+}
+
+function timeOf(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : parseTime(text);
+}
+
+function mostRestarts(statuses: readonly ContainerStatus[] = []): number {
+  return Math.max(0, ...statuses.map(({ restartCount }) => restartCount));
+}
+
+/** Between the bounds of Go's int32, without a plus sign or leading zeros; what is none counts as 0. */
 function costOf({ metadata }: Pod): number {
   const text = metadata.annotations?.[deletionCost] ?? '';
-  return /^[-+]?\d{1,10}$/.test(text) ? Number(text) : 0;
+  const cost = /^(?:-\d{1,20}|0|[1-9]\d{0,9})$/.test(text) ? Number(text) : 0;
+  return cost >= -(2 ** 31) && cost < 2 ** 31 ? cost : 0;
 }

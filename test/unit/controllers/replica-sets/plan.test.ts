@@ -50,6 +50,49 @@ describe('planReplicas', () => {
     expect(planReplicas(replicaSet(2000), [], [], now).create).toHaveLength(500);
   });
 
+  const firstOf = (...pods: ReturnType<typeof pod>[]): string | undefined => {
+    const first = planReplicas(replicaSet(pods.length - 1), pods, pods, now).remove[0]?.metadata.name;
+    const reversed = [...pods].reverse();
+    expect(planReplicas(replicaSet(pods.length - 1), reversed, reversed, now).remove[0]?.metadata.name).toBe(
+      first,
+    );
+    return first;
+  };
+
+  it.each([
+    // 2^32 ns and 2^33 ns are 4.3 s and 8.6 s.
+    ['the smaller uid where both became ready at about the same time', { readyFor: 5 }, { readyFor: 8 }, 'a'],
+    ['that, whoever was restarted', { readyFor: 5 }, { readyFor: 8, restarts: 9 }, 'a'],
+    ['who became ready later', { readyFor: 8 }, { readyFor: 9 }, 'a'],
+    ['the smaller uid of about the same age', { age: 60, readyFor: 4 }, { age: 61, readyFor: 4 }, 'a'],
+    ['the younger one', { age: 69, readyFor: 4 }, { age: 68, readyFor: 4 }, 'b'],
+    ['one whose phase nobody knows', {}, { phase: '' }, 'b'],
+  ])('deletes %s', (_what, a, b, first) => {
+    expect(firstOf(pod('a', a), pod('b', b))).toBe(first);
+  });
+
+  it.each([
+    ['-1', true],
+    ['-2147483648', true],
+    ['-2147483649', false],
+    ['+5', false],
+    ['-01', true],
+    ['many', false],
+  ])('reads the deletion cost %s as Go does', (cost, isCost) => {
+    const annotations = { 'controller.kubernetes.io/pod-deletion-cost': cost };
+    expect(firstOf(pod('a'), pod('b', { annotations }))).toBe(isCost ? 'b' : 'a');
+  });
+
+  it('deletes a Pod whose sidecar was restarted more often, where the containers were as often', () => {
+    const b = pod('b');
+    b.spec.initContainers = [{ name: 'proxy', restartPolicy: 'Always' }, { name: 'setup' }];
+    const status = { ready: true, image: 'i', imageID: 'i' };
+    b.status.initContainerStatuses = [{ ...status, name: 'setup', restartCount: 7 }];
+    expect(firstOf(pod('a'), b)).toBe('a');
+    b.status.initContainerStatuses = [{ ...status, name: 'proxy', restartCount: 1 }];
+    expect(firstOf(pod('a'), b)).toBe('b');
+  });
+
   it('deletes the Pods that are missed least', () => {
     const order = [
       pod('unassigned', { spec: { nodeName: '' }, phase: 'Pending' }),
@@ -92,13 +135,18 @@ describe('planReplicaSetStatus', () => {
     });
   });
 
+  it('does not count finished Pods as terminating', () => {
+    const pods = [pod('a', { leaving: true }), pod('b', { leaving: true, phase: 'Succeeded' })];
+    expect(planReplicaSetStatus(replicaSet(1), pods, undefined, now).terminatingReplicas).toBe(1);
+  });
+
   it('reports a failure once, and takes it back', () => {
     const failure = { reason: 'FailedCreate', message: 'no' };
     const first = planReplicaSetStatus(replicaSet(1), [], failure, now);
     expect(first.conditions).toEqual([
       { type: 'ReplicaFailure', status: 'True', lastTransitionTime: '2026-01-01T00:00:00Z', ...failure },
     ]);
-    const again = { reason: 'FailedCreate', message: 'no, again' };
+    const again = { reason: 'FailedDelete', message: 'no, again' };
     expect(planReplicaSetStatus(replicaSet(1, first), [], again, now + 5000)).toEqual(first);
     expect(planReplicaSetStatus(replicaSet(1, first), [], undefined, now).conditions).toBeUndefined();
   });
