@@ -50,7 +50,14 @@ describe('a Deployment', () => {
         /^web-[bcdfghjklmnpqrstvwxz2456789]{5,10}-[a-z0-9]{5}$/,
       );
     }
-    expect((await json('get deployment web'))['status']).toMatchObject({
+    const { metadata, status } = await json('get deployment web');
+    // The revision came with a status: nobody asked for anything else since.
+    expect(metadata).toMatchObject({
+      generation: 1,
+      annotations: { 'deployment.kubernetes.io/revision': '1' },
+    });
+    expect(status).toMatchObject({
+      observedGeneration: 1,
       replicas: 3,
       updatedReplicas: 3,
       readyReplicas: 3,
@@ -60,6 +67,32 @@ describe('a Deployment', () => {
         { type: 'Progressing', status: 'True', reason: 'NewReplicaSetAvailable' },
       ],
     });
+  });
+
+  test('says that its ReplicaSet was refused, until it is not', async () => {
+    const { namespace, run } = await inNamespace();
+    await run('create quota none --hard=count/replicasets.apps=0');
+    await untilObject(server.client, `/api/v1/namespaces/${namespace}/resourcequotas/none`, ({ status }) =>
+      JSON.stringify(status).includes('"hard"'),
+    );
+    await run('create deployment web --image=nginx');
+    const progressing = (body: unknown): string =>
+      listAt(body, 'status', 'conditions').reduce<string>(
+        (found, each) => (textAt(each, 'type') === 'Progressing' ? JSON.stringify(each) : found),
+        '',
+      );
+    const refused = await untilObject(
+      server.client,
+      deployment(namespace),
+      (body) => progressing(body) !== '',
+    );
+    expect(progressing(refused)).toContain('"status":"False"');
+    expect(progressing(refused)).toContain('"reason":"ReplicaSetCreateError"');
+    expect(progressing(refused)).toContain('Failed to create new replica set');
+    await run('delete quota none');
+    // The next try may be a while away: a change is one.
+    await run('label deployment web again=yes');
+    await run('rollout status deployment/web');
   });
 
   test('never has fewer Pods available, nor more in all, than a rolling update allows', async () => {

@@ -20,7 +20,7 @@ import {
 import { lookAgain, StatusWriter } from '../workloads/status-writer.ts';
 import { planDeployment, type ReplicaSetChange } from './plan.ts';
 import { revisionAnnotation } from './plan-revisions.ts';
-import { progressDeadline } from './plan-status.ts';
+import { progressDeadline, statusOfRefusal } from './plan-status.ts';
 
 /** Milliseconds in which changes of ReplicaSets are gathered. */
 const gather = 5;
@@ -40,7 +40,6 @@ class DeploymentsWiring {
   readonly #pods: Informer<Pod>;
   readonly #replicaSets: Informer<ReplicaSet>;
   readonly #client: ResourceClient<ReplicaSet>;
-  readonly #deploymentClient: ResourceClient<Deployment>;
   readonly #ownership: Ownership<Deployment, ReplicaSet>;
   readonly #expectations: Expectations<ReplicaSet>;
   readonly #status: StatusWriter<Deployment>;
@@ -51,7 +50,6 @@ class DeploymentsWiring {
     this.#replicaSets = context.informers.informer(replicaSetsResource);
     this.#pods = context.informers.informer(podsResource);
     this.#client = context.clients.for(replicaSetsResource);
-    this.#deploymentClient = context.clients.for(deploymentsResource);
     this.#expectations = new Expectations(this.#replicaSets, context.clock);
     this.#status = new StatusWriter(context, this.#deployments);
     this.controller = new Controller({
@@ -95,28 +93,11 @@ class DeploymentsWiring {
     }
     for (const change of plan.change) await this.#change(key, deployment, change, signal);
     for (const replicaSet of plan.remove) await this.#remove(key, replicaSet, signal);
-    let current = deployment;
-    if (plan.revision !== undefined) {
-      const { namespace = '', name = '', uid } = deployment.metadata;
-      const annotations = { [revisionAnnotation]: plan.revision };
-      current = await this.#deploymentClient.mergePatch(
-        namespace,
-        name,
-        { metadata: { uid, annotations } },
-        { signal },
-      );
-      this.#status.noteWritten(current);
-      // The annotation is part of the generation: the status says that this one was seen.
-      const { generation } = current.metadata;
-      const status = {
-        ...plan.status,
-        ...(generation === undefined ? {} : { observedGeneration: generation }),
-      };
-      await this.#status.write(current, status, signal);
-    } else {
-      await this.#status.write(deployment, plan.status, signal);
-    }
-    const deadline = progressDeadline({ ...current, status: plan.status });
+    const { revision } = plan;
+    // With the status, as there it is no reason for another generation of the Deployment.
+    const annotations = revision === undefined ? undefined : { [revisionAnnotation]: revision };
+    await this.#status.write(deployment, plan.status, signal, annotations);
+    const deadline = progressDeadline({ ...deployment, status: plan.status });
     return deadline === undefined || deadline < now ? undefined : { requeueAfter: deadline - now + 1000 };
   }
 
@@ -150,6 +131,8 @@ class DeploymentsWiring {
         const why = error instanceof Error ? error.message : String(error);
         const message = `Failed to create new replica set "${name}": ${why}`;
         events.event(deployment, 'Warning', 'ReplicaSetCreateError', message);
+        const refused = statusOfRefusal(deployment, message, this.#context.clock.now());
+        await this.#status.write(deployment, refused, signal);
         throw error;
       }
     }
@@ -167,7 +150,7 @@ class DeploymentsWiring {
   async #change(
     key: ObjectKey,
     deployment: Deployment,
-    { replicaSet, replicas, annotations }: ReplicaSetChange,
+    { replicaSet, replicas, annotations, minReadySeconds }: ReplicaSetChange,
     signal: AbortSignal,
   ): Promise<void> {
     const { namespace = '', name = '', uid, resourceVersion } = replicaSet.metadata;
@@ -175,7 +158,7 @@ class DeploymentsWiring {
     const changed = await this.#client.mergePatch(
       namespace,
       name,
-      { metadata: { uid, resourceVersion, annotations }, spec: { replicas } },
+      { metadata: { uid, resourceVersion, annotations }, spec: { replicas, minReadySeconds } },
       { signal },
     );
     this.#expectations.written(key, changed);

@@ -8,6 +8,8 @@ import { maxSurge } from './plan-limits.ts';
 export const revisionAnnotation = 'deployment.kubernetes.io/revision';
 const maxRevision = 2n ** 63n - 1n;
 const revisionHistoryAnnotation = 'deployment.kubernetes.io/revision-history';
+/** The most characters of the history of revisions; the oldest are left out first. */
+const longestHistory = 2000;
 export const desiredReplicasAnnotation = 'deployment.kubernetes.io/desired-replicas';
 export const maxReplicasAnnotation = 'deployment.kubernetes.io/max-replicas';
 
@@ -63,11 +65,17 @@ export function newestAnnotations(deployment: Deployment, generations: Generatio
   if (before !== revision) {
     annotations[revisionAnnotation] = String(revision);
     if (before !== 0n) {
-      const history = annotations[revisionHistoryAnnotation] ?? '';
-      annotations[revisionHistoryAnnotation] = history === '' ? String(before) : `${history},${before}`;
+      annotations[revisionHistoryAnnotation] = withRevision(annotations[revisionHistoryAnnotation], before);
     }
   }
   return annotations;
+}
+
+function withRevision(history = '', revision: bigint): string {
+  const revisions = history === '' ? [] : history.split(',');
+  revisions.push(String(revision));
+  while (revisions.join(',').length > longestHistory) revisions.shift();
+  return revisions.join(',');
 }
 
 /** What a ReplicaSet notes of the Deployment's size (`SetReplicasAnnotations`). */

@@ -133,7 +133,7 @@ function proportionOf(deployment: Deployment, replicaSet: ReplicaSet, toAdd: num
 function fractionOf(deployment: Deployment, replicaSet: ReplicaSet): number {
   const wanted = deployment.spec.replicas ?? 0;
   if (wanted === 0) return -size(replicaSet);
-  const before = noted(replicaSet, maxReplicasAnnotation) ?? deployment.status.replicas ?? 0;
+  const before = noted(replicaSet, maxReplicasAnnotation) || (deployment.status.replicas ?? 0);
   if (before === 0) return 0;
   const now = wanted + maxSurge(deployment);
   return Math.round((size(replicaSet) * now) / before) - size(replicaSet);

@@ -36,16 +36,29 @@ function withCondition(
 /** A step that the rollout took just now: what the condition Progressing says of it. */
 export type Milestone = 'created' | 'found' | 'paused' | 'resumed' | undefined;
 
-/** The status of a Deployment: counts, and the conditions Available, Progressing and ReplicaFailure. */
+/** What is done with a Deployment now, as far as its status tells of it. */
+export interface RolloutStep {
+  readonly milestone: Milestone;
+  /** The name of the newest ReplicaSet, once it has one. */
+  readonly newestName: string | undefined;
+  /** False while the Deployment is paused, scaled or deleted. */
+  readonly isRollout: boolean;
+}
+
+/**
+ * The status of a Deployment: counts, and the conditions Available, Progressing and ReplicaFailure. The last two are
+ * told of rollouts only (`syncRolloutStatus`), not while a Deployment is paused, scaled or deleted, and Progressing
+ * only of those with a deadline.
+ */
 export function planDeploymentStatus(
   deployment: Deployment,
   generations: Generations,
-  milestone: Milestone,
-  newestName: string | undefined,
+  { milestone, newestName, isRollout }: RolloutStep,
   now: number,
 ): DeploymentStatus {
   const status = countReplicas(deployment, generations);
-  let conditions = withMilestone(deployment.status.conditions ?? [], milestone, newestName, now);
+  const before = deployment.status.conditions ?? [];
+  let conditions = hasDeadline(deployment) ? withMilestone(before, milestone, newestName, now) : [...before];
   const enough =
     (status.availableReplicas ?? 0) >= (deployment.spec.replicas ?? 0) - maxUnavailable(deployment);
   conditions = withCondition(
@@ -65,11 +78,19 @@ export function planDeploymentStatus(
         },
     now,
   );
-  if (deployment.spec.paused !== true && hasDeadline(deployment)) {
-    conditions = withProgress(deployment, status, conditions, newestName, now);
-  }
-  conditions = withFailure(conditions, generations, now);
-  return { ...status, conditions };
+  if (!isRollout) return { ...status, conditions };
+  conditions = hasDeadline(deployment)
+    ? withProgress(deployment, status, conditions, newestName, now)
+    : conditions.filter(({ type }) => type !== 'Progressing');
+  return { ...status, conditions: withFailure(conditions, generations) };
+}
+
+/** The status of a Deployment whose new ReplicaSet was refused; it is the present one where there is no deadline. */
+export function statusOfRefusal(deployment: Deployment, message: string, now: number): DeploymentStatus {
+  const { status } = deployment;
+  if (!hasDeadline(deployment)) return status;
+  const refusal = { type: 'Progressing', status: 'False', reason: 'ReplicaSetCreateError', message };
+  return { ...status, conditions: withCondition(status.conditions ?? [], refusal, now) };
 }
 
 function countReplicas(deployment: Deployment, { newest, old }: Generations): DeploymentStatus {
@@ -204,11 +225,10 @@ export function progressDeadline(deployment: Deployment): number | undefined {
 function withFailure(
   conditions: readonly WorkloadCondition[],
   { newest, old }: Generations,
-  now: number,
 ): WorkloadCondition[] {
   const failure = [...(newest === undefined ? [] : [newest]), ...old]
     .map(({ status }) => conditionOf(status.conditions, 'ReplicaFailure'))
     .find((condition) => condition !== undefined);
   if (failure === undefined) return conditions.filter(({ type }) => type !== 'ReplicaFailure');
-  return withCondition(conditions, failure, now);
+  return withCondition(conditions, failure, parseTime(failure.lastTransitionTime ?? '') ?? 0);
 }

@@ -19,9 +19,10 @@ import {
 import { emptyOld, isScaled, newestSize, type Resize, scaleAll, shrinkOld } from './plan-rollout.ts';
 import { isComplete, type Milestone, planDeploymentStatus } from './plan-status.ts';
 
-/** A ReplicaSet that is to change, and how many replicas and which annotations it gets. */
+/** A ReplicaSet that is to change, and what it gets. */
 export interface ReplicaSetChange extends Resize {
   readonly annotations: Readonly<Record<string, string>>;
+  readonly minReadySeconds: number;
 }
 
 export interface DeploymentPlan {
@@ -53,8 +54,11 @@ export function planDeployment(
   const status = planDeploymentStatus(
     deployment,
     generations,
-    milestoneOf(deployment, generations, step),
-    newest?.name,
+    {
+      milestone: milestoneOf(deployment, generations, step),
+      newestName: newest?.name,
+      isRollout: step.isRollout,
+    },
     now,
   );
   const finished = deployment.spec.paused === true || isComplete(deployment, status);
@@ -72,8 +76,8 @@ interface Step {
   readonly resize: readonly Resize[];
   /** What the newest ReplicaSet's annotations should be, if it exists. */
   readonly newestAnnotations?: Readonly<Record<string, string>>;
-  /** Whether resized ReplicaSets note the Deployment's size even where they keep their own. */
-  readonly scaled?: boolean;
+  /** False while the Deployment is paused, scaled or deleted. */
+  readonly isRollout: boolean;
 }
 
 function nextStep(
@@ -84,20 +88,23 @@ function nextStep(
   const { newest, old } = generations;
   const annotated =
     newest === undefined ? {} : { newestAnnotations: newestAnnotations(deployment, generations) };
-  if (deployment.metadata.deletionTimestamp !== undefined) return { resize: [] };
+  if (deployment.metadata.deletionTimestamp !== undefined) return { resize: [], isRollout: false };
   if (deployment.spec.paused === true || isScaled(deployment, generations)) {
-    return { ...annotated, resize: scaleAll(deployment, generations), scaled: true };
+    return { ...annotated, resize: scaleAll(deployment, generations), isRollout: false };
   }
+  const isRollout = true;
   if (!isRolling(deployment)) {
     const emptied = emptyOld(generations);
-    if (emptied.length > 0 || oldPodsRun(old)) return { ...annotated, resize: emptied };
+    if (emptied.length > 0 || oldPodsRun(old)) return { ...annotated, resize: emptied, isRollout };
   }
   const wanted = newestSize(deployment, generations);
-  if (newest === undefined) return { create: draftReplicaSet(deployment, generations, wanted), resize: [] };
-  if (newest.spec.replicas !== wanted) {
-    return { ...annotated, resize: [{ replicaSet: newest, replicas: wanted }] };
+  if (newest === undefined) {
+    return { create: draftReplicaSet(deployment, generations, wanted), resize: [], isRollout };
   }
-  return { ...annotated, resize: isRolling(deployment) ? shrinkOld(deployment, generations) : [] };
+  if (newest.spec.replicas !== wanted) {
+    return { ...annotated, resize: [{ replicaSet: newest, replicas: wanted }], isRollout };
+  }
+  return { ...annotated, resize: isRolling(deployment) ? shrinkOld(deployment, generations) : [], isRollout };
 }
 
 function changesOf(deployment: Deployment, { newest }: Generations, step: Step): ReplicaSetChange[] {
@@ -107,10 +114,15 @@ function changesOf(deployment: Deployment, { newest }: Generations, step: Step):
     replicas: number,
     annotations: Readonly<Record<string, string>>,
   ): void => {
+    const present = replicaSet.spec.minReadySeconds ?? 0;
+    // Of a newest ReplicaSet that may be brought up to date: the template stayed the same.
+    const followed = replicaSet === newest && step.newestAnnotations !== undefined;
+    const minReadySeconds = followed ? (deployment.spec.minReadySeconds ?? 0) : present;
     const same =
       replicas === (replicaSet.spec.replicas ?? 0) &&
+      minReadySeconds === present &&
       jsonEqual(annotations, replicaSet.metadata.annotations ?? {});
-    if (!same) changes.set(replicaSet, { replicaSet, replicas, annotations });
+    if (!same) changes.set(replicaSet, { replicaSet, replicas, annotations, minReadySeconds });
   };
   const annotationsOf = (replicaSet: ReplicaSet): Readonly<Record<string, string>> =>
     (replicaSet === newest ? step.newestAnnotations : undefined) ?? replicaSet.metadata.annotations ?? {};

@@ -25,11 +25,22 @@ export class StatusWriter<T extends KubeObject & { status: object }> {
     return this.#expectations.settled(key);
   }
 
-  /** Puts the status unless it is there already; an object that is gone needs none. */
-  async write(object: T, status: T['status'], signal: AbortSignal): Promise<void> {
-    if (jsonEqual(object.status, status)) return;
+  /**
+   * Puts the status, and with it these annotations, unless they are there already; an object that is gone needs none.
+   */
+  async write(
+    object: T,
+    status: T['status'],
+    signal: AbortSignal,
+    annotations: Readonly<Record<string, string>> = {},
+  ): Promise<void> {
+    const present = object.metadata.annotations ?? {};
+    const wanted = { ...present, ...annotations };
+    if (jsonEqual(object.status, status) && jsonEqual(present, wanted)) return;
+    const metadata =
+      Object.keys(wanted).length === 0 ? object.metadata : { ...object.metadata, annotations: wanted };
     try {
-      this.noteWritten(await this.#client.replaceStatus({ ...object, status }, { signal }));
+      this.noteWritten(await this.#client.replaceStatus({ ...object, metadata, status }, { signal }));
     } catch (error) {
       if (!isNotFound(error)) throw error;
     }

@@ -33,7 +33,7 @@ class Model {
         status: { replicas: 0, terminatingReplicas: 0, observedGeneration: 1 },
       });
     }
-    for (const { replicaSet, replicas, annotations } of plan.change) {
+    for (const { replicaSet, replicas, annotations, minReadySeconds } of plan.change) {
       const at = this.replicaSets.indexOf(replicaSet);
       const metadata = { ...replicaSet.metadata, annotations: { ...annotations } };
       // Pods that are no longer wanted are gone at once, those that are wanted come later.
@@ -41,7 +41,7 @@ class Model {
       this.replicaSets[at] = {
         ...replicaSet,
         metadata,
-        spec: { ...replicaSet.spec, replicas },
+        spec: { ...replicaSet.spec, replicas, minReadySeconds },
         status: { ...replicaSet.status, replicas, readyReplicas: available, availableReplicas: available },
       };
     }
@@ -241,6 +241,68 @@ describe('planDeployment', () => {
     expect(model.condition('Available')).toBe('MinimumReplicasUnavailable');
     model.settle();
     expect(model.condition('Progressing')).toBe('NewReplicaSetAvailable');
+  });
+
+  it('gives its newest ReplicaSet its minReadySeconds, and no other one', () => {
+    const model = new Model(deployment());
+    model.settle();
+    model.setImage('i:2');
+    model.settle();
+    model.deployment = { ...model.deployment, spec: { ...model.deployment.spec, minReadySeconds: 7 } };
+    expect(model.step()).toBe(true);
+    expect(model.replicaSets.map(({ spec }) => spec.minReadySeconds ?? 0)).toEqual([0, 7]);
+    expect(model.step()).toBe(false);
+  });
+
+  it('says nothing of progress where there is no deadline, and takes back what it said', () => {
+    const endless = { progressDeadlineSeconds: 2 ** 31 - 1 };
+    const model = new Model(deployment(endless));
+    model.settle();
+    expect(model.deployment.status.conditions?.map(({ type }) => type)).toEqual(['Available']);
+    const timed = new Model(deployment());
+    timed.settle();
+    expect(timed.condition('Progressing')).toBe('NewReplicaSetAvailable');
+    timed.deployment = { ...timed.deployment, spec: { ...timed.deployment.spec, ...endless } };
+    timed.step();
+    expect(timed.condition('Progressing')).toBeUndefined();
+  });
+
+  it('tells the failure of a ReplicaSet with its time, and leaves what was told while it is paused', () => {
+    const model = new Model(deployment());
+    model.step();
+    const failure = { type: 'ReplicaFailure', status: 'True', reason: 'FailedCreate', message: 'no' };
+    const since = '2025-12-31T12:00:00Z';
+    const fail = (conditions: ReplicaSet['status']['conditions']): void => {
+      model.replicaSets = model.replicaSets.map((replicaSet) => ({
+        ...replicaSet,
+        status: { ...replicaSet.status, conditions: conditions ?? [] },
+      }));
+      model.step();
+    };
+    fail([{ ...failure, lastTransitionTime: since }]);
+    const told = { ...failure, lastTransitionTime: since, lastUpdateTime: since };
+    expect(model.deployment.status.conditions).toContainEqual(told);
+    model.deployment = { ...model.deployment, spec: { ...model.deployment.spec, paused: true } };
+    fail([]);
+    expect(model.deployment.status.conditions).toContainEqual(told);
+    model.deployment = { ...model.deployment, spec: { ...model.deployment.spec, paused: false } };
+    fail([]);
+    expect(model.condition('ReplicaFailure')).toBeUndefined();
+  });
+
+  it('keeps the last 2000 characters of the history of revisions', () => {
+    const model = new Model(deployment());
+    model.settle();
+    model.setImage('i:2');
+    model.settle();
+    const [first] = model.replicaSets;
+    const long = Array.from({ length: 400 }, (_, i) => String(1000 + i)).join(',');
+    const history = 'deployment.kubernetes.io/revision-history';
+    if (first !== undefined) first.metadata.annotations = { ...first.metadata.annotations, [history]: long };
+    model.setImage('i:1');
+    model.settle();
+    // Each takes five characters with its comma; the new one takes two.
+    expect(model.replicaSets[0]?.metadata.annotations?.[history]).toBe(`${long.slice(5)},1`);
   });
 
   it('changes nothing about what is as it should be', () => {
