@@ -1,10 +1,12 @@
 import { networkInterfaces } from 'node:os';
 import type { StaticToken } from './authentication/static-tokens.ts';
+import { fileProblem } from './file-problem.ts';
 import { type Identity, keptIdentity, newIdentity } from './identity.ts';
 import { kubeconfig } from './kubeconfig.ts';
 import { openStore, type Store } from './open-store.ts';
 import { issueClientCertificate, issueServerCertificate } from './pki/certificates.ts';
 import { ResourceTable } from './rest/resource-table.ts';
+import { UnusableDirectoryError } from './storage/disk/errors.ts';
 import { type ApiServer, type ApiServerOptions, startApiServer } from './server.ts';
 
 /** What a caller decides; identity and certificates are made here. */
@@ -48,9 +50,21 @@ const localHosts = [
  *
  * @throws {StorageLockedError} when another process uses the data directory.
  * @throws {DamagedStorageError} when a file of the data directory does not hold what was written to it.
+ * @throws {UnusableDirectoryError} when the data directory cannot be made, read or written.
  */
 export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
   const { dataDirectory } = options;
+  try {
+    return await startOn(dataDirectory, options);
+  } catch (error) {
+    if (dataDirectory === undefined) throw error;
+    const problem = fileProblem(error, dataDirectory);
+    if (problem === undefined) throw error;
+    throw new UnusableDirectoryError(dataDirectory, problem, error);
+  }
+}
+
+async function startOn(dataDirectory: string | undefined, options: EmbeddedOptions): Promise<Embedded> {
   const store = await openStore(new ResourceTable(), options.log, dataDirectory);
   try {
     const now = new Date();

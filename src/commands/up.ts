@@ -1,8 +1,10 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { flushCompileCache } from 'node:module';
-import { dirname } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import type { Logger } from 'pino';
 import { type Embedded, startEmbedded } from '../apiserver/embedded.ts';
+import { fileProblem } from '../apiserver/file-problem.ts';
+import { makeDirectories } from '../apiserver/make-directories.ts';
 import type { UpConfig } from '../config/up.ts';
 import { createLog } from '../telemetry/log.ts';
 import { giveBackMemory } from './memory.ts';
@@ -83,9 +85,20 @@ async function watch(
   }
 }
 
-/** Only its owner may read it: it holds the administrator's token. */
+/**
+ * Only its owner may read it: it holds the administrator's token.
+ *
+ * @throws {Error} when it cannot be written, in words for a person.
+ */
 async function writeKubeconfig(path: string, text: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  await rm(path, { force: true });
-  await writeFile(path, text, { mode: 0o600, flag: 'wx' });
+  try {
+    makeDirectories(resolve(dirname(path)));
+    await rm(path, { force: true });
+    await writeFile(path, text, { mode: 0o600, flag: 'wx' });
+  } catch (error) {
+    const problem = fileProblem(error, path);
+    if (problem === undefined) throw error;
+    const advice = '--write-kubeconfig names another file';
+    throw new Error(`cannot write the kubeconfig ${path}: ${problem}; ${advice}`, { cause: error });
+  }
 }

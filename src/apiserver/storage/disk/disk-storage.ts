@@ -1,5 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
+import { makeDirectories } from '../../make-directories.ts';
 import { type MultiVersionOptions, storageOf } from '../multi-version.ts';
 import type { Storage } from '../storage.ts';
 import { DataDirectory } from './data-directory.ts';
@@ -26,10 +27,13 @@ const SNAPSHOT_AFTER = 32 * 1024 * 1024;
  *
  * @throws {StorageLockedError} when another process uses the directory.
  * @throws {DamagedStorageError} when a file does not hold what was written to it.
+ * @throws {Error} the system's, when the directory cannot be made, read or written.
  */
 export async function openDiskStorage(directory: string, options: DiskStorageOptions): Promise<Storage> {
   const files = options.files ?? fileSystem;
   makeDirectory(files, directory);
+  // the lock would only say that it cannot be taken
+  fs.accessSync(directory, fs.constants.R_OK | fs.constants.W_OK | fs.constants.X_OK);
   const unlock = await lockDirectory(directory);
   try {
     const recovered = await recover(files, directory, options, options.log);
@@ -61,7 +65,7 @@ export async function openDiskStorage(directory: string, options: DiskStorageOpt
 /** Makes the directory and those above it, durably. */
 function makeDirectory(files: FileLayer, directory: string): void {
   const absolute = path.resolve(directory);
-  const made = fs.mkdirSync(absolute, { recursive: true, mode: 0o700 });
+  const made = makeDirectories(absolute);
   if (made === undefined) return;
   for (let parent = path.dirname(absolute); parent.length >= path.dirname(made).length;) {
     files.syncDirectory(parent);

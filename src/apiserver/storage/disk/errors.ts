@@ -23,3 +23,13 @@ export class StorageLockedError extends Error {
     this.directory = directory;
   }
 }
+
+/** The data directory cannot be made, read or written. */
+export class UnusableDirectoryError extends Error {
+  override readonly name = 'UnusableDirectoryError';
+  readonly directory: string;
+  constructor(directory: string, problem: string, cause: unknown) {
+    super(`cannot keep the store in ${directory}: ${problem}`, { cause });
+    this.directory = directory;
+  }
+}

@@ -1,0 +1,36 @@
+import { resolve } from 'node:path';
+
+/** What the system says about files and directories, with what to do about it. */
+const problems: ReadonlyMap<string, string> = new Map([
+  ['EACCES', 'this user may not write there: make it the owner, or name another place'],
+  ['EDQUOT', 'the quota of this user is used up'],
+  ['EEXIST', 'what is there is no directory'],
+  ['EIO', 'the disk fails'],
+  ['EISDIR', 'it is a directory'],
+  ['ELOOP', 'symbolic links lead in a circle'],
+  ['EMFILE', 'too many files are open'],
+  ['ENAMETOOLONG', 'the name is too long'],
+  ['ENFILE', 'too many files are open'],
+  ['ENOENT', 'no directory can be made there'],
+  ['ENOSPC', 'the disk is full: make room, or name another place'],
+  ['ENOTDIR', 'it is a file, or below one'],
+  ['EPERM', 'the system does not allow it'],
+  ['EROFS', 'the file system is read-only: mount it for writing, or name another place'],
+]);
+/** SQLITE_FULL */
+const sqliteFull = 13;
+
+/**
+ * Why a file or directory cannot be used, in words for a person; undefined for an error that is about no file.
+ *
+ * @param place what was to be used. What the error names is said where it is another.
+ */
+export function fileProblem(error: unknown, place: string): string | undefined {
+  if (!(error instanceof Error) || Reflect.get(error, 'syscall') === 'listen') return undefined;
+  if (Reflect.get(error, 'errcode') === sqliteFull) return problems.get('ENOSPC');
+  // Node's own checks have codes of their own: ERR_FS_EISDIR
+  const problem = problems.get(String(Reflect.get(error, 'code')).replace('ERR_FS_', ''));
+  const named: unknown = Reflect.get(error, 'path');
+  if (problem === undefined || typeof named !== 'string' || resolve(named) === resolve(place)) return problem;
+  return `${problem} (${named})`;
+}
