@@ -27,12 +27,12 @@ function assigning(count: number, range: string, family: IPFamily): Row[] {
   const status: PresentAddress[][] = [];
   const assigned = each(`books: assign ${count} from ${range}`, count, () => {
     for (const wanted of requests) {
-      const { addresses } = allocator.assign(wanted, [], 0);
+      const { addresses } = allocator.assign(wanted, []);
       status.push(addresses.map((one) => ({ ...one, key: '', served: new Set(wanted.ports) })));
     }
   });
   const again = each('books:   ask again', count, () => {
-    for (const [i, wanted] of requests.entries()) allocator.assign(wanted, status[i] ?? [], 0);
+    for (const [i, wanted] of requests.entries()) allocator.assign(wanted, status[i] ?? []);
   });
   const restarted = allocatorOf(range);
   const claims = requests.map((wanted, i) => ({ request: wanted, present: status[i] ?? [] }));
@@ -42,9 +42,9 @@ function assigning(count: number, range: string, family: IPFamily): Row[] {
 
 function waiting(waiters: number): Row[] {
   const full = allocatorOf('10.0.0.0/16');
-  for (let i = 0; i < 65_536; i++) full.assign(request(i), [], 0);
+  for (let i = 0; i < 65_536; i++) full.assign(request(i), []);
   const join = each(`books: ${waiters} join the line of a full /16`, waiters, () => {
-    for (let i = 0; i < waiters; i++) full.assign(request(70_000 + i), [], 0);
+    for (let i = 0; i < waiters; i++) full.assign(request(70_000 + i), []);
   });
   const free = each(`books:   ${waiters} addresses are freed and given on`, waiters, () => {
     for (let i = 0; i < waiters; i++) full.release(`n/s${i}`, 0);
@@ -58,10 +58,10 @@ function picking(fill: number): Row[] {
   const times = 2000;
   const allocator = allocatorOf('10.1.0.0/16');
   const taken = Math.floor(size * fill);
-  for (let i = 0; i < taken; i++) allocator.assign(request(i), [], 0);
+  for (let i = 0; i < taken; i++) allocator.assign(request(i), []);
   const ours = each(`books: assign and release, /16 ${fill * 100}% full`, times, () => {
     for (let i = 0; i < times; i++) {
-      allocator.assign(request(size + i), [], 0);
+      allocator.assign(request(size + i), []);
       allocator.release(`n/s${size + i}`, 0);
     }
   });
@@ -91,7 +91,7 @@ function each(name: string, count: number, work: () => void): Row {
 function allocatorOf(addresses: string): LoadBalancerAllocator {
   const allocator = new LoadBalancerAllocator();
   const { pool } = readPool({ metadata: { name: 'p' }, spec: { addresses: [addresses] } });
-  allocator.setPools([pool], [], 0);
+  allocator.setPools([pool], []);
   return allocator;
 }
 

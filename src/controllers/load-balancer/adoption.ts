@@ -1,5 +1,5 @@
 import type { PresentAddress } from './present.ts';
-import type { AddressRequest } from './request.ts';
+import { byAge, type AddressRequest } from './request.ts';
 import { keyText } from './assigned-text.ts';
 import { consents } from './holding.ts';
 
@@ -42,11 +42,6 @@ export function adoptionOrder<C extends Claim>(
   if (ranks.size === 0) return oldestFirst;
   // A sort that is stable: those of one rank stay in the order of their age.
   return oldestFirst.sort((a, b) => (ranks.get(a) ?? 0) - (ranks.get(b) ?? 0));
-}
-
-/** Oldest first; by key among those of one second. */
-export function byAge(a: AddressRequest, b: AddressRequest): number {
-  return a.createdAt - b.createdAt || (a.service < b.service ? -1 : a.service > b.service ? 1 : 0);
 }
 
 /** Those of the sharers of an address, oldest first, that gave up their right to it: 1 perhaps, 2 for certain. */

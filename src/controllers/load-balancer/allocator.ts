@@ -2,12 +2,14 @@ import type { ObjectKey } from '../../objects/key.ts';
 import { parseStrictAddress } from '../../objects/address.ts';
 import type { IPFamily } from '../../objects/service.ts';
 import { AddressBook } from './address-book.ts';
-import { adoptionOrder, byAge, type Claim } from './adoption.ts';
+import { adoptionOrder, type Claim } from './adoption.ts';
+import { readKey } from './assigned-text.ts';
 import {
   choose,
   Line,
   mayKeep,
   mayKeepPortless,
+  mayShow,
   type Choice,
   type Granted,
   type Had,
@@ -18,7 +20,7 @@ import { outcomeOf, poolNameOf, type Outcome } from './outcome.ts';
 import type { Pool } from './pool.ts';
 import { layOut, type Forbidden, type PoolLayout } from './pool-layout.ts';
 import type { PresentAddress } from './present.ts';
-import type { AddressRequest } from './request.ts';
+import { byAge, type AddressRequest } from './request.ts';
 import { SharedAddresses } from './shared-addresses.ts';
 import { Waiters } from './waiters.ts';
 
@@ -29,6 +31,8 @@ import { Waiters } from './waiters.ts';
  * A Service that cannot be served waits in the lines of what could serve it; an address that becomes free goes to the
  * oldest Service in its line, at once. {@link takeChanged} says whose addresses changed without their asking.
  *
+ * An address that a Service leaves is not free before {@link letGo} says that its status does not show it any more.
+ *
  * Times are milliseconds since 1970 and given by the caller.
  */
 export class LoadBalancerAllocator {
@@ -37,15 +41,9 @@ export class LoadBalancerAllocator {
   readonly #waiters = new Waiters();
   readonly #changed = new Set<ObjectKey>();
   readonly #told = new Map<ObjectKey, string>(); // Service that waits -> why
-  readonly #freed: string[] = []; // addresses that became free, or whose sharers became fewer
+  readonly #freed: string[] = []; // addresses that became free, or whose sharers changed
   readonly #left = new Map<ObjectKey, Set<string>>(); // Service -> addresses that it left and its status may show
-  readonly #holdsLeft: boolean;
   #draining = false;
-
-  /** @param holdsLeft whether what a Service left is free only when {@link letGo} says so: its status may show it. */
-  constructor(holdsLeft = false) {
-    this.#holdsLeft = holdsLeft;
-  }
 
   /** Number of Services that wait for an address. */
   get waiting(): number {
@@ -67,7 +65,7 @@ export class LoadBalancerAllocator {
    * Replaces all pools. Addresses in use stay, but for those that a pool with shrinkPolicy Reassign no longer
    * contains: their Services move, and appear in {@link takeChanged}. Whoever waits is tried again, oldest first.
    */
-  setPools(pools: readonly Pool[], forbidden: readonly Forbidden[], now: number): Map<string, PoolLayout> {
+  setPools(pools: readonly Pool[], forbidden: readonly Forbidden[]): Map<string, PoolLayout> {
     const layouts = layOut(pools, forbidden);
     const before = new Map([...this.book.holdings()].map((holding) => [holding, this.#accountOf(holding)]));
     this.book.setPools(pools, layouts);
@@ -86,18 +84,20 @@ export class LoadBalancerAllocator {
     // Who has to leave is served before those who never had an address.
     for (const request of [...evicted.values()].sort(byAge)) {
       this.#changed.add(request.service);
-      this.#retry(request, now);
+      this.#retry(request);
     }
-    for (const request of this.#waiters.takeAll()) this.#retry(request, now);
-    this.#drain(now);
+    for (const request of this.#waiters.takeAll()) this.#retry(request);
+    this.#drain();
     return layouts;
   }
 
   /**
    * Books the addresses that Services have by their status, and gives them nothing new: for the start, when every
    * Service must be heard before the first address is given. Yields between Services, so that the caller may pause.
+   *
+   * @param leaving those that are to have none any more: what they show is not free before they are let go.
    */
-  *adopt(claims: readonly Claim[]): Generator<Claim> {
+  *adopt(claims: readonly Claim[], leaving: readonly Claim[] = []): Generator<Claim> {
     const more: Claim[] = [];
     const order = adoptionOrder(claims, ({ request }, had) => this.#mayAdopt({ ...request, ports: [] }, had));
     for (const claim of order) {
@@ -111,6 +111,15 @@ export class LoadBalancerAllocator {
       }
       yield claim;
     }
+    for (const claim of order) {
+      this.#bookShown(claim);
+      yield claim;
+    }
+    for (const claim of leaving) {
+      this.#bookShown(claim);
+      this.leave(claim.request.service);
+      yield claim;
+    }
   }
 
   /** Books a Service with the ports that it serves; answers whether it wants more. */
@@ -118,12 +127,10 @@ export class LoadBalancerAllocator {
     let wantsMore = false;
     for (const had of present) {
       if (this.book.addressesOf(request.service).has(had.family)) continue;
-      const { served } = had;
-      const ports = served === undefined ? request.ports : request.ports.filter((port) => served.has(port));
-      const claimed = { ...request, ports };
+      const claimed = withServedPorts(request, had);
       if (!this.#mayAdopt(claimed, had)) continue;
       this.#claim(claimed, had);
-      wantsMore ||= ports.length < request.ports.length;
+      wantsMore ||= claimed.ports.length < request.ports.length;
     }
     return wantsMore;
   }
@@ -133,28 +140,46 @@ export class LoadBalancerAllocator {
   }
 
   /**
+   * Books what a Service shows in its status although it may not keep it, so that it has it to leave. What another one
+   * has, alone or until its rest is over, is that one's.
+   */
+  #bookShown({ request, present }: Claim): void {
+    for (const had of present) {
+      if (this.book.addressesOf(request.service).has(had.family)) continue;
+      if (this.#left.get(request.service)?.has(had.address) === true) continue;
+      const shown = asShown(request, had);
+      if (mayShow(this.#stock, shown, had.address)) this.#claim(shown, had);
+    }
+  }
+
+  /**
    * Gives a Service what it asks for as far as possible, and takes back what it should no longer have. Asking again
    * changes nothing: what it has and may keep, it keeps.
    *
-   * @param present the addresses in its status, for a Service that these books have not heard of.
+   * @param present the addresses in its status: what these books have not heard of may be free only once it is gone.
    */
-  assign(request: AddressRequest, present: readonly PresentAddress[], now: number): Outcome {
-    const outcome = this.#settle(request, present, now);
+  assign(request: AddressRequest, present: readonly PresentAddress[]): Outcome {
+    const outcome = this.#settle(request, present);
     if (outcome.message === '') this.#told.delete(request.service);
     else this.#told.set(request.service, outcome.message);
     // Its own change is what the caller gets; one that comes from serving others is news again.
     this.#changed.delete(request.service);
-    this.#drain(now);
+    this.#drain();
     return outcome;
   }
 
-  /** Forgets a Service and gives its addresses to whoever waits for them. */
-  release(service: ObjectKey, now: number): void {
+  /** Takes back what a Service has, and serves it no longer: it is going, or is not ours any more. */
+  leave(service: ObjectKey): void {
     this.#waiters.leave(service);
     this.#told.delete(service);
-    for (const address of [...this.book.addressesOf(service).values()]) this.#release(address, service, now);
-    this.letGo(service, this.leftBy(service), now);
+    for (const address of [...this.book.addressesOf(service).values()]) this.#leave(address, service);
     this.#changed.delete(service);
+  }
+
+  /** Forgets a Service that is gone, and gives its addresses to whoever waits for them. */
+  release(service: ObjectKey, now: number): void {
+    this.leave(service);
+    this.letGo(service, this.leftBy(service), now);
   }
 
   /** The addresses that a Service left, and that are not free yet. */
@@ -170,45 +195,49 @@ export class LoadBalancerAllocator {
       if (left?.delete(address) === true) this.#release(address, service, now);
     }
     if (left?.size === 0) this.#left.delete(service);
-    this.#drain(now);
+    this.#drain();
   }
 
   /** Ends the rests that are over. Call it when {@link AddressBook.nextRest} has come. */
   tick(now: number): void {
     this.#freed.push(...this.book.endRests(now));
-    this.#drain(now);
+    this.#drain();
   }
 
   get #stock(): { book: AddressBook; shared: SharedAddresses } {
     return { book: this.book, shared: this.#shared };
   }
 
-  #settle(request: AddressRequest, present: readonly PresentAddress[], now: number): Outcome {
+  #settle(request: AddressRequest, present: readonly PresentAddress[]): Outcome {
     const { service } = request;
+    this.#bookShown({ request, present });
     const had = this.#had(service, present);
     if (request.problems.length > 0) {
       // Nonsense takes nothing away: what the Service has, it keeps.
       const kept = request.families.flatMap((family) => this.#keep(request, family, had.get(family)));
-      this.#commit(request, kept, now);
+      this.#commit(request, kept);
       this.#waiters.leave(service);
-      return outcomeOf(this.book, request, 'InvalidRequest', `the Service ${request.problems.join('; ')}`);
+      const message = `the Service ${request.problems.join('; ')}`;
+      return outcomeOf(this.book, request, { reason: 'InvalidRequest', message });
     }
     const choices = request.families.map((family) => choose(this.#stock, request, family, had.get(family)));
     const refused = choices.filter((choice): choice is Refused => 'reason' in choice);
     const granted = this.#granted(request, choices, had);
-    this.#commit(request, granted, now);
+    this.#commit(request, granted);
     const [first] = refused;
     if (first === undefined) {
       this.#waiters.leave(service);
-      return outcomeOf(this.book, request, 'Assigned', '');
+      return outcomeOf(this.book, request, { reason: 'Assigned', message: '' });
     }
     this.#waiters.wait(request, new Set(refused.flatMap(({ lines }) => lines)));
     const message = refused.map((refusal) => refusal.message).join('; ');
     const onlyMissing = refused.every(({ family }) => !granted.some((grant) => grant.family === family));
     if (!request.needsAll && granted.length > 0 && onlyMissing) {
-      return outcomeOf(this.book, request, 'Assigned', `${first.family} is missing: ${message}`);
+      const missing = `${first.family} is missing: ${message}`;
+      return outcomeOf(this.book, request, { reason: 'Assigned', message: missing });
     }
-    return outcomeOf(this.book, request, first.reason, message);
+    const alsoTrue = request.needsAll && refused.length > 1 ? refused : [];
+    return outcomeOf(this.book, request, { reason: first.reason, message }, alsoTrue);
   }
 
   /**
@@ -242,16 +271,12 @@ export class LoadBalancerAllocator {
   }
 
   /** Makes the books say what was granted: new claims first, so that nothing is free in between. */
-  #commit(request: AddressRequest, granted: readonly Granted[], now: number): void {
+  #commit(request: AddressRequest, granted: readonly Granted[]): void {
     const { service } = request;
     const before = [...this.book.addressesOf(service).values()];
     const keep = new Set(granted.map(({ address }) => address));
     for (const grant of granted) this.#claim(request, grant);
-    for (const address of before) {
-      if (keep.has(address)) continue;
-      if (this.#holdsLeft) this.#leave(address, service);
-      else this.#release(address, service, now);
-    }
+    for (const address of before) if (!keep.has(address)) this.#leave(address, service);
     if (before.length !== keep.size || before.some((address) => !keep.has(address)))
       this.#changed.add(service);
   }
@@ -266,8 +291,11 @@ export class LoadBalancerAllocator {
     this.#left.get(request.service)?.delete(address);
     for (const service of this.book.claim(address, request, origin)) this.#changed.add(service);
     this.#file(address);
-    // What the Service gives up may be what another one waits for.
-    if (before !== undefined && maySuitMore(before, request)) this.#freed.push(address);
+    // What it had already, by the same wish, is news to nobody.
+    if (before === request) return;
+    // What the Service gives up may be what another one waits for, and who waits for the address is told who has it.
+    const suitsMore = before !== undefined && maySuitMore(before, request);
+    if (suitsMore || this.#waiters.awaits(Line.address(address))) this.#freed.push(address);
   }
 
   #release(address: string, service: ObjectKey, now: number): void {
@@ -285,22 +313,22 @@ export class LoadBalancerAllocator {
   }
 
   /** Serves those who wait for addresses that became free, until nothing more becomes free by that. */
-  #drain(now: number): void {
+  #drain(): void {
     if (this.#draining) return;
     this.#draining = true;
     try {
       for (let address = this.#freed.shift(); address !== undefined; address = this.#freed.shift()) {
-        this.#serve(address, now);
+        this.#serve(address);
       }
     } finally {
       this.#draining = false;
     }
   }
 
-  #serve(address: string, now: number): void {
+  #serve(address: string): void {
     const parsed = parseStrictAddress(address);
     if (parsed === undefined) return;
-    this.#tryLine(Line.address(address), now, MAX_JOINERS);
+    this.#tryLine(Line.address(address));
     const stocked = this.book.poolOf(parsed.family, parsed.value);
     if (stocked === undefined) return;
     const line = Line.pool(stocked.pool.name, parsed.family);
@@ -308,29 +336,29 @@ export class LoadBalancerAllocator {
     while (stocked.spaces[parsed.family].lowestFree() !== undefined) {
       const request = this.#waiters.take(line);
       if (request === undefined) break;
-      this.#retry(request, now);
+      this.#retry(request);
     }
     const [holder] = this.book.holding(address)?.claims.values() ?? [];
     if (holder === undefined) return;
-    if (holder.sharingKey !== '') this.#tryLine(Line.key(holder.sharingKey), now, MAX_JOINERS);
-    else this.#tryLine(Line.namespace(stocked.pool.name, holder.namespace), now, MAX_JOINERS);
+    if (holder.sharingKey !== '') this.#tryLine(Line.key(holder.sharingKey));
+    else this.#tryLine(Line.namespace(stocked.pool.name, holder.namespace));
   }
 
   /** Tries the first of a line, and puts those back that are still not served. */
-  #tryLine(line: string, now: number, most: number): void {
+  #tryLine(line: string): void {
     const tried: AddressRequest[] = [];
-    while (tried.length < most) {
+    while (tried.length < MAX_JOINERS) {
       const request = this.#waiters.take(line);
       if (request === undefined) break;
       tried.push(request);
     }
-    for (const request of tried) this.#retry(request, now);
+    for (const request of tried) this.#retry(request);
   }
 
   /** Tries a waiting Service again. Its status names who is in the way, so it changes when that is another one. */
-  #retry(request: AddressRequest, now: number): void {
+  #retry(request: AddressRequest): void {
     const before = this.#told.get(request.service);
-    const { message } = this.#settle(request, [], now);
+    const { message } = this.#settle(request, []);
     if (before !== message) this.#changed.add(request.service);
     this.#told.set(request.service, message);
   }
@@ -339,6 +367,22 @@ export class LoadBalancerAllocator {
   #accountOf({ address, origin }: Holding): string {
     return `${poolNameOf(this.book, address) ?? ''} ${origin?.pool ?? ''} ${origin?.shrinkPolicy ?? ''}`;
   }
+}
+
+/** A request with those ports that the Service serves at an address by its status. */
+function withServedPorts(request: AddressRequest, { served }: PresentAddress): AddressRequest {
+  return served === undefined
+    ? request
+    : { ...request, ports: request.ports.filter((port) => served.has(port)) };
+}
+
+/** A request with the sharing key and the ports with which the Service's status shows an address, whatever it asks for. */
+function asShown(request: AddressRequest, { served, key }: PresentAddress): AddressRequest {
+  return {
+    ...request,
+    ports: served === undefined ? request.ports : [...served],
+    sharingKey: key === undefined ? request.sharingKey : readKey(key),
+  };
 }
 
 /** How many are tried when a shared address has room for somebody: those behind them are tried at the next change. */

@@ -36,6 +36,16 @@ export function keyText(sharingKey: string): string {
   return sharingKey === '' ? '' : JSON.stringify(sharingKey.slice(0, 64));
 }
 
+/** The inverse of {@link keyText}, but for keys that it cut. A text that it never wrote is nobody's key. */
+export function readKey(text: string): string {
+  if (text === '') return '';
+  try {
+    return String(JSON.parse(text));
+  } catch {
+    return text;
+  }
+}
+
 /** Reads the sentences about addresses at the start of a condition's message; what comes after them is not ours. */
 export function readAssigned(message: string): AssignedText[] {
   const texts: AssignedText[] = [];

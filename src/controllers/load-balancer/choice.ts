@@ -81,20 +81,28 @@ export function choose(
  * True when a Service may go on with an address that it has: nobody else holds it in a way that excludes the Service,
  * and its pool, if it has one, still admits it or retains what it gave.
  */
-export function mayKeep({ book }: Stock, request: AddressRequest, { address, origin }: Had): boolean {
+export function mayKeep(stock: Stock, request: AddressRequest, { address, origin }: Had): boolean {
+  const { book } = stock;
   const parsed = parseStrictAddress(address);
-  if (parsed?.canonical !== address) return false;
+  if (parsed?.canonical !== address || !mayShow(stock, request, address)) return false;
   const holding = book.holding(address);
   const stocked = book.poolOf(parsed.family, parsed.value);
-  const rest = book.quarantine(address);
-  if (rest !== undefined && rest.service !== request.service) return false;
-  // Whatever the pool's sharing is now, it does not part those that share already; the other rules always hold.
-  if (holding !== undefined && sharingRefusal(holding, request, 'by-ports') !== undefined) return false;
   if (stocked === undefined) {
     return book.originOf(parsed.family, parsed.value, holding?.origin ?? origin)?.shrinkPolicy !== 'Reassign';
   }
   if (request.pools.length > 0 && !request.pools.includes(stocked.pool.name)) return false;
   return admits(stocked.pool, request) || stocked.pool.shrinkPolicy === 'Retain';
+}
+
+/**
+ * True when nobody else has an address that a Service shows in its status, but for those that it may share it with.
+ * Whatever the pool's sharing is now, it does not part those that share already; the other rules always hold.
+ */
+export function mayShow({ book }: Stock, request: AddressRequest, address: string): boolean {
+  const holding = book.holding(address);
+  const rest = book.quarantine(address);
+  if (rest !== undefined && rest.service !== request.service) return false;
+  return holding === undefined || sharingRefusal(holding, request, 'by-ports') === undefined;
 }
 
 /** True for a Service that holds an address which it may keep but for some of its ports: others serve those there. */
@@ -235,8 +243,7 @@ function exhausted(
 ): Pick<Refused, 'reason' | 'message' | 'lines'> {
   const parts = pools.map(({ pool, spaces }) => {
     const space = spaces[family];
-    const resting = space.count('quarantined');
-    return `${pool.name} (${space.size} ${space.size === 1n ? 'address' : 'addresses'}${resting === 0 ? '' : `, ${resting} quarantined`})`;
+    return `${pool.name} (${space.size} ${space.size === 1n ? 'address' : 'addresses'})`;
   });
   const lines: string[] = [];
   for (const { pool } of pools) {

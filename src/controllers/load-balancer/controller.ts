@@ -48,7 +48,7 @@ class LoadBalancerWiring {
   readonly #settings: RequestSettings;
   readonly #services: Informer<Service>;
   readonly #namespaces: Informer<Namespace>;
-  readonly #allocator = new LoadBalancerAllocator(true);
+  readonly #allocator = new LoadBalancerAllocator();
   readonly #controller: Controller;
   readonly #pools: PoolKeeper;
   readonly #metrics: LoadBalancerMetrics;
@@ -122,8 +122,7 @@ class LoadBalancerWiring {
     this.#spread();
     if (plan !== undefined) await this.#carryOut(key, service, plan, signal);
     // Not before: until it is written, the status of a Service shows what others would be given.
-    if (this.#leaves(service)) this.#release(key);
-    else this.#letGo(key, left);
+    this.#letGo(key, left);
     return undefined;
   }
 
@@ -141,14 +140,17 @@ class LoadBalancerWiring {
 
   #plan(key: ObjectKey, service: Service): ServicePlan | undefined {
     const own = this.#presentOf(service);
-    if (this.#leaves(service)) return planReleased(service, own, this.#serves(service));
+    if (this.#leaves(service)) {
+      this.#allocator.leave(key);
+      return planReleased(service, own, this.#serves(service));
+    }
     // Somebody may have written over the status of a Service that has our address.
     if (isForeign(service, own) && this.#allocator.book.addressesOf(key).size === 0) {
       this.#release(key);
       return undefined;
     }
     const now = this.#context.clock.now();
-    const outcome = this.#allocator.assign(this.#requestOf(service), own, now);
+    const outcome = this.#allocator.assign(this.#requestOf(service), own);
     return planServed(service, outcome, own, now);
   }
 
@@ -187,7 +189,6 @@ class LoadBalancerWiring {
     const all = new Map([...this.#services.cache.values()].map((service) => [keyOf(service), service]));
     for (const [key, service] of unseen) if (isOlder(all.get(key), service)) all.set(key, service);
     const claims: Claim[] = [];
-    // What these have is not free before it is written that they gave it back. Whoever stays comes first.
     const leaving: Claim[] = [];
     const slices = new TimeSlices();
     for (const service of all.values()) {
@@ -195,10 +196,8 @@ class LoadBalancerWiring {
       const claim = { request: this.#requestOf(service), present: this.#presentOf(service) };
       (this.#leaves(service) ? leaving : claims).push(claim);
     }
-    for (const group of [claims, leaving]) {
-      const adoption = this.#allocator.adopt(group);
-      while (adoption.next().done !== true) if (slices.due) await slices.pause();
-    }
+    const adoption = this.#allocator.adopt(claims, leaving);
+    while (adoption.next().done !== true) if (slices.due) await slices.pause();
     this.#pools.loadRests();
   }
 

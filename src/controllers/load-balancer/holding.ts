@@ -2,7 +2,7 @@ import type { ObjectKey } from '../../objects/key.ts';
 import type { IPFamily } from '../../objects/service.ts';
 import type { Origin } from './assigned-text.ts';
 import type { SharingPolicy } from './pool.ts';
-import type { AddressRequest } from './request.ts';
+import { byAge, type AddressRequest } from './request.ts';
 
 /** An address in use, by one Service or by several that share it. */
 export interface Holding {
@@ -33,7 +33,7 @@ export function sharingRefusal(
   request: AddressRequest,
   sharing: SharingPolicy,
 ): SharingRefusal | undefined {
-  const [other] = [...holding.claims.values()].filter(({ service }) => service !== request.service);
+  const other = oldestOf(holding, ({ service }) => service !== request.service);
   if (other === undefined) return undefined;
   const where = `${holding.address} is held by ${other.service}`;
   if (sharing === 'never')
@@ -44,15 +44,16 @@ export function sharingRefusal(
       : refused(`${where} with another sharing key`);
   }
   if (request.sharingKey === '' && sharing !== 'by-ports') return { reason: 'AddressInUse', message: where };
-  for (const claim of holding.claims.values()) {
-    if (claim.service === request.service || claim.namespace === request.namespace) continue;
-    const agreed =
-      request.sharingKey !== '' && consents(claim, request.namespace) && consents(request, claim.namespace);
-    if (!agreed) {
-      return refused(
-        `${holding.address} is held by ${claim.service}: sharing between namespaces needs the consent of both`,
-      );
-    }
+  const stranger = oldestOf(holding, (claim) => {
+    if (claim.service === request.service || claim.namespace === request.namespace) return false;
+    return (
+      request.sharingKey === '' || !consents(claim, request.namespace) || !consents(request, claim.namespace)
+    );
+  });
+  if (stranger !== undefined) {
+    return refused(
+      `${holding.address} is held by ${stranger.service}: sharing between namespaces needs the consent of both`,
+    );
   }
   for (const port of request.ports) {
     const holder = holding.ports.get(port);
@@ -64,6 +65,18 @@ export function sharingRefusal(
     return refused(`${where}: with externalTrafficPolicy Local only Services of equal selectors may share`);
   }
   return undefined;
+}
+
+/** Of those that hold an address and are such: every process names the same one, in whatever order it heard of them. */
+function oldestOf(
+  { claims }: Holding,
+  isSuch: (claim: AddressRequest) => boolean,
+): AddressRequest | undefined {
+  let oldest: AddressRequest | undefined;
+  for (const claim of claims.values()) {
+    if (isSuch(claim) && (oldest === undefined || byAge(claim, oldest) < 0)) oldest = claim;
+  }
+  return oldest;
 }
 
 function refused(message: string): SharingRefusal {

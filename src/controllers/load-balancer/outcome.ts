@@ -6,14 +6,23 @@ import type { Origin } from './assigned-text.ts';
 import type { Reason } from './reasons.ts';
 import type { AddressRequest } from './request.ts';
 
+/** Why a Service has what it has. */
+interface Account {
+  readonly reason: Reason;
+  readonly message: string;
+}
+
 /** How a request stands. */
-export interface Outcome {
+export interface Outcome extends Account {
   /** The addresses that the Service has now, in the order of its families. */
   readonly addresses: readonly AssignedAddress[];
   /** By which it may share them; "" for none. */
   readonly sharingKey: string;
-  readonly reason: Reason;
-  readonly message: string;
+  /**
+   * What is true as well and may stay where it was said before. A Service that needs two families and gets neither was
+   * told of the one that was full then, and nobody looks at it again when the other one fills up too.
+   */
+  readonly alsoTrue: readonly Account[];
 }
 
 export interface AssignedAddress {
@@ -31,8 +40,8 @@ export interface AssignedAddress {
 export function outcomeOf(
   book: AddressBook,
   request: AddressRequest,
-  reason: Reason,
-  message: string,
+  { reason, message }: Account,
+  alsoTrue: readonly Account[] = [],
 ): Outcome {
   const own = book.addressesOf(request.service);
   const addresses = request.families.flatMap((family): AssignedAddress[] => {
@@ -46,7 +55,7 @@ export function outcomeOf(
     }
     return [{ family, address, pool: poolNameOf(book, address), origin: holding?.origin, portsInUse }];
   });
-  return { addresses, sharingKey: request.sharingKey, reason, message };
+  return { addresses, sharingKey: request.sharingKey, reason, message, alsoTrue };
 }
 
 /** The pool that contains an address now. */

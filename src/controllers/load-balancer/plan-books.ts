@@ -1,11 +1,10 @@
 import type { Service } from '../../objects/service.ts';
-import { byAge } from './adoption.ts';
 import { LoadBalancerAllocator } from './allocator.ts';
 import { readPool, type AddressPool, type Pool } from './pool.ts';
 import { layOut, type Forbidden } from './pool-layout.ts';
 import { readResting } from './plan-pool.ts';
 import { isForeign, presentAddresses, type PresentAddress } from './present.ts';
-import { isServed, readRequest, type AddressRequest, type RequestSettings } from './request.ts';
+import { byAge, isServed, readRequest, type AddressRequest, type RequestSettings } from './request.ts';
 
 /** What there is in a cluster, read once. */
 export interface PooledCluster {
@@ -35,7 +34,7 @@ export interface ClusterBooks {
 /** Books what every Service has, as a controller does when it starts. Gives nothing. */
 export function booksOf(cluster: PooledCluster, now: number): ClusterBooks {
   const allocator = new LoadBalancerAllocator();
-  allocator.setPools(poolsOf(cluster.pools), cluster.forbidden, now);
+  allocator.setPools(poolsOf(cluster.pools), cluster.forbidden);
   const served = ownServices(cluster, allocator);
   Array.from(allocator.adopt(served));
   for (const pool of cluster.pools) {

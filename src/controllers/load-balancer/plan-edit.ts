@@ -33,16 +33,22 @@ export interface EditEffect {
 export function planEdit(cluster: EditedCluster): EditEffect[] {
   const { forbidden, now } = cluster;
   const { allocator, served } = booksOf(cluster, now);
-  for (const { request } of served) allocator.assign(request, [], now);
+  for (const { request } of served) serve(allocator, request, now);
   const before = new Map(served.map(({ request }) => [request.service, addressesOf(allocator, request)]));
 
   allocator.takeChanged();
-  allocator.setPools(poolsOf(cluster.edited), forbidden, now);
+  allocator.setPools(poolsOf(cluster.edited), forbidden);
   const adopted = ownServices(cluster, allocator).filter(({ request }) => !before.has(request.service));
   Array.from(allocator.adopt(adopted));
   const all = [...served, ...adopted];
-  for (const { request } of all) allocator.assign(request, [], now);
+  for (const { request } of all) serve(allocator, request, now);
   return all.flatMap(({ request }) => effectsOn(allocator, request, before.get(request.service)));
+}
+
+/** Gives a Service what it is to have, as if its status said so at once. */
+function serve(allocator: LoadBalancerAllocator, request: AddressRequest, now: number): void {
+  allocator.assign(request, []);
+  allocator.letGo(request.service, allocator.leftBy(request.service), now);
 }
 
 function addressesOf(allocator: LoadBalancerAllocator, request: AddressRequest): Map<IPFamily, string> {

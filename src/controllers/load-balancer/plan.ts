@@ -32,16 +32,17 @@ export interface PlannedEvent {
 /**
  * What a Service that we serve should look like.
  *
- * @param outcome what the allocator gave it.
+ * @param actual what the allocator gave it.
  * @param own the addresses in its present status that are ours (see {@link presentAddresses}).
  * @param now milliseconds since 1970.
  */
 export function planServed(
   service: Service,
-  outcome: Outcome,
+  actual: Outcome,
   own: readonly PresentAddress[],
   now: number,
 ): ServicePlan {
+  const outcome = asTold(service, actual);
   const message = messageOf(outcome);
   const ready = outcome.reason === 'Assigned';
   const condition = conditionOf(service, ready, outcome.reason, message, now);
@@ -168,6 +169,15 @@ function conditionOf(
     reason,
     message,
   };
+}
+
+/** An outcome in the words of the Service's condition, where those are still true. */
+function asTold(service: Service, outcome: Outcome): Outcome {
+  const told = readyCondition(service);
+  const same = outcome.alsoTrue
+    .map(({ reason, message }): Outcome => ({ ...outcome, reason, message }))
+    .find((one) => one.reason === told?.reason && messageOf(one) === told.message);
+  return same ?? outcome;
 }
 
 /** Says what the Service has, and what it lacks. */

@@ -122,7 +122,6 @@ export class PoolKeeper {
     this.#layouts = this.#allocator.setPools(
       read.map(({ pool }) => pool),
       forbidden,
-      this.#context.clock.now(),
     );
     this.#loaded = input;
   }

@@ -43,6 +43,11 @@ export interface RequestSettings {
   readonly compat: boolean;
 }
 
+/** Oldest first; by key among those of one second. */
+export function byAge(a: AddressRequest, b: AddressRequest): number {
+  return a.createdAt - b.createdAt || (a.service < b.service ? -1 : a.service > b.service ? 1 : 0);
+}
+
 /** True for Services of type LoadBalancer that we serve; the class cannot change while the type stays. */
 export function isServed({ spec }: Service, settings: RequestSettings): boolean {
   if (spec.type !== 'LoadBalancer') return false;

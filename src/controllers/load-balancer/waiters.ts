@@ -19,6 +19,11 @@ export class Waiters {
     return this.#tickets.has(service);
   }
 
+  /** False when nobody waits in a line. It may be true of one that all have left. */
+  awaits(line: string): boolean {
+    return this.#lines.has(line);
+  }
+
   /** Puts a Service into lines, out of all others. One that waits there already keeps its place. */
   wait(request: AddressRequest, lines: ReadonlySet<string>): void {
     const present = this.#tickets.get(request.service);

@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { LoadBalancerAllocator } from '../../../../src/controllers/load-balancer/allocator.ts';
 import type { AddressRequest } from '../../../../src/controllers/load-balancer/request.ts';
-import { allocatorWith, assign, pool, request } from './given.ts';
-
-const v4 = (address: string): Partial<AddressRequest> => ({ addresses: new Map([['IPv4', address]]) });
+import { allocatorWith, assign, pool, request, v4 } from './given.ts';
 
 describe('order of choice', () => {
   const pools = [
@@ -73,11 +71,23 @@ describe('families', () => {
     expect(allocator.waiting).toBe(0);
   });
 
+  test('one that needs two families is told of both, or of the one that was full first', () => {
+    const allocator = allocatorWith(pool('a', ['192.0.2.0/32', '2001:db8::/128']));
+    assign(allocator, request('n/six', { families: ['IPv6'] }));
+    const six = { reason: 'PoolExhausted', message: 'no free IPv6 address in a (1 address)' };
+    const four = { reason: 'PoolExhausted', message: 'no free IPv4 address in a (1 address)' };
+    const wanted = request('n/both', both);
+    expect(allocator.assign(wanted, [])).toMatchObject({ ...six, alsoTrue: [] });
+    assign(allocator, request('n/four'));
+    const message = `${four.message}; ${six.message}`;
+    expect(allocator.assign(wanted, [])).toMatchObject({ ...four, message, alsoTrue: [four, six] });
+  });
+
   test('one is better than none where dual stack is preferred, and the other is added later', () => {
     const allocator = allocatorWith(pool('a', ['192.0.2.0/32']));
     const prefer = request('n/s', { ...both, needsAll: false });
     expect(assign(allocator, prefer)).toBe('192.0.2.0 Assigned');
-    allocator.setPools([pool('a', ['192.0.2.0/32', '2001:db8::/128'])], [], 0);
+    allocator.setPools([pool('a', ['192.0.2.0/32', '2001:db8::/128'])], []);
     expect(allocator.takeChanged()).toEqual(['n/s']);
     expect(assign(allocator, prefer)).toBe('192.0.2.0,2001:db8:: Assigned');
   });
@@ -118,9 +128,12 @@ describe('waiting', () => {
     expect(assign(allocator, wish)).toBe('192.0.2.1 AddressInUse');
     assign(allocator, request('n/3'));
     allocator.release('n/1', 0);
-    // Its move frees its old address for the next one.
-    expect(allocator.takeChanged().sort()).toEqual(['n/2', 'n/3']);
-    expect(assign(allocator, wish)).toBe('192.0.2.0 Assigned');
+    expect(allocator.takeChanged()).toEqual(['n/2']);
+    expect(allocator.assign(wish, []).addresses.map(({ address }) => address)).toEqual(['192.0.2.0']);
+    // Its old address is for the next one when its status shows it no more.
+    expect(allocator.takeChanged()).toEqual([]);
+    allocator.letGo('n/2', allocator.leftBy('n/2'), 0);
+    expect(allocator.takeChanged()).toEqual(['n/3']);
   });
 
   test('those who left are not served', () => {
@@ -151,7 +164,7 @@ describe('sharing', () => {
   ])('%s', (_what, sharing, wish, expected) => {
     const allocator = allocatorWith(pool('a', ['192.0.2.0/31'], { sharing }));
     expect(assign(allocator, keyed('n/1'))).toBe('192.0.2.0 Assigned');
-    const second = allocator.assign(keyed('n/2', { ...wish, ...v4('192.0.2.0') }), [], 0);
+    const second = allocator.assign(keyed('n/2', { ...wish, ...v4('192.0.2.0') }), []);
     expect(`${second.addresses.map(({ address }) => address).join()} ${second.reason}`.trim()).toBe(expected);
     if (expected !== '192.0.2.0 Assigned') expect(second.message).toContain('n/1');
   });
@@ -190,10 +203,33 @@ describe('sharing', () => {
     expect(assign(allocator, joiner)).toBe('192.0.2.0 Assigned');
   });
 
+  test('two that have what the other one asks for wait for each other', () => {
+    const allocator = allocatorWith(pool('a', ['192.0.2.0/31']));
+    const [one, two] = [request('n/1'), request('n/2')];
+    assign(allocator, one);
+    assign(allocator, two);
+    expect(assign(allocator, { ...one, ...v4('192.0.2.1') })).toBe('192.0.2.0 AddressInUse');
+    expect(assign(allocator, { ...two, ...v4('192.0.2.0') })).toBe('192.0.2.1 AddressInUse');
+  });
+
+  test('of several that share an address the oldest is named, in whatever order they came', () => {
+    const allocator = allocatorWith(pool('a', ['192.0.2.0/32']));
+    const [older, younger] = [80, 81].map((port) =>
+      request(`n/${port}`, { sharingKey: 'k', ports: [`TCP/${port}`] }),
+    );
+    const third = request('n/3', v4('192.0.2.0'));
+    if (older === undefined || younger === undefined) throw new Error('two were made');
+    assign(allocator, younger);
+    expect(allocator.assign(third, []).message).toBe('192.0.2.0 is held by n/81');
+    assign(allocator, older);
+    expect(allocator.takeChanged()).toContain('n/3');
+    expect(allocator.assign(third, []).message).toBe('192.0.2.0 is held by n/80');
+  });
+
   test('who waits is told when somebody else is in the way', () => {
     const allocator = allocatorWith(pool('a', ['192.0.2.0/32']));
     const third = request('n/3', { ...v4('192.0.2.0'), createdAt: 9e15 });
-    const why = (one: AddressRequest): string => allocator.assign(one, [], 0).message;
+    const why = (one: AddressRequest): string => allocator.assign(one, []).message;
     const asking = [request('n/1', v4('192.0.2.0')), request('n/2', v4('192.0.2.0')), third];
     expect(asking.map(why)).toEqual(['', '192.0.2.0 is held by n/1', '192.0.2.0 is held by n/1']);
     allocator.takeChanged();
@@ -217,7 +253,7 @@ describe('sharing', () => {
     assign(allocator, keyed('n/1'));
     const second = keyed('n/2', { ports: ['TCP/81'] });
     assign(allocator, second);
-    const greedy = allocator.assign({ ...second, ports: ['TCP/80', 'TCP/81'] }, [], 0);
+    const greedy = allocator.assign({ ...second, ports: ['TCP/80', 'TCP/81'] }, []);
     expect(greedy.reason).toBe('SharingRefused');
     expect(greedy.message).toBe('port TCP/80 of 192.0.2.0 is held by n/1');
     expect(greedy.addresses.map(({ address }) => address)).toEqual(['192.0.2.0']);
@@ -270,11 +306,11 @@ describe('edits of pools', () => {
     const allocator = allocatorWith(pool('a', ['192.0.2.0/30']));
     const one = request('n/1');
     assign(allocator, one);
-    allocator.setPools([pool('a', ['198.51.100.0/30'])], [], 0);
+    allocator.setPools([pool('a', ['198.51.100.0/30'])], []);
     // What its status says of the pool is no longer true.
     expect(allocator.takeChanged()).toEqual(['n/1']);
     expect(assign(allocator, one)).toBe('192.0.2.0 Assigned');
-    allocator.setPools([], [], 0);
+    allocator.setPools([], []);
     expect(assign(allocator, one)).toBe('192.0.2.0 Assigned');
   });
 
@@ -282,7 +318,7 @@ describe('edits of pools', () => {
     const allocator = allocatorWith(pool('a', ['192.0.2.0/30'], { shrinkPolicy: 'Reassign' }));
     const one = request('n/1');
     assign(allocator, one);
-    allocator.setPools([pool('a', ['198.51.100.0/30'], { shrinkPolicy: 'Reassign' })], [], 0);
+    allocator.setPools([pool('a', ['198.51.100.0/30'], { shrinkPolicy: 'Reassign' })], []);
     expect(allocator.takeChanged()).toEqual(['n/1']);
     expect(assign(allocator, one)).toBe('198.51.100.0 Assigned');
   });
@@ -292,7 +328,7 @@ describe('edits of pools', () => {
     assign(allocator, request('n/1'));
     assign(allocator, request('n/2'));
     assign(allocator, request('n/3'));
-    allocator.setPools([pool('a', ['192.0.2.0/31'])], [], 0);
+    allocator.setPools([pool('a', ['192.0.2.0/31'])], []);
     // The other one is told that the pool has two addresses now.
     expect(allocator.takeChanged()).toEqual(['n/2', 'n/3']);
     expect(allocator.book.addressesOf('n/2').get('IPv4')).toBe('192.0.2.1');

@@ -4,6 +4,7 @@ import {
   assignedText,
   keyText,
   readAssigned,
+  readKey,
   type AssignedText,
 } from '../../../../src/controllers/load-balancer/assigned-text.ts';
 
@@ -16,6 +17,20 @@ const text: fc.Arbitrary<AssignedText> = fc.record({
   origin,
   key: fc.string({ unit: 'binary', maxLength: 100 }).map(keyText),
   kept: fc.boolean(),
+});
+
+test('readKey reads the keys that keyText did not cut', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', maxLength: 64 }), (key) => {
+      expect(readKey(keyText(key))).toBe(key.slice(0, 64));
+    }),
+  );
+});
+
+test('readKey takes what somebody else wrote for the key of nobody', () => {
+  const [text] = readAssigned(String.raw`192.0.2.1 from pool p with sharing key "\q"`);
+  expect(text?.key).toBe(String.raw`"\q"`);
+  expect(readKey(text?.key ?? '')).toBe(String.raw`"\q"`);
 });
 
 describe('readAssigned', () => {

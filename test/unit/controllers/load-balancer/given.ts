@@ -33,6 +33,11 @@ export function request(service: string, wish: Partial<AddressRequest> = {}): Ad
   };
 }
 
+/** The wish for one address. */
+export function v4(address: string): Partial<AddressRequest> {
+  return { addresses: new Map([['IPv4', address]]) };
+}
+
 /** Addresses in a status of which nothing else is known. */
 export function had(...addresses: string[]): PresentAddress[] {
   return addresses.map((address) => ({
@@ -46,17 +51,18 @@ export function had(...addresses: string[]): PresentAddress[] {
 
 export function allocatorWith(...pools: Pool[]): LoadBalancerAllocator {
   const allocator = new LoadBalancerAllocator();
-  allocator.setPools(pools, [], 0);
+  allocator.setPools(pools, []);
   return allocator;
 }
 
-/** Addresses and reason of an assignment, as one text. */
+/** Addresses and reason of an assignment that is written at once, as one text. */
 export function assign(
   allocator: LoadBalancerAllocator,
   wanted: AddressRequest,
   present: string[] = [],
   now = 0,
 ): string {
-  const { addresses, reason } = allocator.assign(wanted, had(...present), now);
+  const { addresses, reason } = allocator.assign(wanted, had(...present));
+  allocator.letGo(wanted.service, allocator.leftBy(wanted.service), now);
   return `${addresses.map(({ address }) => address).join(',')} ${reason}`.trim();
 }

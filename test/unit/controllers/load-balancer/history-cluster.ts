@@ -1,10 +1,20 @@
 import { expect } from 'vitest';
 import type { Quarantine } from '../../../../src/controllers/load-balancer/address-book.ts';
+import type { Claim } from '../../../../src/controllers/load-balancer/adoption.ts';
+import { keyText } from '../../../../src/controllers/load-balancer/assigned-text.ts';
 import { LoadBalancerAllocator } from '../../../../src/controllers/load-balancer/allocator.ts';
-import { planServed } from '../../../../src/controllers/load-balancer/plan.ts';
+import {
+  planReleased,
+  planServed,
+  type ServicePlan,
+} from '../../../../src/controllers/load-balancer/plan.ts';
 import { readPool, type Pool } from '../../../../src/controllers/load-balancer/pool.ts';
 import { presentAddresses, type PresentAddress } from '../../../../src/controllers/load-balancer/present.ts';
-import { readRequest, type AddressRequest } from '../../../../src/controllers/load-balancer/request.ts';
+import {
+  isServed,
+  readRequest,
+  type AddressRequest,
+} from '../../../../src/controllers/load-balancer/request.ts';
 import { parseStrictAddress } from '../../../../src/objects/address.ts';
 import type { IPFamily, Service } from '../../../../src/objects/service.ts';
 import { formatTime } from '../../../../src/objects/time.ts';
@@ -26,6 +36,8 @@ export type Happening =
   | { do: 'later'; seconds: number };
 
 export interface Wish {
+  /** Whether it asks for a load balancer at all. */
+  ours: boolean;
   families: 'four' | 'six' | 'both' | 'prefer';
   /** Last byte of the IPv4 address that it asks for. */
   address: number | undefined;
@@ -54,6 +66,8 @@ export class HistoryCluster {
   pools: Pool[] = [];
   /** Services that may be served differently after this step: their spec changed, or they are new. */
   readonly touched = new Set<string>();
+  /** What was shown, at whatever moment, that another one showed who could not share it. */
+  readonly meetings: string[] = [];
   /** By the status of the pools. */
   #resting: Quarantine[] = [];
   /** The pool that contained an address last, as it was then. */
@@ -62,6 +76,8 @@ export class HistoryCluster {
   #created = 0;
   #arrived = everything;
   #former = this.allocator;
+  /** While two lead, both may give one address. */
+  #hasRival = false;
 
   /** Whether an address outside of all pools is to be taken back: its last pool decides, or decided last. */
   mayReassign(address: string): boolean {
@@ -105,7 +121,7 @@ export class HistoryCluster {
   #change(change: Change): void {
     if (change.do === 'pools') {
       this.pools = change.pools.map(poolOf);
-      this.allocator.setPools(this.pools, [], this.#now);
+      this.allocator.setPools(this.pools, []);
       return;
     }
     const key = keyOf(change.service);
@@ -124,6 +140,10 @@ export class HistoryCluster {
     this.#reconcile(key);
   }
 
+  isServed(service: Service): boolean {
+    return isServed(service, settings);
+  }
+
   #settle(): void {
     for (let i = 0; i < 100; i++) {
       const changed = this.allocator.takeChanged();
@@ -136,12 +156,50 @@ export class HistoryCluster {
   #reconcile(key: string): void {
     const service = this.services.get(key);
     if (service === undefined) return;
+    const { status } = this.#plan(key, service);
+    const left = this.allocator.leftBy(key);
+    if (status !== undefined) {
+      const arrives = (this.#arrived & 1) === 1;
+      this.#arrived >>= 1;
+      // Of what it cannot write a process knows nothing.
+      if (!arrives) return;
+      const written = { ...service, status };
+      this.services.set(key, written);
+      this.#note(written, service);
+    }
+    this.allocator.letGo(key, left, this.#now);
+  }
+
+  #plan(key: string, service: Service): ServicePlan {
     const present = this.#presentOf(service);
-    const outcome = this.allocator.assign(this.requestOf(service), present, this.#now);
-    const { status } = planServed(service, outcome, present, this.#now);
-    if (status === undefined) return;
-    if ((this.#arrived & 1) === 1) this.services.set(key, { ...service, status });
-    this.#arrived >>= 1;
+    if (!this.isServed(service)) {
+      this.allocator.leave(key);
+      return planReleased(service, present, false);
+    }
+    const outcome = this.allocator.assign(this.requestOf(service), present);
+    return planServed(service, outcome, present, this.#now);
+  }
+
+  /**
+   * Looks whether what a Service shows from now on is shown by others who do not share it: neither by the key in their
+   * status nor by that of their spec, which it follows, or with a port that is served for them by both.
+   */
+  #note(service: Service, before: Service): void {
+    if (this.#hasRival) return;
+    const key = keyText(this.requestOf(service).sharingKey);
+    const had = addressesOf(before);
+    for (const { address, served } of shownBy(service).filter((one) => !had.includes(one.address))) {
+      for (const other of this.services.values()) {
+        const shown = other === service ? undefined : shownBy(other).find((one) => one.address === address);
+        if (shown === undefined) continue;
+        const { ports, sharingKey } = this.requestOf(other);
+        const both = ports.filter((port) => shown.served?.has(port) === true && served?.has(port) === true);
+        if ((shown.key !== key && keyText(sharingKey) !== key) || both.length > 0)
+          this.meetings.push(
+            `${address}: ${service.metadata.name ?? ''} beside ${other.metadata.name ?? ''}`,
+          );
+      }
+    }
   }
 
   /** A change to which the process does not live to write the whole answer. */
@@ -157,26 +215,31 @@ export class HistoryCluster {
     const next = this.allocator;
     const before = new Map(this.services);
     this.allocator = this.#former;
+    this.#hasRival = true;
     this.#lastly(during, arrived);
     for (const [key, { status }] of this.services) {
       if (status !== before.get(key)?.status) this.touched.add(key);
     }
     this.allocator = next;
-    next.setPools(this.pools, [], this.#now);
+    next.setPools(this.pools, []);
     for (const key of before.keys()) if (!this.services.has(key)) next.release(key, this.#now);
     for (const key of this.services.keys()) this.#reconcile(key);
+    this.#settle();
+    this.#hasRival = false;
   }
 
   /** A new process knows what the API server knows, and nothing else. */
   #restart(): void {
     this.#former = this.allocator;
     this.allocator = new LoadBalancerAllocator();
-    this.allocator.setPools(this.pools, [], this.#now);
-    const claims = [...this.services.values()].map((service) => ({
-      request: this.requestOf(service),
-      present: this.#presentOf(service),
-    }));
-    Array.from(this.allocator.adopt(claims));
+    this.allocator.setPools(this.pools, []);
+    const claims: Claim[] = [];
+    const leaving: Claim[] = [];
+    for (const service of this.services.values()) {
+      const claim = { request: this.requestOf(service), present: this.#presentOf(service) };
+      (this.isServed(service) ? claims : leaving).push(claim);
+    }
+    Array.from(this.allocator.adopt(claims, leaving));
     for (const rest of this.#resting) if (rest.until > this.#now) this.allocator.book.rest(rest);
     for (const key of [...this.services.keys()].reverse()) this.#reconcile(key);
   }
@@ -184,6 +247,10 @@ export class HistoryCluster {
   #presentOf(service: Service): PresentAddress[] {
     return presentAddresses(service, this.allocator.isPooled);
   }
+}
+
+function shownBy(service: Service): PresentAddress[] {
+  return presentAddresses(service, () => true);
 }
 
 export function addressesOf({ status }: Service): string[] {
@@ -226,7 +293,7 @@ function poolOf({ first, size, six, reassign, sharing, delay }: PoolChoice, inde
 }
 
 function serviceOf(index: number, wish: Wish, creationTimestamp: string): Service {
-  const { families, address, key, ports, consents } = wish;
+  const { ours, families, address, key, ports, consents } = wish;
   const ipFamilies: IPFamily[] =
     families === 'four' ? ['IPv4'] : families === 'six' ? ['IPv6'] : ['IPv4', 'IPv6'];
   const [namespace = '', name = ''] = keyOf(index).split('/');
@@ -243,7 +310,7 @@ function serviceOf(index: number, wish: Wish, creationTimestamp: string): Servic
       },
     },
     spec: {
-      type: 'LoadBalancer',
+      type: ours ? 'LoadBalancer' : 'ClusterIP',
       ipFamilies,
       ipFamilyPolicy: families === 'prefer' ? 'PreferDualStack' : 'SingleStack',
       ports: ports.map((port) => ({ port, protocol: 'TCP' })),

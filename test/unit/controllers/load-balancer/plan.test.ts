@@ -47,6 +47,7 @@ function outcome(addresses: string[], reason: Outcome['reason'] = 'Assigned', me
     sharingKey: '',
     reason,
     message,
+    alsoTrue: [],
   };
 }
 
@@ -95,6 +96,19 @@ describe('planServed', () => {
     expect(plan.events).toEqual([{ type: 'Warning', reason: 'PoolExhausted', message: waiting.message }]);
     const again = planServed(service(plan.status ?? {}), waiting, [], now + 60_000);
     expect(again).toEqual({ events: [] });
+  });
+
+  test('lets stand what was said before and is still true', () => {
+    const six = { reason: 'PoolExhausted', message: 'no free IPv6 address in p (1 address)' } as const;
+    const four = { reason: 'AddressInUse', message: '192.0.2.9 is held by n/t' } as const;
+    const waiting = { ...outcome([], four.reason, `${four.message}; ${six.message}`), alsoTrue: [four, six] };
+    const told = (reason: string, message: string): Service =>
+      service({ loadBalancer: {}, conditions: [ready(reason, message)] });
+    expect(planServed(told(six.reason, six.message), waiting, [], now)).toEqual({ events: [] });
+    const stale = 'no free IPv6 address in p (2 addresses)';
+    const { status, transition } = planServed(told(six.reason, stale), waiting, [], now);
+    expect(status?.conditions).toMatchObject([{ reason: four.reason, message: waiting.message }]);
+    expect(transition).toBe(four.reason);
   });
 
   test('keeps the time of the last transition while the status of the condition stays', () => {
