@@ -25,7 +25,11 @@ interface Shared {
  */
 const shared = new Map<string, Shared>();
 const sharedSets = new WeakMap<object, FieldSet>();
-const maxShared = 4_096;
+/** Texts that are remembered, and what they may come to in characters: what belongs to one takes four times as much. */
+const maxShared = { texts: 4_096, characters: 4 * 2 ** 20 };
+/** A longer text is not remembered: it would push out many others, and hardly comes again. */
+const longestShared = maxShared.characters / 64;
+let sharedCharacters = 0;
 const none: FieldsV1 = Object.freeze({});
 
 /**
@@ -37,6 +41,7 @@ export function encodeFields(set: FieldSet): FieldsV1 {
   const known = shared.get(text);
   if (known !== undefined) return known.fields;
   const encoded = encodeNode(set);
+  if (text.length > longestShared) return encoded;
   // Equal sets whose elements are in another order.
   const sorted = JSON.stringify(encoded);
   const found = shared.get(sorted) ?? { fields: encoded, set };
@@ -47,15 +52,16 @@ export function encodeFields(set: FieldSet): FieldsV1 {
 }
 
 function share(text: string, entry: Shared): void {
-  if (shared.size >= maxShared) {
-    for (const [oldest, { fields }] of shared) {
-      shared.delete(oldest);
-      sharedSets.delete(fields);
-      break;
-    }
-  }
+  if (shared.has(text)) return;
   shared.set(text, entry);
+  sharedCharacters += text.length;
   sharedSets.set(entry.fields, entry.set);
+  for (const [oldest, { fields }] of shared) {
+    if (shared.size <= maxShared.texts && sharedCharacters <= maxShared.characters) break;
+    shared.delete(oldest);
+    sharedCharacters -= oldest.length;
+    sharedSets.delete(fields);
+  }
 }
 
 /**

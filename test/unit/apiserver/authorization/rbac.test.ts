@@ -1,16 +1,7 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { RbacAuthorizer } from '../../../../src/apiserver/authorization/rbac.ts';
 import { createMemoryStorage } from '../../../../src/apiserver/storage/memory-storage.ts';
-
-setFlagsFromString('--expose-gc');
-const collect: unknown = runInNewContext('gc');
-
-function heapUsed(): number {
-  if (typeof collect === 'function') Reflect.apply(collect, undefined, []);
-  return process.memoryUsage().heapUsed;
-}
+import { heapUsed } from '../../../support/heap.ts';
 
 test('namespaces that clients make up are not remembered', () => {
   const storage = createMemoryStorage({
