@@ -156,6 +156,35 @@ test('a watcher that does not read is no burden, and loses nothing when it comes
   expect(seen).toEqual(written);
 });
 
+test('a watch ends in its time, also if nobody reads what there was before it', async () => {
+  const path = `/api/v1/namespaces/${await makeNamespace(server, 'unread')}/configmaps`;
+  const count = 300;
+  await write(path, count, 'x'.repeat(100_000));
+  const slow = await SlowWatcher.open(`${path}?watch=true&timeoutSeconds=1`);
+  // One that began later is over.
+  for (let n = 0; n < 2; n++) {
+    const { chunks } = await server.client.stream('/api/v1/services', {
+      query: { watch: true, timeoutSeconds: 1 },
+    });
+    for await (const _ of chunks);
+  }
+  expect((await slow.rest(count)).length).toBeLessThan(count);
+});
+
+test('a watch may last for months', async () => {
+  const path = `/api/v1/namespaces/${await makeNamespace(server, 'months')}/configmaps`;
+  const { chunks } = await server.client.stream(path, {
+    query: { watch: true, resourceVersion: await now(path), timeoutSeconds: 10_000_000 },
+  });
+  await write(path, 20);
+  const seen: string[] = [];
+  for await (const chunk of chunks) {
+    for (const [name] of String(chunk).matchAll(/"name":"m-\d+"/g)) seen.push(name);
+    if (seen.length === 20) break;
+  }
+  expect(seen).toHaveLength(20);
+});
+
 test('bookmarks tell how far a quiet watch is', async () => {
   const quiet = `/api/v1/namespaces/${await makeNamespace(server, 'quiet')}/secrets`;
   const busy = `/api/v1/namespaces/${await makeNamespace(server, 'busy')}/configmaps`;

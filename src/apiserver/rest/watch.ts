@@ -1,13 +1,11 @@
 import { setImmediate as scheduleImmediate } from 'node:timers';
 import { setImmediate } from 'node:timers/promises';
-import { isRecord } from '../../objects/json.ts';
 import { StatusError } from '../../objects/status.ts';
 import { expired } from '../../objects/status-errors.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { ApiRequest, Reply, ReplyStream } from '../http/exchange.ts';
 import type { MediaType } from '../http/media-types.ts';
 import { encodeObject } from '../schema/encode.ts';
-import { writeProtobufEvent } from '../schema/write-protobuf.ts';
 import {
   CompactedError,
   type StorageEvent,
@@ -18,8 +16,9 @@ import { type ListOptions, parseResourceVersion } from './list-options.ts';
 import { convertOne, type Output } from './output.ts';
 import { waitForRevision } from './read.ts';
 import type { Selection } from './selection.ts';
-import { prefixOf, presented, type ServedResource, storedJson } from './served-resource.ts';
+import { prefixOf, presented, type ServedResource } from './served-resource.ts';
 import type { ServerCore } from './server-core.ts';
+import { eventLine, type EventType, joinLines, line } from './watch-lines.ts';
 
 /** What is watched, and how the client wants it. */
 export interface WatchRequest {
@@ -39,10 +38,10 @@ const bookmarkBeforeEnd = 2_000;
 const minTimeout = 1_800;
 /** Bytes waiting for a slow client before its watch is ended; it resumes from its last resourceVersion. */
 const maxBacklog = 32 * 1024 * 1024;
+/** `setTimeout`'s limit, 24 days: with a longer time it would call at once. */
+const longestTimer = 2 ** 31 - 1;
 /** Bytes of initial events that are made at a time: then other requests have their turn, and the client reads. */
 const initialChunk = 256 * 1024;
-
-type EventType = 'ADDED' | 'MODIFIED' | 'DELETED';
 
 /**
  * Serves a watch until its time is over, the client is gone or the server stops.
@@ -63,23 +62,23 @@ export async function watchObjects(
   const { mediaType } = watch.output.negotiated;
   const contentType = mediaType === 'application/json' ? mediaType : `${mediaType};stream=watch`;
   const stream = reply.stream(200, { 'Content-Type': contentType });
-  const session = new WatchSession(core, stream, watch);
+  const session = new WatchSession(core, stream, watch, milliseconds, request.signal);
   const prefix = prefixOf(resource, namespace);
   let unsubscribe: Unsubscribe | undefined;
   try {
     if (options.sendInitialEvents === true) await waitForRevision(core, from, request.signal);
     const initial =
       options.sendInitialEvents === true || (from === 0 && options.sendInitialEvents === undefined);
-    const start = initial ? await session.sendInitial(prefix, request.signal) : startOf(core, from);
+    const start = initial ? await session.sendInitial(prefix) : startOf(core, from);
     if (start < core.firstRevision) throw new CompactedError(start, core.firstRevision);
     unsubscribe = core.storage.watch(prefix, start, (event) => session.onEvent(event));
+    await session.run();
   } catch (error) {
     session.sendError(toldInStream(error));
-    stream.end();
-    return;
+  } finally {
+    unsubscribe?.();
+    session.end();
   }
-  await session.run(milliseconds, request.signal);
-  unsubscribe();
   stream.end();
 }
 
@@ -105,13 +104,37 @@ class WatchSession {
   #scheduled = false;
   #blocked = false;
   #columnsSent = false;
-  #finish: () => void = () => undefined;
   #overflown = false;
+  readonly #signal: AbortSignal;
+  readonly #timers: NodeJS.Timeout[] = [];
+  /** By `performance.now()`. */
+  readonly #deadline: number;
+  readonly #over = Promise.withResolvers<undefined>();
+  #isOver = false;
 
-  constructor(core: ServerCore, stream: ReplyStream, watch: WatchRequest) {
+  /** @param milliseconds that the watch lasts at most, from now on. */
+  constructor(
+    core: ServerCore,
+    stream: ReplyStream,
+    watch: WatchRequest,
+    milliseconds: number,
+    signal: AbortSignal,
+  ) {
     this.#core = core;
     this.#stream = stream;
     this.#watch = watch;
+    this.#signal = signal;
+    this.#deadline = performance.now() + milliseconds;
+    if (signal.aborted) this.end();
+    signal.addEventListener('abort', () => this.end(), { once: true });
+    this.#timers.push(setTimeout(() => this.end(), Math.min(milliseconds, longestTimer)));
+  }
+
+  /** Ends the watch: {@link run} resolves. */
+  end(): void {
+    this.#isOver = true;
+    for (const timer of this.#timers.splice(0)) clearTimeout(timer);
+    this.#over.resolve(undefined);
   }
 
   /**
@@ -119,7 +142,7 @@ class WatchSession {
    *
    * @returns the revision from which to go on.
    */
-  async sendInitial(prefix: string, signal: AbortSignal): Promise<number> {
+  async sendInitial(prefix: string): Promise<number> {
     const { selection, options } = this.#watch;
     const { items, revision } = this.#core.storage.list(prefix);
     for (const item of items) {
@@ -128,7 +151,7 @@ class WatchSession {
       if (isSelected) this.#sendStored('ADDED', item);
       if (this.#pendingBytes < initialChunk) continue;
       await this.#written();
-      if (signal.aborted) return revision;
+      if (this.#isOver) return revision;
     }
     if (options.sendInitialEvents === true && options.allowWatchBookmarks) {
       this.#sendBookmark(revision, { 'k8s.io/initial-events-end': 'true' });
@@ -158,26 +181,21 @@ class WatchSession {
     this.#flush();
   }
 
-  /** Resolves when the watch is over. */
-  async run(milliseconds: number, signal: AbortSignal): Promise<void> {
-    const timers: NodeJS.Timeout[] = [];
-    await new Promise<void>((resolve) => {
-      this.#finish = resolve;
-      if (signal.aborted || this.#overflown) resolve();
-      signal.addEventListener('abort', () => resolve(), { once: true });
-      timers.push(setTimeout(resolve, milliseconds));
-      if (!this.#watch.options.allowWatchBookmarks) return;
-      timers.push(setInterval(() => this.#sendBookmark(this.#core.storage.revision), bookmarkEvery));
-      const last = milliseconds - bookmarkBeforeEnd;
-      if (last > 0) timers.push(setTimeout(() => this.#sendBookmark(this.#core.storage.revision), last));
-    });
-    for (const timer of timers) clearTimeout(timer);
-    if (!signal.aborted) this.#flush();
+  /** Sends what comes, and bookmarks; resolves when the watch is over. */
+  async run(): Promise<void> {
+    if (!this.#isOver && this.#watch.options.allowWatchBookmarks) {
+      const send = (): void => this.#sendBookmark(this.#core.storage.revision);
+      this.#timers.push(setInterval(send, bookmarkEvery));
+      const last = this.#deadline - performance.now() - bookmarkBeforeEnd;
+      if (last > 0 && last <= longestTimer) this.#timers.push(setTimeout(send, last));
+    }
+    await this.#over.promise;
+    if (!this.#signal.aborted) this.#flush();
   }
 
   #sendStored(type: EventType, stored: StoredObject): void {
     const { resource, output } = this.#watch;
-    if (output.negotiated.as === '') this.#push(frame(resource, this.#mediaType, type, stored));
+    if (output.negotiated.as === '') this.#push(eventLine(resource, this.#mediaType, type, stored));
     else this.#sendConverted(type, stored.object);
   }
 
@@ -239,7 +257,7 @@ class WatchSession {
         },
         'ending a watch whose client does not read; it can resume from its last resourceVersion',
       );
-      this.#finish();
+      this.end();
       return;
     }
     if (this.#scheduled || this.#blocked) return;
@@ -247,10 +265,10 @@ class WatchSession {
     scheduleImmediate(() => this.#flush());
   }
 
-  /** Hands on what waits and lets other work have its turn; resolves when the client has read, or is gone. */
+  /** Hands on what waits and lets other work have its turn; resolves when the client has read, or the watch is over. */
   async #written(): Promise<void> {
     this.#flush();
-    if (this.#blocked) await this.#stream.drained();
+    if (this.#blocked) await Promise.race([this.#stream.drained(), this.#over.promise]);
     await setImmediate();
   }
 
@@ -260,76 +278,14 @@ class WatchSession {
     const lines = this.#pending;
     this.#pending = [];
     this.#pendingBytes = 0;
-    if (this.#stream.write(join(lines))) return;
+    if (this.#stream.write(joinLines(lines))) return;
     this.#blocked = true;
     void this.#stream.drained().then(
       () => {
         this.#blocked = false;
         this.#flush();
       },
-      () => this.#finish(),
+      () => this.end(),
     );
   }
 }
-
-/**
- * The line of an event. An event goes to all watches of a resource one after the other, so remembering the last
- * line is enough to make each only once, and holds on to nothing.
- */
-function frame(
-  resource: ServedResource,
-  mediaType: MediaType,
-  type: EventType,
-  stored: StoredObject,
-): Buffer {
-  if (
-    lastFrame?.stored === stored &&
-    lastFrame.type === type &&
-    lastFrame.mediaType === mediaType &&
-    lastFrame.resource === resource
-  ) {
-    return lastFrame.line;
-  }
-  lastFrame = {
-    resource,
-    mediaType,
-    type,
-    stored,
-    line: line(mediaType, type, storedJson(resource, stored)),
-  };
-  return lastFrame.line;
-}
-
-/** One event with the JSON of its object, as a line of JSON or as a frame of protobuf. */
-function line(mediaType: MediaType, type: string, json: string): Buffer {
-  if (mediaType === 'application/json') return Buffer.from(`{"type":"${type}","object":${json}}\n`);
-  const object: unknown = JSON.parse(json);
-  return writeProtobufEvent(type, isRecord(object) ? object : {});
-}
-
-/** Lines in one piece. The last piece is kept: watches of one resource that keep up wait for the same lines. */
-function join(lines: readonly Buffer[]): Buffer {
-  if (lines.length === lastJoin.lines.length && lines.every((line, i) => line === lastJoin.lines[i])) {
-    return lastJoin.piece;
-  }
-  const [first] = lines;
-  const piece = lines.length === 1 && first !== undefined ? first : Buffer.concat(lines);
-  if (piece.length <= largestKept) lastJoin = { lines, piece };
-  return piece;
-}
-
-const largestKept = 256 * 1024;
-let lastJoin: { readonly lines: readonly Buffer[]; readonly piece: Buffer } = {
-  lines: [],
-  piece: Buffer.alloc(0),
-};
-
-interface Frame {
-  readonly resource: ServedResource;
-  readonly mediaType: MediaType;
-  readonly type: EventType;
-  readonly stored: StoredObject;
-  readonly line: Buffer;
-}
-
-let lastFrame: Frame | undefined;
