@@ -111,7 +111,7 @@ function checkPreconditions(
 /**
  * The object as it must be stored before it can go: with a deletionTimestamp and the finalizers of the garbage
  * collector. Undefined when it can be removed as it is; `pending` when its deletion is under way and nothing about
- * it changes.
+ * it changes (`Store.updateForGracefulDeletionAndFinalizers`).
  */
 function markForDeletion(
   strategy: Strategy,
@@ -121,34 +121,31 @@ function markForDeletion(
 ): KubeObject | 'pending' | undefined {
   const object: KubeObject = { ...live, metadata: { ...live.metadata } };
   const { metadata } = object;
-  const finalizers = garbageCollectionFinalizers(strategy, metadata.finalizers ?? [], options);
-  const sameFinalizers = sameSet(finalizers, metadata.finalizers ?? []);
+  const graceful = markGraceful(strategy, object, options, now);
+  // Finalizers cannot be changed any more while a grace period runs.
+  if (graceful === 'pending') return 'pending';
+  const present = metadata.finalizers ?? [];
+  const finalizers = garbageCollectionFinalizers(strategy, present, options);
+  const sameFinalizers = sameSet(finalizers, present);
   if (!sameFinalizers) {
     if (finalizers.length === 0) delete metadata.finalizers;
     else metadata.finalizers = finalizers;
   }
-  if (strategy.termination !== undefined) {
-    return markTerminating(strategy, object, sameFinalizers, now);
+  if (strategy.termination !== undefined) return markTerminating(strategy, object, sameFinalizers, now);
+  if (graceful === 'changed') return object;
+  if (finalizers.length === 0) return undefined;
+  return markAsDeleting(object, now) || !sameFinalizers ? object : 'pending';
+}
+
+/** Without a grace period an object waits for its finalizers only. @returns whether anything changed. */
+function markAsDeleting({ metadata }: KubeObject, now: number): boolean {
+  const { deletionTimestamp, deletionGracePeriodSeconds, generation = 0 } = metadata;
+  if (deletionTimestamp === undefined && generation > 0) metadata.generation = generation + 1;
+  if (deletionTimestamp === undefined || Date.parse(deletionTimestamp) > now) {
+    metadata.deletionTimestamp = timestamp(now);
   }
-  if (strategy.gracePeriodSeconds !== undefined) {
-    const graceful = markGraceful(
-      strategy.gracePeriodSeconds(live, options.gracePeriodSeconds),
-      object,
-      options,
-      now,
-    );
-    if (graceful === 'pending' && sameFinalizers) return 'pending';
-    return object;
-  }
-  if (finalizers.length === 0 && sameFinalizers) return undefined;
-  if (finalizers.length > 0) {
-    if (metadata.deletionTimestamp !== undefined && sameFinalizers) return 'pending';
-    if (metadata.deletionGracePeriodSeconds === undefined && metadata.generation !== undefined)
-      metadata.generation++;
-    metadata.deletionTimestamp ??= timestamp(now);
-    metadata.deletionGracePeriodSeconds = 0;
-  }
-  return object;
+  metadata.deletionGracePeriodSeconds = 0;
+  return metadata.deletionTimestamp !== deletionTimestamp || deletionGracePeriodSeconds !== 0;
 }
 
 function markTerminating(
@@ -168,26 +165,34 @@ function markTerminating(
   return object;
 }
 
-/** `rest.BeforeDelete`: the first delete starts the grace period, a later one may only shorten it. */
+/**
+ * `rest.BeforeDelete`: the first delete starts the grace period, a later one may only shorten it, to a second at least
+ * when it is over already. `none` for kinds without one, and when it was 0.
+ */
 function markGraceful(
-  seconds: number,
+  strategy: Strategy,
   object: KubeObject,
-  options: DeleteOptions,
+  { gracePeriodSeconds: requested }: DeleteOptions,
   now: number,
-): 'changed' | 'pending' {
+): 'changed' | 'pending' | 'none' {
+  if (strategy.gracePeriodSeconds === undefined) return 'none';
   const { metadata } = object;
-  if (metadata.deletionTimestamp !== undefined) {
-    const running = metadata.deletionGracePeriodSeconds;
-    if (running === undefined || running === 0) return 'pending';
-    if (options.gracePeriodSeconds === undefined || seconds >= running) return 'pending';
-    const started = Date.parse(metadata.deletionTimestamp) - running * 1000;
-    metadata.deletionTimestamp = timestamp(started + seconds * 1000);
+  if (metadata.deletionTimestamp === undefined) {
+    const seconds = strategy.gracePeriodSeconds(object, requested);
+    metadata.deletionTimestamp = timestamp(now + seconds * 1000);
     metadata.deletionGracePeriodSeconds = seconds;
+    if (metadata.generation !== undefined && metadata.generation > 0) metadata.generation++;
     return 'changed';
   }
-  metadata.deletionTimestamp = timestamp(now + seconds * 1000);
-  metadata.deletionGracePeriodSeconds = seconds;
-  if (metadata.generation !== undefined && metadata.generation > 0) metadata.generation++;
+  const running = metadata.deletionGracePeriodSeconds ?? 0;
+  if (running === 0) return 'none';
+  if (requested === undefined) return 'pending';
+  const seconds = requested < 0 ? 1 : requested;
+  if (seconds >= running) return 'pending';
+  const end = Date.parse(metadata.deletionTimestamp) + (seconds - running) * 1000;
+  const isOver = end < now;
+  metadata.deletionTimestamp = timestamp(isOver ? now : end);
+  metadata.deletionGracePeriodSeconds = isOver && seconds !== 0 ? 1 : seconds;
   return 'changed';
 }
 
