@@ -12,7 +12,7 @@ import { commitWith, nothing } from './begin.ts';
 import { generateName, matchNamespace } from './object-name.ts';
 import { keyOf, type ServedResource, subjectOf } from './served-resource.ts';
 import { type ServerCore, strategyContext } from './server-core.ts';
-import { fillSystemFields } from './system-fields.ts';
+import { fillSystemFields, isVersion } from './system-fields.ts';
 
 /** An object on its way into the store. */
 export interface Creation {
@@ -61,13 +61,15 @@ export async function createObject(
       );
     } catch (error) {
       if (last || !(error instanceof StatusError) || error.reason !== 'AlreadyExists')
-        throw lastNameTried(error, generated);
+        throw lastNameTried(error, creation.object.metadata.generateName);
     }
   }
 }
 
-function lastNameTried(error: unknown, generated: boolean): unknown {
-  if (!generated || !(error instanceof StatusError) || error.reason !== 'AlreadyExists') return error;
+/** Whoever has a `generateName` is told that no name was found, also with a name of its own (`CheckGeneratedNameError`). */
+function lastNameTried(error: unknown, generateName = ''): unknown {
+  if (generateName === '' || !(error instanceof StatusError) || error.reason !== 'AlreadyExists')
+    return error;
   return new StatusError(
     409,
     'AlreadyExists',
@@ -118,7 +120,7 @@ async function createOnce(core: ServerCore, resource: ServedResource, creation: 
     if (webhooks) {
       await core.admission.validate({ ...attributes, name: object.metadata.name ?? '', object }, reply);
     }
-    checkNoResourceVersion(object);
+    if (!dryRun) checkNoResourceVersion(object);
     checkAbsent(core, resource, key, object);
   } catch (error) {
     reservation.rollback();
@@ -155,9 +157,9 @@ function finishObject(
   for (const warning of strategy.warningsOnCreate?.(object) ?? []) creation.warn(warning);
 }
 
-function checkNoResourceVersion(object: KubeObject): void {
-  const version = object.metadata.resourceVersion ?? '';
-  if (version !== '' && version !== '0') {
+/** etcd3's `Create`: one that is no number does not count, and a dry run does not get there. */
+function checkNoResourceVersion({ metadata: { resourceVersion = '' } }: KubeObject): void {
+  if (isVersion(resourceVersion) && Number(resourceVersion) !== 0) {
     throw plainError('resourceVersion should not be set on objects to be created');
   }
 }

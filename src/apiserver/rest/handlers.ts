@@ -100,9 +100,9 @@ export const handleCreate: ResourceHandler = async (core, resource, request, rep
 
 export const handleUpdate: ResourceHandler = async (core, resource, request, reply) => {
   const output = outputOf(request, resource, 'object');
-  const mediaType = bodyMediaType(request.headers['content-type']);
   const bytes = await request.body();
   const options = writeOptions(request, 'UpdateOptions');
+  const mediaType = bodyMediaType(request.headers['content-type']);
   const { namespace, name, subresource } = request.info;
   const decode = (): KubeObject => {
     const { object, warnings } = decodeBody({

@@ -10,13 +10,19 @@ export function wipeSystemFields({ metadata }: KubeObject): void {
   delete metadata.selfLink;
 }
 
-/** Gives a new object its identity (`rest.FillObjectMetaSystemFields`, `rest.BeforeCreate`). */
-export function fillSystemFields(core: ServerCore, object: KubeObject, now: string): void {
-  const { metadata } = object;
-  // Webhooks have seen it since.
-  wipeSystemFields(object);
+/**
+ * Gives a new object its identity (`rest.FillObjectMetaSystemFields`). A deletionTimestamp stays: only a POST has it
+ * wiped, an object that a PUT or an apply creates is being deleted from its beginning.
+ */
+export function fillSystemFields(core: ServerCore, { metadata }: KubeObject, now: string): void {
+  delete metadata.selfLink;
   metadata.uid = core.newUid();
   metadata.creationTimestamp = now;
+}
+
+/** A resourceVersion as the store has them: a number of 64 bits. */
+export function isVersion(resourceVersion: string): boolean {
+  return /^\d{1,40}$/.test(resourceVersion) && BigInt(resourceVersion) < 2n ** 64n;
 }
 
 /**

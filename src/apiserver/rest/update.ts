@@ -12,7 +12,7 @@ import { matchNamespace } from './object-name.ts';
 import { createObject, type Written } from './create.ts';
 import { keyOf, type ServedResource, subjectOf } from './served-resource.ts';
 import { type ServerCore, strategyContext } from './server-core.ts';
-import { dedupOwnerReferences, keepSystemFields } from './system-fields.ts';
+import { dedupOwnerReferences, isVersion, keepSystemFields } from './system-fields.ts';
 
 /** A write to an object that exists, or that the write may create. */
 export interface Update {
@@ -197,7 +197,9 @@ async function createByUpdate(core: ServerCore, resource: ServedResource, update
     throw conflict(resource.groupResource, name, uidMismatch(resource, namespace, name, update.uid, ''));
   }
   const object = update.produce(undefined);
-  delete object.metadata.resourceVersion;
+  checkVersionIsNumber(object.metadata.resourceVersion);
+  // It is of no object; a dry run, which stores nothing, answers with it.
+  if (!dryRun) delete object.metadata.resourceVersion;
   const created = await createObject(core, resource, {
     object,
     namespace,
@@ -255,11 +257,16 @@ function checkResourceVersion(resource: ServedResource, object: KubeObject, live
     metadata.resourceVersion = String(live.revision);
     return;
   }
-  if (!/^\d{1,20}$/.test(version)) {
-    throw plainError(`strconv.ParseUint: parsing ${JSON.stringify(version)}: invalid syntax`);
-  }
+  checkVersionIsNumber(version);
   if (Number(version) !== live.revision)
     throw conflict(resource.groupResource, metadata.name ?? '', modified);
+}
+
+/** @throws an error that is answered as a plain 500. */
+function checkVersionIsNumber(version = ''): void {
+  if (version === '' || isVersion(version)) return;
+  const why = /^\d+$/.test(version) ? 'value out of range' : 'invalid syntax';
+  throw plainError(`strconv.ParseUint: parsing ${JSON.stringify(version)}: ${why}`);
 }
 
 /** `rest.BeforeUpdate`: system fields, the strategy's view, then all rules. */
@@ -292,7 +299,7 @@ function isFinished(resource: ServedResource, object: KubeObject, old: KubeObjec
   if (termination !== undefined) {
     return old.metadata.deletionTimestamp !== undefined && termination.finished(object);
   }
-  return old.metadata.deletionGracePeriodSeconds === 0;
+  return old.metadata.deletionTimestamp !== undefined && (old.metadata.deletionGracePeriodSeconds ?? 0) === 0;
 }
 
 /** A write that changes nothing keeps its resourceVersion and makes no event. */

@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { JsonRecord } from '../../src/objects/json.ts';
+import { at } from '../../src/objects/read.ts';
+import { startApiServer, type TestServer } from '../../src/testing/index.ts';
+import { call, type Answer } from '../support/test-server.ts';
+
+/** What new objects bring along of what the server sets (`Store.create`, `DryRunnableStorage`, etcd3's `Create`). */
+let server: TestServer;
+const configMaps = '/api/v1/namespaces/default/configmaps';
+const services = '/api/v1/namespaces/default/services';
+beforeAll(async () => {
+  server = await startApiServer({ controllers: [] });
+});
+afterAll(async () => server.stop());
+
+const create = async (metadata: JsonRecord, query: Record<string, string> = {}): Promise<Answer> =>
+  call(server.client, 'POST', configMaps, { body: { metadata }, query });
+const put = async (metadata: JsonRecord, query: Record<string, string> = {}): Promise<Answer> =>
+  call(server.client, 'PUT', `${services}/${String(metadata['name'])}`, {
+    body: { metadata, spec: { clusterIP: 'None' } },
+    query,
+  });
+
+describe('a resourceVersion', () => {
+  test('is refused on a create only if it is a number', async () => {
+    const refused = await create({ name: 'versioned', resourceVersion: '7' });
+    expect([refused.status, refused.body['message']]).toEqual([
+      500,
+      'resourceVersion should not be set on objects to be created',
+    ]);
+    const made = await create({ name: 'versioned', resourceVersion: 'x' });
+    expect(made.status).toBe(201);
+    expect(at(made.body, 'metadata', 'resourceVersion')).toMatch(/^\d+$/);
+  });
+
+  test('comes back from a dry run, which refuses a name that is taken before', async () => {
+    const dryRun = { dryRun: 'All' };
+    const made = await create({ name: 'dry', resourceVersion: '7' }, dryRun);
+    expect([made.status, at(made.body, 'metadata', 'resourceVersion')]).toEqual([201, '7']);
+    const replaced = await put({ name: 'dry', resourceVersion: '7' }, dryRun);
+    expect([replaced.status, at(replaced.body, 'metadata', 'resourceVersion')]).toEqual([201, '7']);
+    await create({ name: 'taken' });
+    expect((await create({ name: 'taken', resourceVersion: '7' }, dryRun)).status).toBe(409);
+  });
+
+  test('of an object that a PUT creates must be a number', async () => {
+    const refused = await put({ name: 'put', resourceVersion: 'x' });
+    expect([refused.status, refused.body['message']]).toEqual([
+      500,
+      'strconv.ParseUint: parsing "x": invalid syntax',
+    ]);
+    const tooLong = await put({ name: 'put', resourceVersion: '99999999999999999999' });
+    expect(tooLong.body['message']).toBe(
+      'strconv.ParseUint: parsing "99999999999999999999": value out of range',
+    );
+    expect((await put({ name: 'put', resourceVersion: '7' })).status).toBe(201);
+  });
+});
+
+test('a taken name beside a generateName is told as one that was generated', async () => {
+  await create({ name: 'both', generateName: 'web-' });
+  const { status, body } = await create({ name: 'both', generateName: 'web-' });
+  expect(status).toBe(409);
+  expect(body).toMatchObject({
+    message:
+      'configmaps "both" already exists, the server was not able to generate a unique name for the object',
+    details: { name: 'both', kind: 'configmaps', retryAfterSeconds: 1 },
+  });
+});
+
+test('an object that a PUT creates keeps its deletionTimestamp, and goes with the next write', async () => {
+  const deletionTimestamp = '2001-01-01T00:00:00Z';
+  const posted = await create({ name: 'going', deletionTimestamp });
+  expect(at(posted.body, 'metadata', 'deletionTimestamp')).toBeUndefined();
+  const { status, body } = await put({ name: 'going', deletionTimestamp });
+  expect([status, at(body, 'metadata', 'deletionTimestamp')]).toEqual([201, deletionTimestamp]);
+  await put({ name: 'going', labels: { a: 'b' } });
+  expect((await call(server.client, 'GET', `${services}/going`)).status).toBe(404);
+});
