@@ -2,7 +2,7 @@ import tseslint from 'typescript-eslint';
 import importX from 'eslint-plugin-import-x';
 
 /**
- * Who may import whom (ARCHITECTURE.md, "The house"): each room lists the rooms that it may NOT import.
+ * Who may import whom (ARCHITECTURE.md, "Rooms"): each room lists the rooms that it may NOT import.
  * A room that is absent from `allowed` may import everything.
  */
 const rooms = [
