@@ -88,6 +88,22 @@ describe('a StatefulSet', () => {
     });
   });
 
+  test('tells of its Pods and claims, and takes in no Pod of another name', async () => {
+    const { namespace, run } = await inNamespace();
+    await run('run stray --image=db:1 --labels=app=db');
+    await run('apply -f -', statefulSet('db:1', 0, 1));
+    await run('rollout status statefulset/db');
+    const told = [
+      'create Claim data-db-0 Pod db-0 in StatefulSet db success',
+      'create Pod db-0 in StatefulSet db successful',
+    ];
+    await untilObject(server.client, `/api/v1/namespaces/${namespace}/events`, (body) => {
+      const messages = listAt(body, 'items').map((event) => textAt(event, 'message'));
+      return told.every((message) => messages.includes(message));
+    });
+    expect(await run('get pod stray -o jsonpath={.metadata.ownerReferences}')).toBe('');
+  });
+
   test('updates from the highest ordinal down to the partition, and rolls back', async () => {
     const { run, json } = await inNamespace();
     await run('apply -f -', statefulSet('db:1'));

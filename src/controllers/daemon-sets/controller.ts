@@ -10,6 +10,7 @@ import type { ControllerContext, ControllerDefinition, Runnable } from '../runti
 import { Controller, type ReconcileResult } from '../runtime/controller.ts';
 import { History } from '../workloads/history.ts';
 import { Ownership } from '../workloads/ownership.ts';
+import { hashOfTemplate } from '../workloads/plan-history.ts';
 import { compareText, nextAvailable } from '../workloads/plan-pods.ts';
 import { controllerRevisionHash } from '../workloads/plan-template.ts';
 import { PodControl } from '../workloads/pod-control.ts';
@@ -43,7 +44,7 @@ class DaemonSetsWiring {
     this.#podControl = new PodControl(context, pods);
     this.#status = new StatusWriter(context, this.#daemonSets);
     const enqueue = (key: ObjectKey): void => this.controller.enqueue(key);
-    this.#history = new History(context, this.#daemonSets, controllerRevisionHash, enqueue);
+    this.#history = new History(context, this.#daemonSets, hashOfTemplate(controllerRevisionHash), enqueue);
     this.controller = new Controller({
       name: 'daemonset',
       context,

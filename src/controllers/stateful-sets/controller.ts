@@ -10,14 +10,13 @@ import type { ControllerContext, ControllerDefinition, Runnable } from '../runti
 import { Controller, type ReconcileResult } from '../runtime/controller.ts';
 import { History, type Revisions } from '../workloads/history.ts';
 import { Ownership } from '../workloads/ownership.ts';
+import { hashOfData } from '../workloads/plan-history.ts';
 import { nextAvailable } from '../workloads/plan-pods.ts';
-import { PodControl } from '../workloads/pod-control.ts';
+import { PodControl, type PodWords } from '../workloads/pod-control.ts';
 import { persistentVolumeClaims, statefulSets as statefulSetsResource } from '../workloads/resources.ts';
 import { lookAgain, StatusWriter } from '../workloads/status-writer.ts';
 import { planStatefulSet, planStatefulSetStatus, type StatefulSetInput } from './plan.ts';
-import { draftClaims, draftPod, revisionNameOf } from './plan-pod.ts';
-
-const hashLabel = 'controller.kubernetes.io/hash';
+import { draftClaims, draftPod, isMember, podName, revisionNameOf } from './plan-pod.ts';
 
 /** Runs the Pods of StatefulSets one after another (kube-controller-manager's `statefulset-controller`). */
 export const statefulSetsController: ControllerDefinition = {
@@ -25,6 +24,14 @@ export const statefulSetsController: ControllerDefinition = {
   start(context: ControllerContext): readonly Runnable[] {
     return [new StatefulSetsWiring(context).controller];
   },
+};
+
+/** What Events say of Pods (`recordPodEvent`). */
+const podWords: PodWords = {
+  created: (pod, set) => `create Pod ${pod} in StatefulSet ${set} successful`,
+  deleted: (pod, set) => `delete Pod ${pod} in StatefulSet ${set} successful`,
+  notCreated: (pod, set, why) => `create Pod ${pod} in StatefulSet ${set} failed error: ${why}`,
+  notDeleted: (pod, set, why) => `delete Pod ${pod} in StatefulSet ${set} failed error: ${why}`,
 };
 
 class StatefulSetsWiring {
@@ -42,10 +49,10 @@ class StatefulSetsWiring {
     this.#sets = context.informers.informer(statefulSetsResource);
     const pods = context.informers.informer(podsResource);
     this.#claimClient = context.clients.for(persistentVolumeClaims);
-    this.#podControl = new PodControl(context, pods);
+    this.#podControl = new PodControl(context, pods, podWords);
     this.#status = new StatusWriter(context, this.#sets);
     const enqueue = (key: ObjectKey): void => this.controller.enqueue(key);
-    this.#history = new History(context, this.#sets, hashLabel, enqueue);
+    this.#history = new History(context, this.#sets, hashOfData, enqueue);
     this.controller = new Controller({
       name: 'statefulset',
       context,
@@ -54,6 +61,7 @@ class StatefulSetsWiring {
     });
     this.#ownership = new Ownership({
       selector: ({ spec }) => spec.selector,
+      isMember,
       owners: this.#sets,
       children: pods,
       client: context.clients.for(podsResource),
@@ -101,12 +109,22 @@ class StatefulSetsWiring {
   }
 
   async #createClaims(set: StatefulSet, ordinal: number, signal: AbortSignal): Promise<void> {
+    const { events } = this.#context;
+    const name = set.metadata.name ?? '';
+    const pod = podName(set, ordinal);
     for (const claim of draftClaims(set, ordinal)) {
+      const claimName = claim.metadata.name ?? '';
       try {
         await this.#claimClient.create(claim, { signal });
+        const message = `create Claim ${claimName} Pod ${pod} in StatefulSet ${name} success`;
+        events.event(set, 'Normal', 'SuccessfulCreate', message);
       } catch (error) {
         // A claim outlives its Pod, and the StatefulSet too.
-        if (!isAlreadyExists(error)) throw error;
+        if (isAlreadyExists(error)) continue;
+        const why = error instanceof Error ? error.message : String(error);
+        const message = `create Claim ${claimName} for Pod ${pod} in StatefulSet ${name} failed error: ${why}`;
+        events.event(set, 'Warning', 'FailedCreate', message);
+        throw error;
       }
     }
   }

@@ -9,6 +9,16 @@ import { controllerRevisionHash, podFromTemplate } from '../workloads/plan-templ
 const podNameLabel = 'statefulset.kubernetes.io/pod-name';
 const podIndexLabel = 'apps.kubernetes.io/pod-index';
 
+/** `web-2` for the ordinal 2 of the StatefulSet `web`. */
+export function podName({ metadata }: StatefulSet, ordinal: number): string {
+  return `${metadata.name ?? ''}-${ordinal}`;
+}
+
+/** True for Pods that are named as the set's are: it takes in and keeps no others (`isMemberOf`). */
+export function isMember(set: StatefulSet, { metadata }: Pod): boolean {
+  return /^(.*)-\d+$/.exec(metadata.name ?? '')?.[1] === set.metadata.name;
+}
+
 /** `web-2` of the StatefulSet `web` → 2; undefined for any other name. */
 export function ordinalOf(set: StatefulSet, pod: Pod): number | undefined {
   const prefix = `${set.metadata.name ?? ''}-`;
@@ -25,8 +35,7 @@ export function revisionNameOf({ metadata }: Pod): string {
 /** The Pod of an ordinal: its name, host name and claims stay the same over its lives. */
 export function draftPod(set: StatefulSet, revision: ControllerRevision, ordinal: number): Draft<Pod> {
   const draft = podFromTemplate(set, templateOf(revision));
-  const { generateName: _unused, ...metadata } = draft.metadata;
-  const name = `${set.metadata.name ?? ''}-${ordinal}`;
+  const name = podName(set, ordinal);
   const { serviceName = '' } = set.spec;
   const volumes = claimNames(set).map((volume) => ({
     name: volume,
@@ -37,10 +46,10 @@ export function draftPod(set: StatefulSet, revision: ControllerRevision, ordinal
   );
   return {
     metadata: {
-      ...metadata,
+      ...draft.metadata,
       name,
       labels: {
-        ...metadata.labels,
+        ...draft.metadata.labels,
         [podNameLabel]: name,
         [podIndexLabel]: String(ordinal),
         [controllerRevisionHash]: revision.metadata.name ?? '',
@@ -50,7 +59,7 @@ export function draftPod(set: StatefulSet, revision: ControllerRevision, ordinal
       ...draft.spec,
       hostname: name,
       ...(serviceName === '' ? {} : { subdomain: serviceName }),
-      ...(volumes.length === 0 ? {} : { volumes: [...others, ...volumes] }),
+      ...(volumes.length === 0 ? {} : { volumes: [...volumes, ...others] }),
     },
   };
 }

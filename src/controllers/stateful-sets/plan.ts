@@ -46,8 +46,11 @@ export function planStatefulSet(input: StatefulSetInput): StatefulSetPlan {
       return ordinal === undefined || (ordinal >= start && ordinal < end) ? [] : [{ pod, ordinal }];
     })
     .sort((a, b) => b.ordinal - a.ordinal);
-  for (const { pod } of condemned) {
-    if (!isLeaving(pod)) remove.push(pod);
+  // All others are steady here: of several that are not, the lowest goes first, and the rest wait for it.
+  const firstUnsteady = condemned.findLast(({ pod }) => !isSteady(input, pod));
+  for (const each of condemned) {
+    const isWaiting = !parallel && !isSteady(input, each.pod) && each !== firstUnsteady;
+    if (!isLeaving(each.pod) && !isWaiting) remove.push(each.pod);
     if (!parallel) return { create, remove };
   }
   if (create.length > 0 || remove.length > 0) return { create, remove };
@@ -96,7 +99,8 @@ export function planStatefulSetStatus({
   now,
 }: StatefulSetInput): StatefulSet['status'] {
   const wanted = set.spec.replicas ?? 0;
-  const members = pods.filter((pod) => !isFinished(pod));
+  // Finished ones too, until they are gone.
+  const members = pods.filter(({ status }) => (status.phase ?? '') !== '');
   const ready = members.filter((pod) => pod.status.phase === 'Running' && isReady(pod));
   const available = ready.filter((pod) => isAvailable(pod, set.spec.minReadySeconds ?? 0, now));
   const staying = members.filter((pod) => !isLeaving(pod));

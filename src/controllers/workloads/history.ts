@@ -7,7 +7,7 @@ import type { ControllerRevision, PodTemplate } from '../../objects/workloads.ts
 import type { ControllerContext } from '../runtime/context.ts';
 import { Expectations } from '../runtime/expectations.ts';
 import { Ownership, type Selecting } from './ownership.ts';
-import { outdatedRevisions, planHistory } from './plan-history.ts';
+import { outdatedRevisions, planHistory, type RevisionHash } from './plan-history.ts';
 import { controllerRevisions } from './resources.ts';
 
 /** The revisions of one owner, the one of its present template among them. */
@@ -23,12 +23,12 @@ export class History<Owner extends Selecting> {
   readonly #client: ResourceClient<ControllerRevision>;
   readonly #ownership: Ownership<Owner, ControllerRevision>;
   readonly #expectations: Expectations<ControllerRevision>;
-  readonly #hashLabel: string;
+  readonly #hash: RevisionHash;
 
   constructor(
     context: ControllerContext,
     owners: Informer<Owner>,
-    hashLabel: string,
+    hash: RevisionHash,
     enqueue: (key: ObjectKey) => void,
   ) {
     this.informer = context.informers.informer(controllerRevisions);
@@ -41,7 +41,7 @@ export class History<Owner extends Selecting> {
       client: this.#client,
       enqueue,
     });
-    this.#hashLabel = hashLabel;
+    this.#hash = hash;
   }
 
   /** True when the cache shows all that was written for the owner of this key. */
@@ -62,7 +62,7 @@ export class History<Owner extends Selecting> {
     signal: AbortSignal,
   ): Promise<Revisions | undefined> {
     const all = await this.#ownership.claim(owner, signal);
-    const plan = planHistory(owner, template, all, this.#hashLabel, collisions);
+    const plan = planHistory(owner, template, all, this.#hash, collisions);
     if (plan.update !== undefined) {
       if (plan.renumber === undefined) return { all, update: plan.update };
       const { namespace = '', name = '', resourceVersion } = plan.update.metadata;

@@ -5,7 +5,7 @@ import type { ResourceClient } from '../../client/resource-client.ts';
 import { joinKey, keyOf, type ObjectKey } from '../../objects/key.ts';
 import { compileLabelSelector, matchesLabels, type ParsedLabelSelector } from '../../objects/labels.ts';
 import type { KubeObject, LabelSelector } from '../../objects/meta.ts';
-import { planClaim } from './plan-claim.ts';
+import { type Claim, planClaim } from './plan-claim.ts';
 import { controllerOf, controllerReference } from './plan-pods.ts';
 
 /** A kind that owns what its selector matches. */
@@ -16,6 +16,8 @@ export interface Selecting extends KubeObject {
 export interface OwnershipOptions<Owner extends KubeObject, Child extends KubeObject> {
   /** What an owner selects; undefined: nothing. */
   readonly selector: (owner: Owner) => LabelSelector | undefined;
+  /** What a child must be like beside its labels; default: like anything. */
+  readonly isMember?: (owner: Owner, child: Child) => boolean;
   readonly owners: Informer<Owner>;
   readonly children: Informer<Child>;
   readonly client: ResourceClient<Child>;
@@ -70,7 +72,7 @@ export class Ownership<Owner extends KubeObject, Child extends KubeObject> {
 
   /** What an owner has by reference and selector, from the cache, without changing anything. */
   owned(owner: Owner): Child[] {
-    return planClaim(owner, this.selectorOf(owner), this.#ofOwner(owner)).owned;
+    return this.#plan(owner, this.#ofOwner(owner)).owned;
   }
 
   /** What an owner has, after it took in what is nobody's and let go what it no longer selects. */
@@ -80,7 +82,7 @@ export class Ownership<Owner extends KubeObject, Child extends KubeObject> {
       ...this.#ofOwner(owner),
       ...children.cache.byIndex(orphans, owner.metadata.namespace ?? ''),
     ];
-    const { owned, adopt, release } = planClaim(owner, this.selectorOf(owner), candidates);
+    const { owned, adopt, release } = this.#plan(owner, candidates);
     for (const child of adopt) {
       const others = child.metadata.ownerReferences ?? [];
       const taken = await this.#patchOwners(child, [...others, controllerReference(owner)], signal);
@@ -91,6 +93,11 @@ export class Ownership<Owner extends KubeObject, Child extends KubeObject> {
       await this.#patchOwners(child, rest, signal);
     }
     return owned;
+  }
+
+  #plan(owner: Owner, candidates: readonly Child[]): Claim<Child> {
+    const { isMember = () => true } = this.#options;
+    return planClaim(owner, this.selectorOf(owner), candidates, (child) => isMember(owner, child));
   }
 
   #ofOwner(owner: Owner): readonly Child[] {

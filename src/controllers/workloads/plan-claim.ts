@@ -17,17 +17,19 @@ export interface Claim<T extends KubeObject> {
  * Sorts the objects of a namespace by what they are to an owner.
  *
  * @param objects the owner's dependents, and those of nobody.
+ * @param isMember what an object must be like beside its labels.
  */
 export function planClaim<T extends KubeObject>(
   owner: KubeObject,
   selector: ParsedLabelSelector,
   objects: Iterable<T>,
+  isMember: (object: T) => boolean = () => true,
 ): Claim<T> {
   const claim: Claim<T> = { owned: [], adopt: [], release: [] };
   const leaving = owner.metadata.deletionTimestamp !== undefined;
   for (const object of objects) {
     const controller = controllerOf(object);
-    const selected = matchesLabels(selector, object.metadata.labels);
+    const selected = matchesLabels(selector, object.metadata.labels) && isMember(object);
     if (controller !== undefined) {
       if (controller.uid !== owner.metadata.uid) continue;
       if (selected) claim.owned.push(object);

@@ -1,11 +1,11 @@
 /** The history of StatefulSets and DaemonSets as ControllerRevisions (pkg/controller/history). */
 import type { Draft } from '../../client/resource-client.ts';
-import { isRecord, jsonEqual } from '../../objects/json.ts';
+import { isRecord, type JsonRecord, jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { recordAt } from '../../objects/read.ts';
 import type { ControllerRevision, PodTemplate } from '../../objects/workloads.ts';
 import { byAge, controllerReference } from './plan-pods.ts';
-import { hashTemplate, inKeyOrder } from './plan-template.ts';
+import { hashTemplate, inKeyOrder, safeEncode } from './plan-template.ts';
 
 /** What a controller must write so that the template is the newest revision. */
 export interface HistoryPlan {
@@ -16,43 +16,77 @@ export interface HistoryPlan {
   readonly renumber: number | undefined;
 }
 
+/** How a kind names its revisions. */
+export interface RevisionHash {
+  /** The label of a revision that holds its hash. */
+  readonly label: string;
+  /**
+   * Up to ten letters.
+   *
+   * @param data what the revision of the template holds, members in order.
+   */
+  readonly of: (template: PodTemplate, data: JsonRecord, collisions: number | undefined) => string;
+}
+
+/** Of StatefulSets: the hash that kube-controller-manager makes of the same template (`HashControllerRevision`). */
+export const hashOfData: RevisionHash = {
+  label: 'controller.kubernetes.io/hash',
+  of: (_template, data, collisions) => safeEncode(fnv1(goText(data) + String(collisions ?? ''))),
+};
+
+/** Of DaemonSets. */
+export function hashOfTemplate(label: string): RevisionHash {
+  return { label, of: (template, _data, collisions) => hashTemplate(template, collisions) };
+}
+
+/** JSON as Go's encoder writes it, which escapes what means something in HTML. */
+function goText(data: JsonRecord): string {
+  return JSON.stringify(data).replace(
+    /[<>&\u2028\u2029]/g,
+    (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
+/** FNV-1 of 32 bits over UTF-8 (Go's `fnv.New32`). */
+function fnv1(text: string): number {
+  let hash = 0x811c9dc5;
+  for (const byte of new TextEncoder().encode(text)) hash = Math.imul(hash, 0x01000193) ^ byte;
+  return hash >>> 0;
+}
+
 /** Oldest first. */
 function sortRevisions(revisions: readonly ControllerRevision[]): ControllerRevision[] {
   return [...revisions].sort((a, b) => (a.revision ?? 0) - (b.revision ?? 0) || byAge(a, b));
 }
 
-/**
- * Finds the revision of a template, or plans it.
- *
- * @param hashLabel the label of the revision that holds its hash.
- */
+/** Finds the revision of a template, or plans it. */
 export function planHistory(
   owner: KubeObject,
   template: PodTemplate,
   revisions: readonly ControllerRevision[],
-  hashLabel: string,
+  hash: RevisionHash,
   collisions: number | undefined,
 ): HistoryPlan {
   const sorted = sortRevisions(revisions);
   const latest = sorted.at(-1);
-  const data = { spec: { template: { ...template, $patch: 'replace' } } };
+  // tools compare these bytes with what Go writes for the template
+  const data = inKeyOrder({ spec: { template: { ...template, $patch: 'replace' } } });
   const equal = sorted.findLast((revision) => jsonEqual(revision.data, data));
   const next = (latest?.revision ?? 0) + 1;
   if (equal !== undefined) {
     return { update: equal, create: undefined, renumber: equal === latest ? undefined : next };
   }
-  const hash = hashTemplate(template, collisions);
+  const letters = hash.of(template, data, collisions);
   const { namespace = '', name = '', annotations } = owner.metadata;
   const create = {
     metadata: {
-      name: `${name}-${hash}`,
+      name: `${name}-${letters}`,
       namespace,
-      labels: { ...template.metadata?.labels, [hashLabel]: hash },
+      labels: { ...template.metadata?.labels, [hash.label]: letters },
       ...(annotations === undefined ? {} : { annotations: { ...annotations } }),
       ownerReferences: [controllerReference(owner)],
     },
-    // tools compare these bytes with what Go writes for the template
-    data: inKeyOrder(data),
+    data,
     revision: next,
   };
   return { update: undefined, create, renumber: undefined };

@@ -40,7 +40,7 @@ function withoutHash(template: PodTemplate | undefined): PodTemplate {
   return { ...template, metadata: { ...template.metadata, labels } };
 }
 
-/** No vowels and no digits that look like them: no word of bad taste comes out (`rand.SafeEncodeString`). */
+/** No vowels and no digits that look like them: no word of bad taste comes out. */
 const alphabet = 'bcdfghjklmnpqrstvwxz2456789';
 
 /**
@@ -50,6 +50,11 @@ const alphabet = 'bcdfghjklmnpqrstvwxz2456789';
 export function hashTemplate(template: PodTemplate, collisions: number | undefined): string {
   let hash = fnv1a(JSON.stringify(inKeyOrder({ ...template })), 0x811c9dc5);
   if (collisions !== undefined) hash = fnv1a(String(collisions), hash);
+  return safeEncode(hash);
+}
+
+/** A hash of 32 bits as Kubernetes writes it into names (`rand.SafeEncodeString`). */
+export function safeEncode(hash: number): string {
   let encoded = '';
   for (const letter of String(hash)) encoded += alphabet[letter.charCodeAt(0) % alphabet.length] ?? '';
   return encoded;

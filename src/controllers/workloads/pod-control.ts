@@ -1,4 +1,4 @@
-import { isNotFound } from '../../client/errors.ts';
+import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
 import type { Informer } from '../../client/informer.ts';
 import type { Draft, ResourceClient } from '../../client/resource-client.ts';
 import { pods as podsResource } from '../../client/resources.ts';
@@ -12,14 +12,33 @@ import { isNamespaceTerminating } from '../service-pods/api-errors.ts';
 /** Pods at once; a first one goes alone, so that a template that is refused costs one request. */
 const widest = 16;
 
+/** What Events say of a Pod. */
+export interface PodWords {
+  readonly created: (pod: string, owner: string) => string;
+  readonly deleted: (pod: string, owner: string) => string;
+  /** @param pod its name; empty while the server is to make one. */
+  readonly notCreated: (pod: string, owner: string, why: string) => string;
+  readonly notDeleted: (pod: string, owner: string, why: string) => string;
+}
+
+/** Those of all workloads but StatefulSets (`RealPodControl`). */
+const commonWords: PodWords = {
+  created: (pod) => `Created pod: ${pod}`,
+  deleted: (pod) => `Deleted pod: ${pod}`,
+  notCreated: (_pod, _owner, why) => `Error creating: ${why}`,
+  notDeleted: (_pod, _owner, why) => `Error deleting: ${why}`,
+};
+
 /** Creates and deletes the Pods of a workload, tells of it in Events, and remembers what the cache has not shown. */
 export class PodControl {
   readonly #context: ControllerContext;
   readonly #client: ResourceClient<Pod>;
   readonly #expectations: Expectations<Pod>;
+  readonly #words: PodWords;
 
-  constructor(context: ControllerContext, pods: Informer<Pod>) {
+  constructor(context: ControllerContext, pods: Informer<Pod>, words: PodWords = commonWords) {
     this.#context = context;
+    this.#words = words;
     this.#client = context.clients.for(podsResource);
     this.#expectations = new Expectations(pods, context.clock);
   }
@@ -61,15 +80,21 @@ export class PodControl {
 
   async #createOne(key: ObjectKey, owner: KubeObject, draft: Draft<Pod>, signal: AbortSignal): Promise<void> {
     const { events } = this.#context;
+    const { name: ownerName = '' } = owner.metadata;
+    const { name } = draft.metadata;
     try {
       const pod = await this.#client.create(draft, { signal });
       this.#expectations.written(key, pod);
-      events.event(owner, 'Normal', 'SuccessfulCreate', `Created pod: ${pod.metadata.name ?? ''}`);
+      const message = this.#words.created(pod.metadata.name ?? '', ownerName);
+      events.event(owner, 'Normal', 'SuccessfulCreate', message);
     } catch (error) {
       // The namespace is being emptied: creating Pods fails until it is gone, and says nothing new.
       if (isNamespaceTerminating(error)) return;
-      const why = error instanceof Error ? error.message : String(error);
-      events.event(owner, 'Warning', 'FailedCreate', `Error creating: ${why}`);
+      // The cache has not shown a Pod with a fixed name yet, or it is somebody else's.
+      if (name === undefined || !isAlreadyExists(error)) {
+        const why = error instanceof Error ? error.message : String(error);
+        events.event(owner, 'Warning', 'FailedCreate', this.#words.notCreated(name ?? '', ownerName, why));
+      }
       throw error;
     }
   }
@@ -77,6 +102,7 @@ export class PodControl {
   /** Deletes Pods, some at once; what is gone already counts as deleted. @throws the first failure, at the end */
   async delete(key: ObjectKey, owner: KubeObject, pods: readonly Pod[], signal: AbortSignal): Promise<void> {
     const { events } = this.#context;
+    const { name: ownerName = '' } = owner.metadata;
     const failures: unknown[] = [];
     for (let at = 0; at < pods.length; at += widest) {
       const going = pods.slice(at, at + widest).map(async (pod) => {
@@ -84,11 +110,11 @@ export class PodControl {
         try {
           await this.#client.delete(namespace, name, { preconditions: { uid }, signal });
           this.#expectations.deleted(key, pod);
-          events.event(owner, 'Normal', 'SuccessfulDelete', `Deleted pod: ${name}`);
+          events.event(owner, 'Normal', 'SuccessfulDelete', this.#words.deleted(name, ownerName));
         } catch (error) {
           if (isNotFound(error)) return;
           const why = error instanceof Error ? error.message : String(error);
-          events.event(owner, 'Warning', 'FailedDelete', `Error deleting: ${why}`);
+          events.event(owner, 'Warning', 'FailedDelete', this.#words.notDeleted(name, ownerName, why));
           failures.push(error);
         }
       });

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { planStatefulSet, planStatefulSetStatus } from '../../../../src/controllers/stateful-sets/plan.ts';
-import { draftPod } from '../../../../src/controllers/stateful-sets/plan-pod.ts';
-import { planHistory } from '../../../../src/controllers/workloads/plan-history.ts';
+import { draftPod, isMember } from '../../../../src/controllers/stateful-sets/plan-pod.ts';
+import { hashOfData, planHistory } from '../../../../src/controllers/workloads/plan-history.ts';
 import type { Pod } from '../../../../src/objects/pod.ts';
 import type { ControllerRevision, StatefulSet } from '../../../../src/objects/workloads.ts';
 import { now, pod } from '../workloads/samples.ts';
@@ -26,7 +26,7 @@ function statefulSet(spec: Partial<StatefulSet['spec']> = {}, image = 'i:1'): St
 }
 
 function revisionOf(set: StatefulSet, revision: number): ControllerRevision {
-  const { create } = planHistory(set, set.spec.template ?? {}, [], 'hash', undefined);
+  const { create } = planHistory(set, set.spec.template ?? {}, [], hashOfData, undefined);
   if (create === undefined) throw new Error('a first revision is always created');
   return { ...create, revision };
 }
@@ -117,6 +117,20 @@ describe('planStatefulSet', () => {
     expect(model.pods).toHaveLength(3);
   });
 
+  it.each([
+    ['the highest', [true, true], 'db-4'],
+    ['the one that is not ready', [true, false], 'db-4'],
+    ['nothing while a higher one is not ready beside a lower one', [false, false], undefined],
+    ['the higher one first, if it is ready', [false, true], 'db-4'],
+  ])('scales down: %s', (_what, [third, fourth], name) => {
+    const set = statefulSet({ replicas: 3 });
+    const update = revisionOf(set, 1);
+    const pods = [0, 1, 2].map((ordinal) => pod(`db-${ordinal}`));
+    pods.push(pod('db-3', { ready: third ?? true }), pod('db-4', { ready: fourth ?? true }));
+    const { remove } = planStatefulSet({ set, pods, current: update, update, now });
+    expect(remove[0]?.metadata.name).toBe(name);
+  });
+
   it('leaves Pods alone with OnDelete', () => {
     const set = statefulSet({ updateStrategy: { type: 'OnDelete' } });
     const old = revisionOf(statefulSet({}, 'i:0'), 1);
@@ -128,7 +142,46 @@ describe('planStatefulSet', () => {
   });
 });
 
+describe('draftPod', () => {
+  it('has the prefix of names of any template, and its claims before the other volumes', () => {
+    const set = statefulSet({
+      template: {
+        metadata: { labels: { app: 'db' } },
+        spec: { containers: [{ name: 'main' }], volumes: [{ name: 'tmp' }, { name: 'data' }] },
+      },
+      volumeClaimTemplates: [{ metadata: { name: 'data' } }],
+    });
+    const { metadata, spec } = draftPod(set, revisionOf(set, 1), 2);
+    expect(metadata).toMatchObject({ name: 'db-2', generateName: 'db-' });
+    expect(spec?.volumes).toEqual([
+      { name: 'data', persistentVolumeClaim: { claimName: 'data-db-2' } },
+      { name: 'tmp' },
+    ]);
+  });
+
+  it.each([
+    ['db-0', true],
+    ['db-07', true],
+    ['db', false],
+    ['db-x', false],
+    ['db-a-1', false],
+  ])('takes %s for a Pod of the set db: %s', (name, is) => {
+    expect(isMember(statefulSet(), pod(name))).toBe(is);
+  });
+});
+
 describe('planStatefulSetStatus', () => {
+  it('counts Pods that finished until they are gone', () => {
+    const set = statefulSet({ replicas: 1 });
+    const update = revisionOf(set, 1);
+    const pods = [pod('db-0', { phase: 'Failed', labels: draftPod(set, update, 0).metadata.labels ?? {} })];
+    expect(planStatefulSetStatus({ set, pods, current: update, update, now })).toMatchObject({
+      replicas: 1,
+      updatedReplicas: 1,
+      availableReplicas: 0,
+    });
+  });
+
   it('moves currentRevision on when the last Pod is updated', () => {
     const set = statefulSet({ replicas: 2 });
     const current = revisionOf(statefulSet({}, 'i:0'), 1);

@@ -4,6 +4,7 @@ import { budgetEvents } from '../../../../src/controllers/workloads/event-budget
 import { planClaim } from '../../../../src/controllers/workloads/plan-claim.ts';
 import {
   outdatedRevisions,
+  hashOfData,
   planHistory,
   templateOf,
 } from '../../../../src/controllers/workloads/plan-history.ts';
@@ -105,28 +106,38 @@ describe('planHistory', () => {
     revision: number,
     present: readonly ControllerRevision[] = [],
   ): ControllerRevision => {
-    const { create } = planHistory(owner, template(image), present, 'hash', undefined);
+    const { create } = planHistory(owner, template(image), present, hashOfData, undefined);
     if (create === undefined) throw new Error('the template is a revision already');
     return { ...create, revision };
   };
 
+  it('names a revision by the hash of what it holds, as kube-controller-manager does', () => {
+    const metadata = { labels: { app: 'db' } };
+    const of = { spec: { containers: [{ name: 'main', image: 'i<1>' }] }, metadata };
+    const { create } = planHistory(owner, of, [], hashOfData, 0);
+    // By Go's hash/fnv of the text with \u003c and \u003e, and the number of collisions behind it.
+    expect(create?.metadata.name).toBe('web-6648969fd5');
+    expect(create?.metadata.labels).toEqual({ app: 'db', 'controller.kubernetes.io/hash': '6648969fd5' });
+    expect(planHistory(owner, of, [], hashOfData, 1).create?.metadata.name).toBe('web-6648969fd4');
+  });
+
   it('writes the template as Go writes a map, members in order', () => {
-    const { create } = planHistory(owner, template('i:1'), [], 'hash', undefined);
+    const { create } = planHistory(owner, template('i:1'), [], hashOfData, undefined);
     expect(JSON.stringify(create?.data)).toMatch(/^{"spec":{"template":{"\$patch":"replace","metadata":/);
   });
 
   it('makes a revision of a new template, finds it again, and renumbers an old one', () => {
     const first = stored('i:1', 1);
     expect(templateOf(first)).toEqual(template('i:1'));
-    expect(planHistory(owner, template('i:1'), [first], 'hash', undefined)).toEqual({
+    expect(planHistory(owner, template('i:1'), [first], hashOfData, undefined)).toEqual({
       update: first,
       create: undefined,
       renumber: undefined,
     });
     const second = stored('i:2', 2, [first]);
-    const { create } = planHistory(owner, template('i:3'), [second, first], 'hash', undefined);
+    const { create } = planHistory(owner, template('i:3'), [second, first], hashOfData, undefined);
     expect(create?.revision).toBe(3);
-    expect(planHistory(owner, template('i:1'), [second, first], 'hash', undefined)).toMatchObject({
+    expect(planHistory(owner, template('i:1'), [second, first], hashOfData, undefined)).toMatchObject({
       update: first,
       renumber: 3,
     });
