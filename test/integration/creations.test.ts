@@ -77,3 +77,27 @@ test('an object that a PUT creates keeps its deletionTimestamp, and goes with th
   await put({ name: 'going', labels: { a: 'b' } });
   expect((await call(server.client, 'GET', `${services}/going`)).status).toBe(404);
 });
+
+test.each(['PUT', 'PATCH'])(
+  'a %s to the /status of a Service that there is not creates it without an address',
+  async (method) => {
+    const name = `status-${method.toLowerCase()}`;
+    const body = {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name },
+      spec: { ports: [{ port: 80 }] },
+      status: { loadBalancer: { ingress: [{ ip: '192.0.2.1' }] } },
+    };
+    const contentType = method === 'PUT' ? 'application/json' : 'application/apply-patch+yaml';
+    const query = { fieldManager: 'm' };
+    const created = await call(server.client, method, `${services}/${name}/status`, {
+      body,
+      contentType,
+      query,
+    });
+    expect(created.status).toBe(201);
+    expect(created.body).toMatchObject({ spec: { type: 'ClusterIP' }, status: { loadBalancer: {} } });
+    expect(at(created.body, 'spec', 'clusterIP')).toBeUndefined();
+  },
+);

@@ -111,7 +111,9 @@ async function createOnce(core: ServerCore, resource: ServedResource, creation: 
   nameObject(core, object);
   strategy.admitCreate?.(object, context);
   fillSystemFields(core, object, context.now);
-  const reservation = strategy.beginCreate?.(object, context) ?? nothing;
+  // The store of a subresource has no hooks: a Service that a PUT to /status creates gets no address.
+  const begin = subresource === '' ? strategy.beginCreate?.(object, context) : undefined;
+  const reservation = begin ?? nothing;
   let key: string;
   try {
     finishObject(resource, object, context, creation);

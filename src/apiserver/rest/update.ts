@@ -185,12 +185,9 @@ function subresourceStrategy(resource: ServedResource, subresource: string): Sub
 async function createByUpdate(core: ServerCore, resource: ServedResource, update: Update): Promise<Updated> {
   const { name, namespace, user, dryRun } = update;
   const { allowCreateOnUpdate } = resource.definition.strategy;
-  const main = update.subresource === '';
   // An apply forces the store to create, but not through a subresource.
-  const mayCreate =
-    update.create === 'always'
-      ? main || allowCreateOnUpdate
-      : update.create === 'if-allowed' && main && allowCreateOnUpdate;
+  const forced = update.create === 'always' && update.subresource === '';
+  const mayCreate = forced || (update.create !== 'never' && allowCreateOnUpdate);
   if (!mayCreate) throw notFound(resource.groupResource, name);
   // The store looks at the precondition before anybody computes the object.
   if (update.uid !== '') {
