@@ -18,8 +18,6 @@ import {
   UnexpectedAnswer,
 } from './transport.ts';
 
-/** Connections that `request` shares; watches have their own. */
-const pooledConnections = 32;
 const requestTimeout = 60_000;
 const streamTimeout = 30_000;
 
@@ -41,7 +39,8 @@ export class HttpTransport implements Transport {
   readonly #prefix: string;
   readonly #origin: string;
   #pools: Pools | undefined;
-  readonly #retired = new Set<Promise<void>>();
+  /** Pools of earlier certificates that still carry something. */
+  readonly #retired = new Set<Pools>();
   #closed = false;
 
   constructor(identity: Identity, dispatcher: DispatcherFactory, metrics?: Metrics) {
@@ -103,9 +102,11 @@ export class HttpTransport implements Transport {
 
   async close(): Promise<void> {
     this.#closed = true;
-    const pools = this.#pools;
+    const present = this.#pools === undefined ? [] : [this.#pools];
     this.#pools = undefined;
-    await Promise.all([pools?.unary.destroy(), pools?.streams.destroy(), ...this.#retired]);
+    await Promise.all(
+      [...present, ...this.#retired].flatMap(({ unary, streams }) => [unary.destroy(), streams.destroy()]),
+    );
   }
 
   /** Sends once, and a second time when the first was refused for its credentials: then nothing was done yet. */
@@ -157,21 +158,19 @@ export class HttpTransport implements Transport {
     const pools = {
       tls,
       fingerprint,
-      unary: this.#dispatcher(tls, pooledConnections),
-      streams: this.#dispatcher(tls, null),
+      unary: this.#dispatcher(tls, 'requests'),
+      streams: this.#dispatcher(tls, 'watches'),
     };
     this.#pools = pools;
     if (present !== undefined) this.#retire(present);
     return pools;
   }
 
-  #retire({ unary, streams }: Pools): void {
-    const closing = Promise.all([unary.close(), streams.close()]).then(
-      () => undefined,
-      () => undefined,
-    );
-    this.#retired.add(closing);
-    void closing.then(() => this.#retired.delete(closing));
+  /** Lets pools finish what they carry: a watch may take minutes. */
+  #retire(pools: Pools): void {
+    this.#retired.add(pools);
+    const forget = (): void => void this.#retired.delete(pools);
+    Promise.all([pools.unary.close(), pools.streams.close()]).then(forget, forget);
   }
 }
 
