@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { at, listAt } from '../../src/objects/read.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { call, watchEvents } from '../support/test-server.ts';
 
@@ -28,6 +29,16 @@ describe('paths without a route', () => {
       details: {},
     });
   });
+});
+
+test('a get with `export` is refused', async () => {
+  const path = `${configMaps}/a`;
+  const { status, body } = await call(server.client, 'GET', path, { query: { export: true } });
+  expect([status, body['message']]).toEqual([
+    400,
+    'the export parameter, deprecated since v1.14, is no longer supported',
+  ]);
+  expect((await call(server.client, 'GET', path, { query: { export: false } })).status).toBe(200);
 });
 
 describe('watches', () => {
@@ -63,5 +74,33 @@ describe('watches', () => {
         details: { causes: [{ reason: 'ResourceVersionTooLarge' }], retryAfterSeconds: 1 },
       },
     });
+  });
+
+  test('as tables without objects still show the bookmark that ends the initial events', async () => {
+    const query = {
+      watch: true,
+      includeObject: 'None',
+      fieldSelector: 'metadata.name=a',
+      allowWatchBookmarks: true,
+    };
+    const headers = { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' };
+    const stream = await server.client.stream(configMaps, { query, headers });
+    let text = '';
+    for await (const chunk of stream.chunks) {
+      text += chunk.toString();
+      if (text.includes('BOOKMARK') && text.endsWith('\n')) break;
+    }
+    const objects = text
+      .trim()
+      .split('\n')
+      .map((line) => at(listAt(JSON.parse(line), 'object', 'rows')[0], 'object'));
+    expect(objects).toEqual([
+      null,
+      expect.objectContaining({
+        metadata: expect.objectContaining({
+          annotations: { 'k8s.io/initial-events-end': 'true' },
+        }) as unknown,
+      }),
+    ]);
   });
 });

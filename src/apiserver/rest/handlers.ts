@@ -1,5 +1,5 @@
 /** One function per verb: reads options and body, calls the verb, writes the answer. */
-import { conflict, notFound } from '../../objects/status-errors.ts';
+import { badRequest, conflict, notFound } from '../../objects/status-errors.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { applyObject } from '../apply/apply.ts';
 import type { ApiRequest, Reply } from '../http/exchange.ts';
@@ -14,6 +14,7 @@ import { listObjects } from './list.ts';
 import { listOptions, parseResourceVersion } from './list-options.ts';
 import { checkPathName, matchName, matchNamespace } from './object-name.ts';
 import { outputOf, sendList, sendObject, sendStatus, sendStored, sendWritten } from './output.ts';
+import { booleanParameter } from './query.ts';
 import { waitForRevision } from './read.ts';
 import { selectionOf } from './selection.ts';
 import { keyOf, type ServedResource } from './served-resource.ts';
@@ -36,6 +37,9 @@ export type ResourceHandler = (
 export const handleGet: ResourceHandler = async (core, resource, request, reply) => {
   const output = outputOf(request, resource, 'object');
   const { namespace, name } = request.info;
+  if (booleanParameter(request.query, 'export') === true) {
+    throw badRequest('the export parameter, deprecated since v1.14, is no longer supported');
+  }
   checkPathName(name);
   const revision = parseResourceVersion(request.query.get('resourceVersion') ?? '');
   if (revision > 0) await waitForRevision(core, revision, request.signal);

@@ -100,12 +100,17 @@ export function toTable(
 function included(object: KubeObject, { includeObject, version, inOrder }: TableOptions): unknown {
   switch (includeObject) {
     case 'None':
-      return null;
+      return endsInitialEvents(object) ? partialMetadata(object, version) : null;
     case 'Metadata':
       return partialMetadata(object, version);
     case 'Object':
       return inOrder(object);
   }
+}
+
+/** The bookmark that clients wait for shows what it is, also to those that want no objects. */
+function endsInitialEvents({ metadata: { annotations } }: KubeObject): boolean {
+  return annotations?.['k8s.io/initial-events-end'] === 'true';
 }
 
 /** A column of a built-in kind's table. */
