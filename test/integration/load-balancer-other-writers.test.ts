@@ -42,6 +42,29 @@ describe('load-balancer-controller, beside others who write Services', () => {
     expect(served.status.conditions).toContainEqual(other);
   });
 
+  test('two that write over each other do so more and more slowly', async () => {
+    const cluster = await startServer();
+    await cluster.pool('p', { addresses: ['192.0.2.1/32'] });
+    const running = startLoadBalancer(cluster.server.client);
+    ending.push(() => running.stop());
+    await cluster.service('s');
+    const status = { loadBalancer: { ingress: [{ ip: '198.51.100.1' }] } };
+    let since = Infinity;
+    for (let i = 0; i < 3; i++) {
+      await cluster.until('s', (service) => addressesOf(service).includes('192.0.2.1'));
+      since = Math.min(since, Date.now());
+      await cluster.clients.for(services).mergePatch('default', 's', { status }, { subresource: 'status' });
+    }
+    const restored = await cluster.until('s', (service) => addressesOf(service).includes('192.0.2.1'));
+    expect(addressesOf(restored)).toEqual(['192.0.2.1', '198.51.100.1']);
+    // At once, after a second, and after two.
+    expect(Date.now() - since).toBeGreaterThanOrEqual(3000);
+    const told = async (): Promise<unknown> =>
+      (await cluster.server.client.request('GET', '/api/v1/namespaces/default/events')).json();
+    const warning: unknown = expect.objectContaining({ type: 'Warning', reason: 'Overwritten' });
+    await expect.poll(told).toMatchObject({ items: expect.arrayContaining([warning]) as unknown });
+  });
+
   test('a change that comes together with an own write is seen', async () => {
     const cluster = await startServer();
     const watch = new ForgetfulWatch(cluster.server.client, '/services');

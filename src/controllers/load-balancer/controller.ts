@@ -13,10 +13,12 @@ import { Controller, Priority, type ReconcileResult } from '../runtime/controlle
 import { Expectations } from '../runtime/expectations.ts';
 import type { Claim } from './adoption.ts';
 import { LoadBalancerAllocator } from './allocator.ts';
+import { Contests } from './contests.ts';
 import { LoadBalancerMetrics } from './metrics.ts';
 import { hasUnexplainedFinalizer, planReleased, planServed, type ServicePlan } from './plan.ts';
 import { PoolKeeper } from './pool-keeper.ts';
 import { isForeign, presentAddresses, type PresentAddress } from './present.ts';
+import { overwrittenEvent } from './reasons.ts';
 import { isServed, readRequest, type AddressRequest, type RequestSettings } from './request.ts';
 import { writeService } from './service-writer.ts';
 
@@ -28,6 +30,9 @@ const defaultLoadBalancerClass = 'servicenet.dev/load-balancer';
 
 /** When to look again for an own write that the cache has not shown, if no event does so before, in milliseconds. */
 const lookAgain = 1000;
+
+const overwrittenMessage =
+  'somebody else takes the addresses out of the status of this Service: is there another load balancer that serves Services of the same class?';
 
 /** Gives Services of type LoadBalancer addresses from AddressPools, and says so in their status. */
 export function loadBalancerController(options: LoadBalancerOptions = {}): ControllerDefinition {
@@ -55,6 +60,7 @@ class LoadBalancerWiring {
   readonly #expectations: Expectations<Service>;
   /** The version that the last write of a Service made, until its event comes: what came of it needs no second look. */
   readonly #answers = new Map<ObjectKey, string>();
+  readonly #contests = new Contests();
   /** Services to look at for another reason than a change of themselves. */
   readonly #due = new Set<ObjectKey>();
   /** Resolves when every Service has been heard: only then may addresses be given. */
@@ -117,6 +123,8 @@ class LoadBalancerWiring {
       this.#release(key);
       return undefined;
     }
+    const rest = this.#restOf(key, service);
+    if (rest > 0) return { requeueAfter: rest };
     const plan = this.#plan(key, service);
     const left = this.#allocator.leftBy(key);
     this.#spread();
@@ -136,6 +144,17 @@ class LoadBalancerWiring {
       if (isNotFound(error)) return undefined;
       throw error;
     }
+  }
+
+  /** Milliseconds before a Service may be written whose addresses somebody else takes out of its status. */
+  #restOf(key: ObjectKey, service: Service): number {
+    if (this.#leaves(service)) return 0;
+    const { rest, times } = this.#contests.judge(key, service, this.#context.clock.now());
+    if (rest === 0 && times > 1) {
+      this.#context.events.event(service, 'Warning', overwrittenEvent, overwrittenMessage);
+      this.#context.log.warn({ key, reason: overwrittenEvent, times }, overwrittenMessage);
+    }
+    return rest;
   }
 
   #plan(key: ObjectKey, service: Service): ServicePlan | undefined {
@@ -239,6 +258,7 @@ class LoadBalancerWiring {
   }
 
   #release(key: ObjectKey): void {
+    this.#contests.forget(key);
     this.#allocator.release(key, this.#context.clock.now());
     this.#spread();
   }

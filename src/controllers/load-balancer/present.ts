@@ -53,6 +53,12 @@ export function presentAddresses(
   return [...found.values()];
 }
 
+/** True when our condition names an address that the status shows no more: somebody else took it out. */
+export function takenOut(service: Service): boolean {
+  const shown = new Set((service.status.loadBalancer?.ingress ?? []).map(({ ip }) => ip));
+  return readAssigned(readyCondition(service)?.message ?? '').some(({ address }) => !shown.has(address));
+}
+
 function servedPorts({ ports }: LoadBalancerIngress): ReadonlySet<string> | undefined {
   if (ports === undefined) return undefined;
   const served = ports.filter(({ error }) => error === undefined);

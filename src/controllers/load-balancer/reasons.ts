@@ -27,5 +27,8 @@ export const reasons = [
 
 export type Reason = (typeof reasons)[number];
 
-/** Events besides the reasons: an address was taken back. */
+/** Event: an address was taken back. */
 export const releasedEvent = 'Released';
+
+/** Event: somebody else takes our addresses out of a status again and again. */
+export const overwrittenEvent = 'Overwritten';

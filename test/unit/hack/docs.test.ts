@@ -6,6 +6,7 @@ import { configurationReference } from '../../../hack/generate-docs.ts';
 import { reasons as allocationReasons } from '../../../src/controllers/service-allocation/reasons.ts';
 import {
   reasons as loadBalancerReasons,
+  overwrittenEvent,
   releasedEvent,
 } from '../../../src/controllers/load-balancer/reasons.ts';
 
@@ -48,6 +49,7 @@ describe('the documents', () => {
       ...allocationReasons,
       ...loadBalancerReasons,
       releasedEvent,
+      overwrittenEvent,
       ...inSources(/\breason: '([A-Z]\w+)'/g, 'src/controllers'),
       ...inSources(/'(?:Normal|Warning)',\s*'([A-Z]\w+)'/g, 'src/controllers'),
     ];
