@@ -1,7 +1,7 @@
 import type { Informer } from '../../client/informer.ts';
 import { nodes as nodesResource, pods as podsResource } from '../../client/resources.ts';
 import { jsonEqual } from '../../objects/json.ts';
-import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import { joinKey, keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { Node } from '../../objects/node.ts';
 import type { Pod } from '../../objects/pod.ts';
@@ -80,7 +80,8 @@ class DaemonSetsWiring {
 
   async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     const daemonSet = this.#daemonSets.cache.get(key);
-    if (daemonSet === undefined) return undefined;
+    // While one is being deleted, its revisions may go before it: there is nothing to tell of them (`syncDaemonSet`).
+    if (daemonSet === undefined || daemonSet.metadata.deletionTimestamp !== undefined) return undefined;
     const settled = this.#podControl.settled(key) && this.#status.settled(key) && this.#history.settled(key);
     if (!settled) return { requeueAfter: lookAgain };
     const pods = await this.#ownership.claim(daemonSet, signal);
@@ -98,12 +99,10 @@ class DaemonSetsWiring {
     const hash = revisions.update.metadata.labels?.[controllerRevisionHash] ?? '';
     const now = this.#context.clock.now();
     const input = { daemonSet, pods, nodes, hash, now };
-    let failure: Error | undefined;
-    if (daemonSet.metadata.deletionTimestamp === undefined) {
-      const { create, remove } = planDaemonSet(input);
-      failure = await this.#podControl.create(key, daemonSet, create, signal);
-      await this.#podControl.delete(key, daemonSet, remove, signal);
-    }
+    const { create, remove, ended } = planDaemonSet(input);
+    for (const { pod, node } of ended) this.#tell(daemonSet, pod, node);
+    const failure = await this.#podControl.create(key, daemonSet, create, signal);
+    await this.#podControl.delete(key, daemonSet, remove, signal);
     await this.#status.write(daemonSet, planDaemonSetStatus(input), signal);
     if (failure !== undefined) throw failure;
     const live = new Set([hash, ...pods.map(({ metadata }) => metadata.labels?.[controllerRevisionHash])]);
@@ -112,5 +111,17 @@ class DaemonSetsWiring {
     await this.#history.truncate(key, revisions.all, isLive, limit, signal);
     const soon = nextAvailable(pods, daemonSet.spec.minReadySeconds ?? 0, now);
     return soon === undefined ? undefined : { requeueAfter: soon };
+  }
+
+  #tell(daemonSet: DaemonSet, { metadata, status }: Pod, node: string): void {
+    const { events } = this.#context;
+    const name = joinKey(metadata.namespace ?? '', metadata.name ?? '');
+    if (status.phase === 'Failed') {
+      const message = `Found failed daemon pod ${name} on node ${node}, will try to kill it`;
+      events.event(daemonSet, 'Warning', 'FailedDaemonPod', message);
+    } else {
+      const message = `Found succeeded daemon pod ${name} on node ${node}, will try to delete it`;
+      events.event(daemonSet, 'Normal', 'SucceededDaemonPod', message);
+    }
   }
 }

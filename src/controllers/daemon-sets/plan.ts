@@ -21,7 +21,13 @@ export interface DaemonSetInput {
 export interface DaemonSetPlan {
   readonly create: readonly Draft<Pod>[];
   readonly remove: readonly Pod[];
+  /** Those of `remove` that ended, with the nodes that they were on: Events tell of them. */
+  readonly ended: readonly { readonly pod: Pod; readonly node: string }[];
 }
+
+/** The annotation in which kube-apiserver counts the changes of a DaemonSet's template, and the Pods' label for it. */
+const templateGenerationAnnotation = 'deprecated.daemonset.template.generation';
+const templateGenerationLabel = 'pod-template-generation';
 
 /** What every daemon tolerates (`AddOrUpdateDaemonPodTolerations`). */
 const daemonTolerations: readonly Toleration[] = [
@@ -33,40 +39,91 @@ const daemonTolerations: readonly Toleration[] = [
   { key: 'node.kubernetes.io/unschedulable', operator: 'Exists', effect: 'NoSchedule' },
 ];
 
+/** And those in the network of their node. */
+const hostNetworkToleration: Toleration = {
+  key: 'node.kubernetes.io/network-unavailable',
+  operator: 'Exists',
+  effect: 'NoSchedule',
+};
+
 /** Plans the Pods to create and delete: first those that nodes lack or should not have, then the update. */
 export function planDaemonSet(input: DaemonSetInput): DaemonSetPlan {
-  const { daemonSet, nodes, pods, hash } = input;
+  const { daemonSet, pods } = input;
   const byNode = podsByNode(pods);
-  const create: Draft<Pod>[] = [];
-  const remove: Pod[] = [];
-  for (const node of nodes) {
-    const name = node.metadata.name ?? '';
-    const there = byNode.get(name) ?? [];
-    const { run, stay } = fit(daemonSet, node);
-    const failed = there.filter((pod) => isFinished(pod) && !isLeaving(pod));
-    remove.push(...failed);
-    const active = there.filter(isActive).sort(byAge);
-    if (!stay) remove.push(...active);
-    else if (run && there.every((pod) => isFinished(pod) && isLeaving(pod))) {
-      create.push(draftPod(daemonSet, name, hash));
-    } else if (maxSurge(input) === 0) {
-      remove.push(...active.slice(1));
-    }
-  }
-  if (daemonSet.spec.updateStrategy?.type === 'OnDelete') return { create, remove };
-  const update = maxSurge(input) === 0 ? planReplacement(input, byNode) : planSurge(input, byNode);
+  const { create, remove, ended } = planNodes(input, byNode);
+  if (daemonSet.spec.updateStrategy?.type === 'OnDelete') return { create, remove, ended };
+  const update = allowsSurge(input) ? planSurge(input, byNode) : planReplacement(input, byNode);
   const leaving = new Set(remove);
   return {
     create: [...create, ...update.create],
     remove: [...remove, ...update.remove.filter((pod) => !leaving.has(pod))],
+    ended,
   };
+}
+
+/** What nodes lack and should not have (`manage`, `podsShouldBeOnNode`). */
+function planNodes(input: DaemonSetInput, byNode: ReadonlyMap<string, readonly Pod[]>): DaemonSetPlan {
+  const { daemonSet, nodes, hash } = input;
+  const create: Draft<Pod>[] = [];
+  const remove: Pod[] = [];
+  const ended: { pod: Pod; node: string }[] = [];
+  for (const { metadata } of nodes.filter((node) => fit(daemonSet, node).run)) {
+    const name = metadata.name ?? '';
+    const there = byNode.get(name) ?? [];
+    const isLacking = there.length === 0 || (allowsSurge(input) && !there.some(isActive));
+    if (isLacking) create.push(draftPod(daemonSet, name, hash));
+  }
+  for (const node of nodes) {
+    const name = node.metadata.name ?? '';
+    const there = (byNode.get(name) ?? []).filter((pod) => !isLeaving(pod));
+    if (!fit(daemonSet, node).stay) {
+      remove.push(...there);
+      continue;
+    }
+    for (const pod of there.filter(isFinished)) ended.push({ pod, node: name });
+    remove.push(...there.filter(isFinished), ...surplus(input, there.filter(isActive).sort(byPlaceAndAge)));
+  }
+  const known = new Set(nodes.map(({ metadata }) => metadata.name ?? ''));
+  // Nobody schedules a Pod to a node that is gone, and no collector takes one that has no node.
+  for (const [name, there] of byNode) {
+    if (known.has(name)) continue;
+    remove.push(...there.filter((pod) => (pod.spec.nodeName ?? '') === '' && !isLeaving(pod)));
+  }
+  return { create, remove, ended };
+}
+
+/**
+ * What is too much on a node: all but the oldest; with a surge all but the oldest of each revision, and the old one as
+ * soon as it is not ready or the new one is available.
+ *
+ * @param running oldest first.
+ */
+function surplus(input: DaemonSetInput, running: readonly Pod[]): Pod[] {
+  if (!allowsSurge(input)) return running.slice(1);
+  const fresh = running.find((pod) => isNew(pod, input.hash));
+  const old = running.find((pod) => !isNew(pod, input.hash));
+  const others = running.filter((pod) => pod !== fresh && pod !== old);
+  if (fresh === undefined || old === undefined) return others;
+  return isReady(old) && !isUsable(input, fresh) ? others : [...others, old];
+}
+
+function isUsable({ daemonSet, now }: DaemonSetInput, pod: Pod): boolean {
+  return isAvailable(pod, daemonSet.spec.minReadySeconds ?? 0, now);
+}
+
+/** Those on their node before those that wait for it, then the oldest first (`podByCreationTimestampAndPhase`). */
+function byPlaceAndAge(a: Pod, b: Pod): number {
+  const waits = ({ spec }: Pod): number => Number((spec.nodeName ?? '') === '');
+  return waits(a) - waits(b) || byAge(a, b);
 }
 
 /** Whether the node should run the daemon, and may go on running it (`NodeShouldRunDaemonPod`). */
 function fit(daemonSet: DaemonSet, node: Node): { run: boolean; stay: boolean } {
   const spec = daemonSet.spec.template?.spec ?? {};
-  if (!matchesNode(spec, node)) return { run: false, stay: false };
-  const tolerations = [...(spec.tolerations ?? []), ...daemonTolerations];
+  const { nodeName = '' } = spec;
+  const isElsewhere = nodeName !== '' && nodeName !== node.metadata.name;
+  if (isElsewhere || !matchesNode(spec, node)) return { run: false, stay: false };
+  const tolerations = tolerationsOf(spec);
   const taints = node.spec.taints ?? [];
   return {
     run: untolerated(taints, tolerations, ['NoSchedule', 'NoExecute']).length === 0,
@@ -74,33 +131,47 @@ function fit(daemonSet: DaemonSet, node: Node): { run: boolean; stay: boolean } 
   };
 }
 
-/** The Pod for a node: it is scheduled there by affinity to the node's name. */
+/** The Pod for a node: it is scheduled there by affinity to the node's name, whatever else the template prefers. */
 function draftPod(daemonSet: DaemonSet, node: string, hash: string): Draft<Pod> {
   const draft = podFromTemplate(daemonSet, daemonSet.spec.template ?? {});
   const spec: PodSpec = draft.spec ?? {};
-  const required = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
-  const field = { key: 'metadata.name', operator: 'In', values: [node] };
-  const terms = (required?.nodeSelectorTerms ?? [{}]).map((term) => ({ ...term, matchFields: [field] }));
-  const given = spec.tolerations ?? [];
+  const term = { matchFields: [{ key: 'metadata.name', operator: 'In', values: [node] }] };
+  const generation = daemonSet.metadata.annotations?.[templateGenerationAnnotation];
   return {
-    metadata: { ...draft.metadata, labels: { ...draft.metadata.labels, [controllerRevisionHash]: hash } },
+    metadata: {
+      ...draft.metadata,
+      labels: {
+        ...draft.metadata.labels,
+        ...(generation === undefined ? {} : { [templateGenerationLabel]: generation }),
+        [controllerRevisionHash]: hash,
+      },
+    },
     spec: {
       ...spec,
       affinity: {
         ...spec.affinity,
         nodeAffinity: {
           ...spec.affinity?.nodeAffinity,
-          requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms },
+          requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [term] },
         },
       },
-      tolerations: [
-        ...given,
-        ...daemonTolerations.filter(
-          ({ key, effect }) => !given.some((own) => own.key === key && own.effect === effect),
-        ),
-      ],
+      tolerations: tolerationsOf(spec),
     },
   };
+}
+
+/** The template's tolerations and every daemon's, which tolerate for ever what the template does for a time. */
+function tolerationsOf({ tolerations = [], hostNetwork }: PodSpec): Toleration[] {
+  const added = hostNetwork === true ? [...daemonTolerations, hostNetworkToleration] : daemonTolerations;
+  const same = (a: Toleration, b: Toleration): boolean =>
+    a.key === b.key &&
+    a.effect === b.effect &&
+    a.operator === b.operator &&
+    (a.value ?? '') === (b.value ?? '');
+  return [
+    ...tolerations.map((own) => added.find((each) => same(each, own)) ?? own),
+    ...added.filter((each) => !tolerations.some((own) => same(each, own))),
+  ];
 }
 
 /** The node that a Pod is on, or is meant for (`GetTargetNodeName`). */
@@ -114,9 +185,11 @@ function nodeOf({ spec }: Pod): string {
   return '';
 }
 
+/** Pods by their nodes. Those that ended and only wait for their finalizers are nobody's business any more. */
 function podsByNode(pods: readonly Pod[]): Map<string, Pod[]> {
   const byNode = new Map<string, Pod[]>();
   for (const pod of pods) {
+    if (isFinished(pod) && isLeaving(pod)) continue;
     const node = nodeOf(pod);
     const there = byNode.get(node);
     if (there === undefined) byNode.set(node, [pod]);
@@ -137,14 +210,22 @@ function wantedNodes({ daemonSet, nodes }: DaemonSetInput): Node[] {
   return nodes.filter((node) => fit(daemonSet, node).run);
 }
 
+/** True where a node may have two Pods at a time. */
+function allowsSurge({ daemonSet: { spec } }: DaemonSetInput): boolean {
+  if (spec.updateStrategy?.type === 'OnDelete') return false;
+  return scaledValue(spec.updateStrategy?.rollingUpdate?.maxSurge, 1, 'up') > 0;
+}
+
 function maxSurge(input: DaemonSetInput): number {
   const value = input.daemonSet.spec.updateStrategy?.rollingUpdate?.maxSurge;
   return value === undefined || value === 0 ? 0 : scaledValue(value, wantedNodes(input).length, 'up');
 }
 
+type Update = Pick<DaemonSetPlan, 'create' | 'remove'>;
+
 /** Old Pods go first, so many at a time that not more than `maxUnavailable` nodes lack the daemon. */
-function planReplacement(input: DaemonSetInput, byNode: ReadonlyMap<string, Pod[]>): DaemonSetPlan {
-  const { daemonSet, hash, now } = input;
+function planReplacement(input: DaemonSetInput, byNode: ReadonlyMap<string, Pod[]>): Update {
+  const { daemonSet, hash } = input;
   const wanted = wantedNodes(input);
   const limit = daemonSet.spec.updateStrategy?.rollingUpdate?.maxUnavailable;
   let budget = scaledValue(limit, wanted.length, 'up', 1);
@@ -152,7 +233,7 @@ function planReplacement(input: DaemonSetInput, byNode: ReadonlyMap<string, Pod[
   const unavailableOld: Pod[] = [];
   for (const { metadata } of wanted) {
     const [pod] = (byNode.get(metadata.name ?? '') ?? []).filter(isActive);
-    const available = pod !== undefined && isAvailable(pod, daemonSet.spec.minReadySeconds ?? 0, now);
+    const available = pod !== undefined && isUsable(input, pod);
     if (!available) budget--;
     if (pod === undefined || isNew(pod, hash)) continue;
     (available ? candidates : unavailableOld).push(pod);
@@ -160,51 +241,42 @@ function planReplacement(input: DaemonSetInput, byNode: ReadonlyMap<string, Pod[
   return { create: [], remove: [...unavailableOld, ...candidates.slice(0, Math.max(0, budget))] };
 }
 
-/** New Pods come first beside the old, which go when those are available. */
-function planSurge(input: DaemonSetInput, byNode: ReadonlyMap<string, Pod[]>): DaemonSetPlan {
-  const { daemonSet, hash, now } = input;
-  const create: Draft<Pod>[] = [];
-  const remove: Pod[] = [];
+/** New Pods come first beside the old, at once where the old one is not available anyway; {@link surplus} ends it. */
+function planSurge(input: DaemonSetInput, byNode: ReadonlyMap<string, Pod[]>): Update {
+  const { daemonSet, hash } = input;
   let budget = maxSurge(input);
-  const waiting: string[] = [];
+  const allowed: string[] = [];
+  const candidates: string[] = [];
   for (const { metadata } of wantedNodes(input)) {
     const name = metadata.name ?? '';
     const active = (byNode.get(name) ?? []).filter(isActive);
-    const old = active.filter((pod) => !isNew(pod, hash));
+    const old = active.find((pod) => !isNew(pod, hash));
     const fresh = active.find((pod) => isNew(pod, hash));
-    const usable = (pod: Pod): boolean => isAvailable(pod, daemonSet.spec.minReadySeconds ?? 0, now);
-    if (old.length === 0) continue;
-    if (fresh === undefined) {
-      waiting.push(name);
-      continue;
-    }
-    if (usable(fresh)) remove.push(...old);
-    else budget--;
+    if (old === undefined) continue;
+    if (fresh !== undefined) budget -= isUsable(input, fresh) ? 0 : 1;
+    else (isUsable(input, old) ? candidates : allowed).push(name);
   }
-  for (const name of waiting.slice(0, Math.max(0, budget))) create.push(draftPod(daemonSet, name, hash));
-  return { create, remove };
+  const chosen = [...allowed, ...candidates.slice(0, Math.max(0, budget))];
+  return { create: chosen.map((name) => draftPod(daemonSet, name, hash)), remove: [] };
 }
 
-/** The status to report (`updateDaemonSetStatus`). */
+/** The status to report (`updateDaemonSetStatus`): of each node the oldest Pod counts. */
 export function planDaemonSetStatus(input: DaemonSetInput): DaemonSet['status'] {
-  const { daemonSet, pods, nodes, hash, now } = input;
-  const byNode = podsByNode(pods.filter((pod) => !isFinished(pod)));
+  const { daemonSet, pods, nodes, hash } = input;
+  const byNode = podsByNode(pods);
   const count = { desired: 0, current: 0, misscheduled: 0, ready: 0, available: 0, updated: 0 };
   for (const node of nodes) {
-    const there = byNode.get(node.metadata.name ?? '') ?? [];
+    const [pod] = [...(byNode.get(node.metadata.name ?? '') ?? [])].sort(byPlaceAndAge);
     if (!fit(daemonSet, node).run) {
-      if (there.length > 0) count.misscheduled++;
+      if (pod !== undefined) count.misscheduled++;
       continue;
     }
     count.desired++;
-    const [pod] = [...there].sort(byAge);
     if (pod === undefined) continue;
     count.current++;
-    if (there.some((each) => isNew(each, hash))) count.updated++;
-    const ready = there.filter((each) => !isLeaving(each) && isReady(each));
-    if (ready.length === 0) continue;
-    count.ready++;
-    if (ready.some((each) => isAvailable(each, daemonSet.spec.minReadySeconds ?? 0, now))) count.available++;
+    if (isNew(pod, hash)) count.updated++;
+    if (isReady(pod)) count.ready++;
+    if (isUsable(input, pod)) count.available++;
   }
   const { collisionCount } = daemonSet.status;
   const unavailable = count.desired - count.available;

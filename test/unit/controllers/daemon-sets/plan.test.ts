@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { planDaemonSet, planDaemonSetStatus } from '../../../../src/controllers/daemon-sets/plan.ts';
 import type { Node } from '../../../../src/objects/node.ts';
-import type { Pod } from '../../../../src/objects/pod.ts';
+import type { Pod, PodSpec } from '../../../../src/objects/pod.ts';
 import type { DaemonSet } from '../../../../src/objects/workloads.ts';
 import { node, now, pod } from '../workloads/samples.ts';
 
@@ -125,7 +125,98 @@ describe('planDaemonSet', () => {
   });
 });
 
+describe('the Pods of planDaemonSet', () => {
+  const planOf = (set: DaemonSet, pods: readonly Pod[], nodes: readonly Node[] = [node('a')]) =>
+    planDaemonSet({ daemonSet: set, pods, nodes, hash: 'new', now });
+  const withTemplate = (spec: PodSpec): DaemonSet => {
+    const set = daemonSet();
+    return { ...set, spec: { ...set.spec, template: { ...set.spec.template, spec } } };
+  };
+
+  it('are meant for one node, whatever terms the template has', () => {
+    const nodeSelectorTerms = [{ matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'Exists' }] }];
+    const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } };
+    const { create } = planOf(withTemplate({ affinity: { nodeAffinity } }), []);
+    expect(create[0]?.spec?.affinity).toEqual({
+      nodeAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: {
+          nodeSelectorTerms: [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['a'] }] }],
+        },
+      },
+    });
+  });
+
+  it('are for the node that the template names, if it names one', () => {
+    const { create, remove } = planOf(
+      withTemplate({ nodeName: 'b' }),
+      [daemon('a', 'new')],
+      [node('a'), node('b')],
+    );
+    expect(create).toHaveLength(1);
+    expect(remove.map(({ spec }) => spec.nodeName)).toEqual(['a']);
+  });
+
+  it('tolerate for ever what the template tolerates for a time, and no network in their node’s', () => {
+    const timed = { key: 'node.kubernetes.io/not-ready', operator: 'Exists', effect: 'NoExecute' };
+    const own = { key: 'node.kubernetes.io/unreachable', effect: 'NoExecute' };
+    const tolerations = [{ ...timed, tolerationSeconds: 30 }, own];
+    const { create } = planOf(withTemplate({ hostNetwork: true, tolerations }), []);
+    const made = create[0]?.spec?.tolerations ?? [];
+    expect(made.slice(0, 3)).toEqual([timed, own, { ...own, operator: 'Exists' }]);
+    expect(made.at(-1)?.key).toBe('node.kubernetes.io/network-unavailable');
+    expect(made).toHaveLength(8);
+  });
+
+  it('are labelled with the generation of the template where the server counts it', () => {
+    const set = daemonSet();
+    set.metadata.annotations = { 'deprecated.daemonset.template.generation': '3' };
+    expect(planOf(set, []).create[0]?.metadata.labels).toEqual({
+      app: 'agent',
+      'pod-template-generation': '3',
+      'controller-revision-hash': 'new',
+    });
+  });
+
+  it('go when they ended, or wait for a node that is gone', () => {
+    const failed = { ...daemon('a', 'new'), status: { phase: 'Failed' } };
+    expect(planOf(daemonSet(), [failed])).toMatchObject({
+      create: [],
+      remove: [failed],
+      ended: [{ pod: failed, node: 'a' }],
+    });
+    const term = { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['gone'] }] };
+    const affinity = {
+      nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [term] } },
+    };
+    const waiting = pod('waiting', { phase: 'Pending', spec: { nodeName: '', affinity } });
+    const bound = daemon('gone', 'new', { serial: 1 });
+    expect(planOf(daemonSet(), [daemon('a', 'new'), waiting, bound]).remove).toEqual([waiting]);
+  });
+
+  it('are replaced at once with a surge where they leave or are not ready', () => {
+    const surge = daemonSet({ maxUnavailable: 0, maxSurge: 1 });
+    const leaving = pod('leaving', { leaving: true, spec: { nodeName: 'a' } });
+    expect(planOf(surge, [leaving]).create).toHaveLength(1);
+    expect(planOf(daemonSet(), [leaving]).create).toHaveLength(0);
+    const nodes = [node('a'), node('b'), node('c')];
+    const old = nodes.map(({ metadata }) => daemon(metadata.name ?? '', 'old', { ready: false }));
+    expect(planOf(surge, old, nodes).create).toHaveLength(3);
+    const [first] = old;
+    const fresh = daemon('a', 'new', { ready: false });
+    expect(planOf(surge, [...old.slice(0, 1), fresh]).remove).toEqual([first]);
+  });
+});
+
 describe('planDaemonSetStatus', () => {
+  it('looks at the oldest Pod of a node', () => {
+    const fresh = daemon('a', 'new', { ready: false });
+    const old = pod('old', { age: 190, spec: { nodeName: 'a' } });
+    const input = { daemonSet: daemonSet(), pods: [fresh, old], nodes: [node('a')], hash: 'new', now };
+    const status = planDaemonSetStatus(input);
+    expect(status).toMatchObject({ numberReady: 1, numberAvailable: 1 });
+    expect(status).not.toHaveProperty('updatedNumberScheduled');
+  });
+
   it('counts nodes, not Pods', () => {
     const nodes = [node('a'), node('b'), node('c', {}, { taints: [{ key: 'x', effect: 'NoSchedule' }] })];
     const pods = [daemon('a', 'new'), daemon('b', 'old', { ready: false }), daemon('c', 'old')];
