@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { listAt, textAt } from '../../src/objects/read.ts';
+import { at, listAt, textAt } from '../../src/objects/read.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
-import { type Answer, call, untilFound } from '../support/test-server.ts';
+import { type Answer, call, revisionOf, untilFound, watchUntil } from '../support/test-server.ts';
 
 const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const boats = '/apis/example.com/v1/namespaces/default/boats';
@@ -99,6 +99,18 @@ describe('requests for custom objects', () => {
   });
 });
 
+test('a definition without versions is told what it said: an empty list, or nothing', async () => {
+  const names = { plural: 'ships', kind: 'Ship' };
+  const told = async (versions: unknown) => {
+    const spec = { group: 'example.com', scope: 'Cluster', names, versions };
+    const { body } = await send('POST', definitions, { metadata: { name: 'ships.example.com' }, spec });
+    return textAt(listAt(body, 'details', 'causes')[0], 'message');
+  };
+  const must = 'must have exactly one version marked as storage version';
+  expect(await told([])).toBe(`Invalid value: []: ${must}`);
+  expect(await told(null)).toBe(`Invalid value: null: ${must}`);
+});
+
 describe('a definition that is deleted', () => {
   test('takes its objects along', async () => {
     for (const name of ['a', 'b']) await send('POST', boats, boat(name));
@@ -133,6 +145,133 @@ describe('a definition that is deleted', () => {
     await send('PATCH', `${boats}/kept`, { metadata: { finalizers: null } }, merge);
     await untilGone(`${definitions}/boats.example.com`);
     expect((await send('GET', boats)).status).toBe(404);
+  });
+
+  /** The terminating condition, without its time. */
+  async function terminating(): Promise<unknown> {
+    const { body } = await send('GET', `${definitions}/boats.example.com`);
+    const found = listAt(body, 'status', 'conditions').find(
+      (condition) => textAt(condition, 'type') === 'Terminating',
+    );
+    return found === undefined ? undefined : [textAt(found, 'status'), textAt(found, 'reason')];
+  }
+
+  test('is told as apiextensions tells it, from the first name to the end', async () => {
+    const revision = await revisionOf(server.client, definitions);
+    await send('POST', definitions, {
+      metadata: { name: 'ships.example.com', finalizers: ['example.com/kept'] },
+      spec: {
+        group: 'example.com',
+        scope: 'Namespaced',
+        names: { plural: 'ships', kind: 'Ship' },
+        versions: [
+          { name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } },
+        ],
+      },
+    });
+    await untilFound(server.client, '/apis/example.com/v1/ships');
+    await send('DELETE', `${definitions}/ships.example.com`);
+    const query = { fieldSelector: 'metadata.name=ships.example.com', resourceVersion: revision };
+    const last = 'Terminating False InstanceDeletionCompleted';
+    const told: string[][] = [];
+    await watchUntil(server.client, definitions, query, (event) => {
+      const conditions = listAt(event, 'object', 'status', 'conditions').map((condition) =>
+        ['type', 'status', 'reason'].map((member) => textAt(condition, member)).join(' '),
+      );
+      told.push(conditions);
+      return conditions.includes(last);
+    });
+    const named = 'NamesAccepted True NoConflicts';
+    const established = 'Established True InitialNamesAccepted';
+    expect(told).toEqual([
+      [],
+      [named, 'Established False Installing'],
+      [named, established],
+      [named, established, 'Terminating True InstanceDeletionPending'],
+      [named, established, 'Terminating True InstanceDeletionInProgress'],
+      [named, established, last],
+    ]);
+    const left = await send('GET', `${definitions}/ships.example.com`);
+    expect(at(left.body, 'metadata', 'finalizers')).toEqual(['example.com/kept']);
+  });
+
+  test('says which precondition fails, waits without a grace period, and has one when it is deleted again', async () => {
+    const path = `${definitions}/boats.example.com`;
+    await send('PATCH', path, { metadata: { finalizers: ['a.b/c'] } }, merge);
+    const { body } = await send('GET', path);
+    for (const [member, name] of [
+      ['uid', 'UID'],
+      ['resourceVersion', 'ResourceVersion'],
+    ] as const) {
+      const refused = await send('DELETE', path, { preconditions: { [member]: '1' } });
+      const present = textAt(body, 'metadata', member);
+      expect([refused.status, refused.body['message'], at(refused.body, 'details', 'kind')]).toEqual([
+        409,
+        `Operation cannot be fulfilled on customresourcedefinitions.apiextensions.k8s.io "boats.example.com": Precondition failed: ${name} in precondition: 1, ${name} in object meta: ${present}`,
+        'customresourcedefinitions',
+      ]);
+    }
+    const first = await send('DELETE', `${path}?propagationPolicy=Orphan`);
+    const cleanup = 'customresourcecleanup.apiextensions.k8s.io';
+    expect(at(first.body, 'metadata', 'finalizers')).toEqual(['a.b/c', cleanup]);
+    expect(at(first.body, 'metadata', 'deletionGracePeriodSeconds')).toBeUndefined();
+    const second = await send('DELETE', path);
+    expect(at(second.body, 'metadata', 'deletionGracePeriodSeconds')).toBe(0);
+    expect(at(second.body, 'metadata', 'generation')).toBe(1);
+  });
+
+  test('takes objects again when all have gone and another finalizer keeps it', async () => {
+    await send('PATCH', `${definitions}/boats.example.com`, { metadata: { finalizers: ['a.b/c'] } }, merge);
+    await send('DELETE', `${definitions}/boats.example.com`);
+    await expect.poll(terminating).toEqual(['False', 'InstanceDeletionCompleted']);
+    expect((await send('POST', boats, boat('late'))).status).toBe(201);
+  });
+
+  test('gets the names that it asks for while it waits', async () => {
+    await send('POST', boats, boat('kept', { finalizers: ['example.com/x'] }));
+    await send('DELETE', `${definitions}/boats.example.com`);
+    const names = { spec: { names: { shortNames: ['bo'] } } };
+    await send('PATCH', `${definitions}/boats.example.com`, names, merge);
+    const accepted = async () =>
+      at(
+        (await send('GET', `${definitions}/boats.example.com`)).body,
+        'status',
+        'acceptedNames',
+        'shortNames',
+      );
+    await expect.poll(accepted).toEqual(['bo']);
+  });
+
+  test('was never established: nothing of it is deleted', async () => {
+    await send('POST', definitions, {
+      metadata: { name: 'dinghies.example.com', finalizers: ['a.b/c'] },
+      spec: {
+        group: 'example.com',
+        scope: 'Namespaced',
+        names: { plural: 'dinghies', kind: 'Boat' },
+        versions: [
+          { name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } },
+        ],
+      },
+    });
+    await send('DELETE', `${definitions}/dinghies.example.com`);
+    const reason = async () =>
+      textAt(
+        listAt((await send('GET', `${definitions}/dinghies.example.com`)).body, 'status', 'conditions').find(
+          (condition) => textAt(condition, 'type') === 'Terminating',
+        ),
+        'reason',
+      );
+    await expect.poll(reason).toBe('NeverEstablished');
+  });
+
+  test('whose conditions somebody removes is not served, until it is established again', async () => {
+    const status = `${definitions}/boats.example.com/status`;
+    const patched = await send('PATCH', status, { status: { conditions: [], storedVersions: [] } }, merge);
+    expect(at(patched.body, 'status', 'storedVersions')).toEqual(['v1']);
+    await untilGone(boats);
+    await send('PATCH', status, { status: { acceptedNames: { plural: '', kind: '' } } }, merge);
+    await untilFound(server.client, boats);
   });
 
   test('can be made again', async () => {

@@ -12,7 +12,7 @@ import type { ServedResource } from '../rest/served-resource.ts';
 import { trackAs } from '../rest/tracker.ts';
 import { listPrefix, PreconditionError, type StoredObject } from '../storage/storage.ts';
 import { emptyResource } from './empty.ts';
-import { judgeNames } from './names.ts';
+import { establish, judgeNames } from './names.ts';
 import { resourcesOf } from './serve.ts';
 
 const prefix = listPrefix('apiextensions.k8s.io', 'customresourcedefinitions');
@@ -48,6 +48,7 @@ export class CustomResourceDefinitions {
     const { object } = stored;
     if (!isCustomResourceDefinition(object)) return;
     if (hasCondition(object, 'Established')) this.#serve(stored.key, object);
+    else this.#unserve(stored.key);
     this.#look(stored.key);
   }
 
@@ -68,9 +69,13 @@ export class CustomResourceDefinitions {
     this.#served.set(key, next);
   }
 
-  #withdraw(key: string): void {
+  #unserve(key: string): void {
     for (const resource of this.#served.get(key) ?? []) this.#core.resources.remove(resource.definition);
     this.#served.delete(key);
+  }
+
+  #withdraw(key: string): void {
+    this.#unserve(key);
     this.#lookAtOthers(key);
   }
 
@@ -83,58 +88,71 @@ export class CustomResourceDefinitions {
     const stored = this.#core.storage.getForUpdate(key);
     if (stored === undefined || !isCustomResourceDefinition(stored.object)) return;
     try {
-      if (stored.object.metadata.deletionTimestamp === undefined) await this.#accept(stored, stored.object);
-      else await this.#finalize(stored, stored.object);
+      if (!(await this.#accept(stored, stored.object))) await this.#finalize(stored, stored.object);
     } catch (error) {
       // Somebody wrote in between: that write brings us here again.
       if (!(error instanceof PreconditionError)) throw error;
     }
   }
 
-  async #accept(stored: StoredObject, definition: CustomResourceDefinition): Promise<void> {
-    const { storage } = this.#core;
-    const others = storage
+  /** Decides about names, then establishes, each in a write of its own. @returns false when there is nothing to write. */
+  async #accept(stored: StoredObject, definition: CustomResourceDefinition): Promise<boolean> {
+    const group = this.#core.storage
       .list(prefix)
-      .items.filter(({ key }) => key !== stored.key)
-      .map(({ object }) => object)
+      .items.map(({ object }) => object)
       .filter(isCustomResourceDefinition)
       .filter(({ spec }) => spec.group === definition.spec.group);
     const now = timestamp(this.#core.now());
     const approved = withApproval(definition, now);
-    const status = { ...approved.status, ...judgeNames(approved, others, now) };
-    if (jsonEqual(status, definition.status)) return;
-    const next: CustomResourceDefinition = { ...definition, metadata: { ...definition.metadata }, status };
-    this.#track(next, definition);
-    await storage.commit([{ key: stored.key, expect: stored.revision, object: next }]);
-    this.#lookAtOthers(stored.key);
+    const judged = { ...approved.status, ...judgeNames(approved, group, now) };
+    if (!jsonEqual(judged, definition.status)) {
+      await this.#write(stored, definition, judged);
+      this.#lookAtOthers(stored.key);
+      return true;
+    }
+    const conditions = establish(definition, now);
+    if (conditions === definition.status.conditions) return false;
+    await this.#write(stored, definition, { ...definition.status, conditions });
+    return true;
   }
 
-  /** The server writes the status as a client of itself. */
-  #track(next: CustomResourceDefinition, definition: CustomResourceDefinition): void {
-    const resource = this.#core.resources.find('apiextensions.k8s.io', 'v1', 'customresourcedefinitions');
+  /** Writes a status, and finalizers if others are left, as a client of itself would. */
+  async #write(
+    stored: StoredObject,
+    definition: CustomResourceDefinition,
+    status: CustomResourceDefinition['status'],
+    metadata = definition.metadata,
+  ): Promise<void> {
+    const { resources, storage } = this.#core;
+    const next: CustomResourceDefinition = { ...definition, metadata: { ...metadata }, status };
+    const resource = resources.find('apiextensions.k8s.io', 'v1', 'customresourcedefinitions');
     if (resource !== undefined) trackAs(this.#core, resource, 'kube-apiserver', 'status')(next, definition);
+    await storage.commit([{ key: stored.key, expect: stored.revision, object: next }]);
   }
 
-  /** Removes the objects, then the finalizer; the definition goes with its last one. */
+  /** Removes the objects of a deleted definition, then its finalizer; the definition goes with its last one. */
   async #finalize(stored: StoredObject, definition: CustomResourceDefinition): Promise<void> {
-    const finalizers = definition.metadata.finalizers ?? [];
-    if (!finalizers.includes(cleanupFinalizer)) return;
-    const { storage } = this.#core;
+    const { deletionTimestamp, finalizers = [], ...metadata } = definition.metadata;
+    if (deletionTimestamp === undefined || !finalizers.includes(cleanupFinalizer)) return;
+    const now = timestamp(this.#core.now());
+    const inProgress = terminating(definition, 'InstanceDeletionInProgress', now);
+    if (!jsonEqual(inProgress, definition.status)) {
+      await this.#write(stored, definition, inProgress);
+      return;
+    }
     const [resource] = this.#served.get(stored.key) ?? [];
     if (resource !== undefined && !(await emptyResource(this.#core, resource))) {
       this.#waitUntilEmpty(stored.key, resource);
-      const next = inProgress(definition);
-      if (jsonEqual(next.status, definition.status)) return;
-      this.#track(next, definition);
-      await storage.commit([{ key: stored.key, expect: stored.revision, object: next }]);
       return;
     }
     const left = finalizers.filter((finalizer) => finalizer !== cleanupFinalizer);
-    const { finalizers: _gone, ...metadata } = definition.metadata;
-    const next: CustomResourceDefinition = { ...definition, metadata: { ...metadata, finalizers: left } };
-    await storage.commit([
-      { key: stored.key, expect: stored.revision, object: left.length === 0 ? undefined : next },
-    ]);
+    if (left.length === 0) {
+      await this.#core.storage.commit([{ key: stored.key, expect: stored.revision, object: undefined }]);
+      return;
+    }
+    const end = resource === undefined ? 'NeverEstablished' : 'InstanceDeletionCompleted';
+    const status = terminating(definition, end, now);
+    await this.#write(stored, definition, status, { ...metadata, deletionTimestamp, finalizers: left });
   }
 
   /** Looks at the definition again when its last object has gone. */
@@ -152,16 +170,19 @@ export class CustomResourceDefinitions {
   }
 }
 
-function inProgress(definition: CustomResourceDefinition): CustomResourceDefinition {
-  const conditions = withCondition(definition.status.conditions, {
-    type: 'Terminating',
-    status: 'True',
-    reason: 'InstanceDeletionInProgress',
-    message: 'CustomResource deletion is in progress',
-  });
-  return {
-    ...definition,
-    metadata: { ...definition.metadata },
-    status: { ...definition.status, conditions },
-  };
+/** How far the deletion is (apiextensions `pkg/controller/finalizer/crd_finalizer.go`). */
+const endings = {
+  InstanceDeletionInProgress: ['True', 'CustomResource deletion is in progress'],
+  InstanceDeletionCompleted: ['False', 'removed all instances'],
+  NeverEstablished: ['False', 'resource was never established'],
+} as const;
+
+function terminating(
+  { status: before }: CustomResourceDefinition,
+  reason: keyof typeof endings,
+  now: string,
+): CustomResourceDefinition['status'] {
+  const [status, message] = endings[reason];
+  const condition = { type: 'Terminating', status, lastTransitionTime: now, reason, message };
+  return { ...before, conditions: withCondition(before.conditions, condition) };
 }

@@ -4,6 +4,7 @@ import {
   type CustomResourceCondition,
   type CustomResourceDefinition,
   type CustomResourceNames,
+  hasCondition,
   withCondition,
 } from '../../registry/customresourcedefinition/definition.ts';
 
@@ -13,27 +14,29 @@ interface Judged {
 }
 
 /**
- * Decides the names of a definition against those that the others of its group have. Names that are accepted already
- * are not looked at again, not even when a conflict was found before with others.
+ * Decides the names of a definition against those that the definitions of its group have, its own among them: a name
+ * cannot become another one of the same definition at once. Names that are accepted already are not looked at again, not
+ * even when a conflict was found before with others. What was never established is being installed once its names are
+ * accepted.
  *
- * @param others definitions of the same group without this one.
+ * @param group all definitions of the group.
  * @param now RFC 3339.
  */
 export function judgeNames(
   definition: CustomResourceDefinition,
-  others: readonly CustomResourceDefinition[],
+  group: readonly CustomResourceDefinition[],
   now: string,
 ): Judged {
   const { names } = definition.spec;
   const before = definition.status;
   if (jsonEqual(ordered(names), ordered(before.acceptedNames))) return before;
   const accepted: CustomResourceNames = { ...before.acceptedNames };
-  const taken = takenNames(others);
+  const taken = takenNames(group);
   let conflict: CustomResourceCondition | undefined;
   const refuse = (reason: string, ...refused: readonly string[]) => {
     const messages = refused.map((name) => `${JSON.stringify(name)} is already in use`);
     const message = messages.length > 1 ? `[${messages.join(', ')}]` : messages.join('');
-    conflict = { type: 'NamesAccepted', status: 'False', lastTransitionTime: now, reason, message };
+    conflict = condition('NamesAccepted', 'False', now, reason, message);
   };
   if (taken.resources.has(names.plural) && names.plural !== accepted.plural)
     refuse('PluralConflict', names.plural);
@@ -53,42 +56,41 @@ export function judgeNames(
     refuse('ListKindConflict', listKind);
   else accepted.listKind = listKind;
   accepted.categories = categories;
-  const namesAccepted = conflict ?? {
-    type: 'NamesAccepted',
-    status: 'True',
-    lastTransitionTime: now,
-    reason: 'NoConflicts',
-    message: 'no conflicts found',
-  };
-  const conditions = withCondition(before.conditions, namesAccepted);
-  const established = conditions.find(({ type, status }) => type === 'Established' && status === 'True');
-  return {
-    acceptedNames: ordered(accepted),
-    conditions:
-      established === undefined ? withCondition(conditions, establishedCondition(conflict, now)) : conditions,
-  };
+  const noConflicts = condition('NamesAccepted', 'True', now, 'NoConflicts', 'no conflicts found');
+  const conditions = withCondition(before.conditions, conflict ?? noConflicts);
+  const established = conditions.find(({ type }) => type === 'Established');
+  const installing = conflict === undefined && established?.status !== 'True';
+  if (established !== undefined && !installing) return { acceptedNames: ordered(accepted), conditions };
+  const [reason, message] = installing
+    ? (['Installing', 'the initial names have been accepted'] as const)
+    : (['NotAccepted', 'not all names are accepted'] as const);
+  const next = condition('Established', 'False', now, reason, message);
+  return { acceptedNames: ordered(accepted), conditions: withCondition(conditions, next) };
 }
 
-/** Once established a definition stays so, whatever happens to its names. */
-function establishedCondition(
-  conflict: CustomResourceCondition | undefined,
+/**
+ * The conditions of a definition whose names are accepted for the first time: from then on it is established, whatever
+ * happens to its names (apiextensions `pkg/controller/establish`).
+ */
+export function establish(
+  definition: CustomResourceDefinition,
   now: string,
+): CustomResourceCondition[] | null {
+  const { conditions } = definition.status;
+  if (!hasCondition(definition, 'NamesAccepted') || hasCondition(definition, 'Established'))
+    return conditions;
+  const message = 'the initial names have been accepted';
+  return withCondition(conditions, condition('Established', 'True', now, 'InitialNamesAccepted', message));
+}
+
+function condition(
+  type: string,
+  status: string,
+  lastTransitionTime: string,
+  reason: string,
+  message: string,
 ): CustomResourceCondition {
-  return conflict === undefined
-    ? {
-        type: 'Established',
-        status: 'True',
-        lastTransitionTime: now,
-        reason: 'InitialNamesAccepted',
-        message: 'the initial names have been accepted',
-      }
-    : {
-        type: 'Established',
-        status: 'False',
-        lastTransitionTime: now,
-        reason: 'NotAccepted',
-        message: 'not all names are accepted',
-      };
+  return { type, status, lastTransitionTime, reason, message };
 }
 
 /** The names in the order of their fields, without empty ones. */
@@ -104,14 +106,14 @@ function ordered(names: CustomResourceNames): CustomResourceNames {
   };
 }
 
-/** Accepted names of other definitions. A name may be a plural, a singular or a short one only once. */
-function takenNames(others: readonly CustomResourceDefinition[]): {
+/** Accepted names of definitions. A name may be a plural, a singular or a short one only once. */
+function takenNames(group: readonly CustomResourceDefinition[]): {
   resources: Set<string>;
   kinds: Set<string>;
 } {
   const resources = new Set<string>();
   const kinds = new Set<string>();
-  for (const { status } of others) {
+  for (const { status } of group) {
     const { plural, singular = '', shortNames = [], kind, listKind = '' } = status.acceptedNames;
     for (const name of [plural, singular, ...shortNames]) if (name !== '') resources.add(name);
     for (const name of [kind, listKind]) if (name !== '') kinds.add(name);

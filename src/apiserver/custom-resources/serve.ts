@@ -90,9 +90,10 @@ function storageVersionHash(group: string, version: string, kind: string): strin
     .toString('base64');
 }
 
-/** Nothing new comes to a definition that goes. */
-function endOfCreation({ metadata, spec, status }: CustomResourceDefinition): Pick<Strategy, 'admitCreate'> {
-  if (metadata.deletionTimestamp === undefined) return {};
+/** Nothing new comes to a definition whose objects go (apiextensions `customresource_handler.go` forbidCreateAdmission). */
+function endOfCreation(definition: CustomResourceDefinition): Pick<Strategy, 'admitCreate'> {
+  if (!hasCondition(definition, 'Terminating')) return {};
+  const { spec, status } = definition;
   return {
     admitCreate: ({ metadata: { name = '' } }) => {
       const resource = { group: spec.group, resource: status.acceptedNames.plural };

@@ -1,4 +1,5 @@
 import type { KubeObject } from '../../objects/meta.ts';
+import type { StatusError } from '../../objects/status.ts';
 import { conflict, notFound } from '../../objects/status-errors.ts';
 import type { Strategy } from '../../registry/strategy.ts';
 import type { UserInfo } from '../http/exchange.ts';
@@ -80,7 +81,10 @@ async function deleteOnce(core: ServerCore, resource: ServedResource, deletion: 
   return removeNow(core, resource, live, options.dryRun);
 }
 
-/** @throws {StatusError} 409 naming the Kind, as `rest.BeforeDelete` does. */
+/**
+ * @throws {StatusError} 409 naming the Kind, as `rest.BeforeDelete` does, or the resource where it goes by a controller
+ *   (`registry/core/namespace/storage`, apiextensions `registry/customresourcedefinition/etcd.go`).
+ */
 function checkPreconditions(
   resource: ServedResource,
   object: KubeObject,
@@ -88,9 +92,15 @@ function checkPreconditions(
   options: DeleteOptions,
 ): void {
   const { uid, resourceVersion } = options.preconditions;
+  const other = (what: string, wanted: string, present = ''): StatusError => {
+    const detail = `${what} in precondition: ${wanted}, ${what} in object meta: ${present}`;
+    return conflict(resource.groupResource, name, `Precondition failed: ${detail}`);
+  };
+  const terminates = resource.definition.strategy.termination !== undefined;
   const subject = { group: resource.groupKind.group, resource: resource.groupKind.kind };
   const { metadata } = object;
   if (uid !== undefined && uid !== metadata.uid) {
+    if (terminates) throw other('UID', uid, metadata.uid);
     throw conflict(
       subject,
       name,
@@ -99,6 +109,7 @@ function checkPreconditions(
     );
   }
   if (resourceVersion !== undefined && resourceVersion !== metadata.resourceVersion) {
+    if (terminates) throw other('ResourceVersion', resourceVersion, metadata.resourceVersion);
     throw conflict(
       subject,
       name,
@@ -121,6 +132,15 @@ function markForDeletion(
 ): KubeObject | 'pending' | undefined {
   const object: KubeObject = { ...live, metadata: { ...live.metadata } };
   const { metadata } = object;
+  if (strategy.termination !== undefined) {
+    if (metadata.deletionTimestamp === undefined) {
+      metadata.deletionTimestamp = timestamp(now);
+      strategy.termination.mark(object);
+      return object;
+    }
+    // What is emptied already and waits for finalizers is deleted as everything else is.
+    if (!strategy.termination.finished(object)) return 'pending';
+  }
   const graceful = markGraceful(strategy, object, options, now);
   // Finalizers cannot be changed any more while a grace period runs.
   if (graceful === 'pending') return 'pending';
@@ -131,7 +151,6 @@ function markForDeletion(
     if (finalizers.length === 0) delete metadata.finalizers;
     else metadata.finalizers = finalizers;
   }
-  if (strategy.termination !== undefined) return markTerminating(strategy, object, sameFinalizers, now);
   if (graceful === 'changed') return object;
   if (finalizers.length === 0) return undefined;
   return markAsDeleting(object, now) || !sameFinalizers ? object : 'pending';
@@ -146,23 +165,6 @@ function markAsDeleting({ metadata }: KubeObject, now: number): boolean {
   }
   metadata.deletionGracePeriodSeconds = 0;
   return metadata.deletionTimestamp !== deletionTimestamp || deletionGracePeriodSeconds !== 0;
-}
-
-function markTerminating(
-  strategy: Strategy,
-  object: KubeObject,
-  sameFinalizers: boolean,
-  now: number,
-): KubeObject | 'pending' | undefined {
-  const { metadata } = object;
-  if (metadata.deletionTimestamp !== undefined) {
-    if (strategy.termination?.finished(object) === true && (metadata.finalizers ?? []).length === 0)
-      return undefined;
-    return sameFinalizers ? 'pending' : object;
-  }
-  metadata.deletionTimestamp = timestamp(now);
-  strategy.termination?.mark(object);
-  return object;
 }
 
 /**

@@ -162,6 +162,7 @@ const emptyListsOfMeaning = new Set([
   'ObjectMeta.managedFields',
   'IngressSpec.rules',
   'ServiceCIDRSpec.cidrs',
+  'CustomResourceDefinitionSpec.versions',
 ]);
 
 function isEmptyListOfMeaning(schema: StructSchema, key: string): boolean {

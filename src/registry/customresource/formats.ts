@@ -43,9 +43,24 @@ function normalized(format: string): string {
   return format.replaceAll('-', '');
 }
 
-/** True for a format that is checked (apiextensions `apiserver/validation/formats.go`); `int32` and the like are not. */
-export function isRecognizedFormat(format: string): boolean {
-  return recognized.has(normalized(format));
+/** The formats of numbers, by type. */
+const numeric: ReadonlyMap<string, readonly string[]> = new Map([
+  ['integer', ['int32', 'int64']],
+  ['number', ['float', 'double']],
+]);
+
+/**
+ * The format that values of a type are checked for, "" where nobody checks it (apiextensions
+ * `apiserver/validation/formats.go`).
+ *
+ * @param type "" when the schema names none.
+ */
+export function checkedFormat(type: string, format: string): string {
+  const known =
+    type === '' || type === 'string'
+      ? recognized.has(normalized(format))
+      : numeric.get(type)?.includes(format) === true;
+  return known ? format : '';
 }
 
 /** True when a string has the given format, or the format is not one that is checked (`kube-openapi` strfmt). */

@@ -5,9 +5,9 @@
 import { isRecord, jsonEqual } from '../../objects/json.ts';
 import { itemsOf, type JsonSchema, valuesOf } from '../customresourcedefinition/json-schema.ts';
 import { type FieldError, invalid, notSupported, required, tooLong, tooMany } from '../field-errors.ts';
-import { hasFormat, isRecognizedFormat } from './formats.ts';
+import { checkedFormat, hasFormat } from './formats.ts';
 import { keyOf } from './list-types.ts';
-import { isMultiple, rangeFault } from './numbers.ts';
+import { isInt64, numberFaults } from './numbers.ts';
 import { matchesPattern } from './pattern.ts';
 
 /** Values deeper than this are refused. */
@@ -111,14 +111,14 @@ function typesOf(schema: JsonSchema): readonly string[] {
 
 function jsonType(value: unknown): string {
   if (Array.isArray(value)) return 'array';
-  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number';
+  if (typeof value === 'number') return isInt64(value) ? 'integer' : 'number';
   return typeof value === 'object' ? 'object' : typeof value;
 }
 
 /** A wrong type ends nothing: the other rules are asked as well. */
 function judgeType(schema: JsonSchema, value: unknown, path: string, verdict: Verdict): void {
   const types = typesOf(schema);
-  const format = schema.format !== undefined && isRecognizedFormat(schema.format) ? schema.format : '';
+  const format = checkedFormat(schema.type ?? '', schema.format ?? '');
   if (value === null) {
     if (types.length > 0 && schema.nullable !== true) push(verdict, wrongType(path, types.join(','), 'null'));
     else verdict.matches++;
@@ -173,7 +173,8 @@ function wordsOf(allowed: readonly unknown[]): readonly string[] {
 
 /** The first broken rule of length and pattern is told, then the format. */
 function judgeString(schema: JsonSchema, value: string, path: string, verdict: Verdict): void {
-  const { minLength, maxLength, pattern = '', format = '' } = schema;
+  const { minLength, maxLength, pattern = '' } = schema;
+  const format = checkedFormat(schema.type ?? '', schema.format ?? '');
   const field = fieldOf(path);
   verdict.matches++;
   if (maxLength !== undefined && isLonger(value, maxLength)) push(verdict, tooLong(field, maxLength));
@@ -182,7 +183,7 @@ function judgeString(schema: JsonSchema, value: string, path: string, verdict: V
   } else if (pattern !== '' && !matchesPattern(pattern, value)) {
     push(verdict, invalid(field, value, `${path} in body should match '${pattern}'`));
   }
-  if (!isRecognizedFormat(format)) return;
+  if (format === '') return;
   verdict.matches++;
   if (!hasFormat(format, value)) push(verdict, wrongType(path, format, value));
 }
@@ -198,23 +199,8 @@ function isLonger(value: string, limit: number): boolean {
 }
 
 function judgeNumber(schema: JsonSchema, value: number, path: string, verdict: Verdict): void {
-  const { multipleOf, minimum, maximum } = schema;
-  const fail = (words: string) => push(verdict, invalid(fieldOf(path), value, `${path} in body ${words}`));
   verdict.matches += 2;
-  const misfit = rangeFault(schema, value, path);
-  if (misfit !== undefined) push(verdict, invalid('<nil>', '', misfit));
-  if (multipleOf !== undefined && multipleOf > 0 && !isMultiple(value, multipleOf))
-    fail(`should be a multiple of ${multipleOf}`);
-  if (minimum !== undefined) {
-    if (schema.exclusiveMinimum === true && value <= minimum) fail(`should be greater than ${minimum}`);
-    else if (schema.exclusiveMinimum !== true && value < minimum)
-      fail(`should be greater than or equal to ${minimum}`);
-  }
-  if (maximum !== undefined) {
-    if (schema.exclusiveMaximum === true && value >= maximum) fail(`should be less than ${maximum}`);
-    else if (schema.exclusiveMaximum !== true && value > maximum)
-      fail(`should be less than or equal to ${maximum}`);
-  }
+  for (const fault of numberFaults(schema, value, path, fieldOf(path))) push(verdict, fault);
 }
 
 function judgeList(schema: JsonSchema, list: readonly unknown[], place: Placed, verdict: Verdict): void {

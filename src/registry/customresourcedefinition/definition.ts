@@ -91,7 +91,8 @@ export function withCondition(
   const at = list.findIndex(({ type }) => type === next.type);
   const before = list[at];
   if (before === undefined) return [...list, next];
-  const time = before.status === next.status ? before.lastTransitionTime : next.lastTransitionTime;
+  const kept = before.status === next.status ? before.lastTransitionTime : undefined;
+  const time = kept ?? next.lastTransitionTime;
   list[at] = { ...next, ...(time === undefined ? {} : { lastTransitionTime: time }) };
   return list;
 }

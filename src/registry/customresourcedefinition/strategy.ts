@@ -18,6 +18,10 @@ import { formatWarnings } from './warnings.ts';
 /** Keeps a deleted definition until its objects are gone (apiextensions `finalizer` controller). */
 export const cleanupFinalizer = 'customresourcecleanup.apiextensions.k8s.io';
 
+function storageVersion({ spec }: CustomResourceDefinition): string | undefined {
+  return (spec.versions ?? []).find((version) => version.storage)?.name;
+}
+
 const rules = genericStrategy<CustomResourceDefinition>({
   namespaced: false,
   nameRule: nameIsDNSSubdomain,
@@ -35,9 +39,13 @@ const rules = genericStrategy<CustomResourceDefinition>({
       if (names.singular === '') delete names.singular;
     }
     spec.conversion ??= { strategy: 'None' };
+    const status: Partial<CustomResourceDefinition['status']> = definition.status;
+    const storage = storageVersion(definition);
+    if (storage !== undefined && (status.storedVersions ?? []).length === 0)
+      status.storedVersions = [storage];
   },
   prepareForCreate(definition) {
-    const storage = (definition.spec.versions ?? []).find((version) => version.storage)?.name;
+    const storage = storageVersion(definition);
     definition.status = {
       conditions: null,
       acceptedNames: { plural: '', kind: '' },
@@ -45,7 +53,7 @@ const rules = genericStrategy<CustomResourceDefinition>({
     };
   },
   prepareForUpdate(definition) {
-    const storage = (definition.spec.versions ?? []).find((version) => version.storage)?.name;
+    const storage = storageVersion(definition);
     const known = definition.status.storedVersions ?? [];
     if (storage !== undefined && !known.includes(storage)) {
       definition.status = { ...definition.status, storedVersions: [...known, storage] };

@@ -1,4 +1,4 @@
-import { isRecognizedFormat } from '../customresource/formats.ts';
+import { checkedFormat } from '../customresource/formats.ts';
 import type { CustomResourceDefinition } from './definition.ts';
 import { itemsOf, type JsonSchema, valuesOf } from './json-schema.ts';
 
@@ -6,7 +6,7 @@ import { itemsOf, type JsonSchema, valuesOf } from './json-schema.ts';
 const maxDepth = 100;
 
 /**
- * Warns of string formats that nobody checks (apiextensions `registry/customresourcedefinition/strategy.go`), each
+ * Warns of formats that nobody checks (apiextensions `registry/customresourcedefinition/strategy.go`), each
  * once. An update warns of those that the stored definition does not have.
  */
 export function formatWarnings(
@@ -28,8 +28,8 @@ function unrecognizedFormats({ spec }: CustomResourceDefinition): Set<string> {
 }
 
 function collect(schema: JsonSchema, found: Set<string>, depth: number): void {
-  const { type, format = '' } = schema;
-  if (type === 'string' && format !== '' && !isRecognizedFormat(format)) found.add(format);
+  const { type = '', format = '' } = schema;
+  if (format !== '' && checkedFormat(type, format) === '') found.add(format);
   if (depth === maxDepth) return;
   const parts = [
     itemsOf(schema),

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { judgeNames } from '../../../../src/apiserver/custom-resources/names.ts';
+import { establish, judgeNames } from '../../../../src/apiserver/custom-resources/names.ts';
 import { withApproval } from '../../../../src/registry/customresourcedefinition/approval.ts';
 import type {
   CustomResourceDefinition,
@@ -30,7 +30,7 @@ function messages(judged: CustomResourceDefinition, ...others: CustomResourceDef
 
 const accepted = [
   'NamesAccepted True NoConflicts: no conflicts found',
-  'Established True InitialNamesAccepted: the initial names have been accepted',
+  'Established False Installing: the initial names have been accepted',
 ];
 
 describe('judgeNames', () => {
@@ -55,6 +55,29 @@ describe('judgeNames', () => {
     ]);
   });
 
+  test('gives no name of a definition another meaning at once', () => {
+    const before = { ...as, shortNames: ['x'] };
+    const plural = definition({ ...as, shortNames: ['x', 'as'] }, before);
+    expect(messages(plural, plural)[0]).toBe(
+      'NamesAccepted False ShortNamesConflict: "as" is already in use',
+    );
+    const swapped = definition({ ...as, singular: 'x', shortNames: ['a'] }, before);
+    expect(messages(swapped, swapped)[0]).toBe(
+      'NamesAccepted False ShortNamesConflict: "a" is already in use',
+    );
+    expect(judgeNames(swapped, [swapped], now).acceptedNames).toEqual(before);
+  });
+
+  test('lets a definition stay established whose new names are taken', () => {
+    const judged = definition({ ...as, shortNames: ['x'] }, as);
+    const established = { type: 'Established', status: 'True', lastTransitionTime: '2025-01-01T00:00:00Z' };
+    judged.status.conditions = [established];
+    const { conditions, acceptedNames } = judgeNames(judged, [judged, definition(taken, taken)], now);
+    expect(conditions?.[0]).toEqual(established);
+    expect(conditions?.[1]).toMatchObject({ type: 'NamesAccepted', status: 'False' });
+    expect(acceptedNames).toEqual(as);
+  });
+
   test('gives up names that are no longer asked for', () => {
     const judged = definition(as, { ...as, shortNames: ['x'], categories: ['all'] });
     expect(judgeNames(judged, [], now).acceptedNames).toEqual(as);
@@ -62,6 +85,32 @@ describe('judgeNames', () => {
 
   test('does not look at accepted names again', () => {
     expect(judgeNames(definition(as, as), [definition(as, as)], now)).toMatchObject({ conditions: null });
+  });
+});
+
+describe('establish', () => {
+  function withConditions(...conditions: [type: string, status: string][]): CustomResourceDefinition {
+    const judged = definition(as, as);
+    judged.status.conditions = conditions.map(([type, status]) => ({ type, status }));
+    return judged;
+  }
+
+  test('follows accepted names, once', () => {
+    const installing = withConditions(['NamesAccepted', 'True'], ['Established', 'False']);
+    expect(establish(installing, now)?.[1]).toEqual({
+      type: 'Established',
+      status: 'True',
+      lastTransitionTime: now,
+      reason: 'InitialNamesAccepted',
+      message: 'the initial names have been accepted',
+    });
+    for (const waiting of [
+      withConditions(['NamesAccepted', 'False']),
+      withConditions(),
+      withConditions(['NamesAccepted', 'True'], ['Established', 'True']),
+    ]) {
+      expect(establish(waiting, now)).toBe(waiting.status.conditions);
+    }
   });
 });
 

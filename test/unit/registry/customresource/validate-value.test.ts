@@ -62,6 +62,73 @@ describe('a value is refused', () => {
       4,
       ['spec: Invalid value: 4: spec in body should be a multiple of 3'],
     ],
+    // An integer is compared with the integer part of a limit, which may be nothing.
+    [
+      { type: 'number', multipleOf: 2.5 },
+      5,
+      ['spec: Invalid value: 5: spec in body should be a multiple of 2'],
+    ],
+    [
+      { type: 'number', multipleOf: 0.5 },
+      2,
+      ['spec: Invalid value: 0: factor MultipleOf declared for spec must be positive: 0'],
+    ],
+    [
+      { type: 'number', multipleOf: -1.5 },
+      2.5,
+      ['spec: Invalid value: -1.5: factor MultipleOf declared for spec must be positive: -1.5'],
+    ],
+    [
+      { type: 'number', minimum: -0.5 },
+      -3,
+      ['spec: Invalid value: -3: spec in body should be greater than or equal to 0'],
+    ],
+    [
+      { type: 'number', maximum: 1e19 },
+      1,
+      ['spec: Invalid value: 1: spec in body should be less than or equal to -9223372036854775808'],
+    ],
+    // Floats are shown as Go shows them.
+    [
+      { type: 'number', minimum: 5_000_000_000 },
+      1234567.5,
+      ['spec: Invalid value: 1.2345675e+06: spec in body should be greater than or equal to 5e+09'],
+    ],
+    // A limit that is none of the type refuses every value.
+    [
+      { type: 'integer', minimum: 0.5 },
+      6_000_000_000,
+      ['<nil>: Invalid value: "": Minimum boundary value must be of type integer (default format) in spec'],
+    ],
+    [
+      { type: 'integer', maximum: 5e9, format: 'int32' },
+      6,
+      ['<nil>: Invalid value: "": Maximum boundary value must be of type integer with format int32 in spec'],
+    ],
+    [
+      { type: 'integer', multipleOf: 2.5 },
+      6,
+      [
+        '<nil>: Invalid value: "": MultipleOf value must be of type integer (default format) in spec',
+        'spec: Invalid value: 6: spec in body should be a multiple of 2.5',
+      ],
+    ],
+    [
+      { type: 'integer', format: 'int32' },
+      2.5,
+      [
+        'spec: Invalid value: "float64": spec in body must be of type int32: "float64"',
+        '<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec',
+      ],
+    ],
+    [
+      { type: 'integer' },
+      1e20,
+      [
+        'spec: Invalid value: "number": spec in body must be of type integer: "number"',
+        '<nil>: Invalid value: "": Checked value must be of type integer (default format) in spec',
+      ],
+    ],
     [
       { type: 'string', minLength: 2 },
       'ä',

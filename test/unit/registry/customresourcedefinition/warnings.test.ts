@@ -31,8 +31,14 @@ test('formats that nobody checks are told of once each', () => {
     d: { type: 'string', format: 'date-time' },
     e: { type: 'string', format: 'k8s-short-name' },
     f: { type: 'integer', format: 'int32' },
+    g: { type: 'number', format: 'double' },
+    h: { type: 'integer', format: 'double' },
+    i: { type: 'number', format: 'int64' },
+    j: { 'x-kubernetes-int-or-string': true, format: 'int-or-string' },
+    k: { type: 'object', format: 'uuid' },
   });
-  expect(formatWarnings(all)).toEqual(['unrecognized format "ship"', 'unrecognized format "tonnage"']);
+  const warned = ['ship', 'tonnage', 'double', 'int64', 'int-or-string', 'uuid'];
+  expect(formatWarnings(all)).toEqual(warned.map((format) => `unrecognized format "${format}"`));
 });
 
 test('an update warns of new ones only', () => {
