@@ -59,7 +59,7 @@ export async function runExecPlugin(
   const { apiVersion, command } = settings;
   const what = `the exec plugin ${command}`;
   if (settings.interactiveMode === 'Always') {
-    throw new Error(`${what} wants to ask somebody (interactiveMode: Always), and nobody is here`);
+    throw new Error(`${what} needs interactive input (interactiveMode: Always), which is not available here`);
   }
   const spec = { interactive: false, ...(settings.provideClusterInfo === true ? { cluster } : {}) };
   const env = {
@@ -70,7 +70,7 @@ export async function runExecPlugin(
   const text = await run(command.includes(sep) ? resolve(folder, command) : command, settings, env, what);
   const parsed = answer.safeParse(jsonOf(text));
   if (!parsed.success)
-    throw new Error(`${what} answered no ExecCredential: ${z.prettifyError(parsed.error)}`);
+    throw new Error(`${what} did not return an ExecCredential: ${z.prettifyError(parsed.error)}`);
   const { status } = parsed.data;
   if (parsed.data.apiVersion !== apiVersion) {
     throw new Error(`${what} answered in ${parsed.data.apiVersion}, the kubeconfig says ${apiVersion}`);
@@ -96,7 +96,7 @@ function run(
     const child = spawn(command, args ?? [], { env, stdio: ['ignore', 'pipe', 'pipe'] });
     // Not by spawn's own timeout: what the plugin has started itself may keep its output open.
     const late = setTimeout(() => {
-      failed(new Error(`${what} gave no answer within ${patience / 1000} s`));
+      failed(new Error(`${what} did not finish within ${patience / 1000} s`));
       child.kill('SIGKILL');
       child.stdout.destroy();
       child.stderr.destroy();

@@ -72,7 +72,7 @@ export class OidcProvider {
   async #refresh(): Promise<string> {
     const { 'idp-issuer-url': issuer, 'client-id': id, 'client-secret': secret } = this.#settings;
     if (this.#refreshToken === undefined) {
-      throw new Error(`the ID token of ${issuer} ran out, and the kubeconfig has no refresh-token`);
+      throw new Error(`the ID token of ${issuer} has expired, and the kubeconfig has no refresh-token`);
     }
     const agent = new Agent(this.#ca === undefined ? {} : { connect: { ca: this.#ca } });
     try {
@@ -112,7 +112,7 @@ async function ask<T>(
   const text = await body.text();
   if (statusCode !== 200) throw new Error(`${url} answered ${statusCode}: ${text.slice(0, 200)}`);
   const parsed = schema.safeParse(jsonOf(text));
-  if (!parsed.success) throw new Error(`${url} answered something else: ${z.prettifyError(parsed.error)}`);
+  if (!parsed.success) throw new Error(`${url} returned an invalid answer: ${z.prettifyError(parsed.error)}`);
   return parsed.data;
 }
 

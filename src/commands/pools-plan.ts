@@ -44,7 +44,7 @@ async function readPools(files: readonly string[]): Promise<AddressPool[]> {
     for (const object of await readObjects(file)) {
       if (object.kind !== addressPools.kind || !addressPools.isObject(object)) {
         throw new Error(
-          `${file}: ${object.kind ?? 'an object'} ${object.metadata.name ?? ''} is no AddressPool`,
+          `${file}: ${object.kind ?? 'an object'} ${object.metadata.name ?? ''} is not an AddressPool`,
         );
       }
       pools.push(object);

@@ -15,7 +15,7 @@ export async function pools({ cluster, settings, output }: PoolsConfig): Promise
   try {
     const read = await readPooledCluster(transport, settings);
     if (read.pools === undefined) {
-      throw new Error('the cluster does not know AddressPools: apply deploy/crds first');
+      throw new Error('the cluster has no AddressPool kind: apply deploy/crds first');
     }
     const report = planReport({ ...read, pools: read.pools }, Date.now());
     process.stdout.write(output === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : tables(report));

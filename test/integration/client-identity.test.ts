@@ -181,11 +181,11 @@ describe('an exec plugin', () => {
   it.each([
     ['is not there', { command: './absent', installHint: 'get it' }, {}, /cannot be run: .*ENOENT\nget it/],
     ['fails', { command: 'sh', args: ['-c', 'echo why >&2; exit 3'] }, {}, /failed \(exit code 3\): why/],
-    ['says nothing', { command: 'true' }, {}, 'answered no ExecCredential'],
+    ['says nothing', { command: 'true' }, {}, 'did not return an ExecCredential'],
     ['has no credential', {}, {}, 'neither a token nor a certificate'],
     ['has half a credential', {}, { clientKeyData: 'k' }, 'only one of certificate and key'],
     ['speaks another version', { apiVersion: `${v1}beta1` }, { token: 't' }, 'the kubeconfig says'],
-    ['wants to ask somebody', { interactiveMode: 'Always' }, { token: 't' }, 'nobody is here'],
+    ['wants to ask somebody', { interactiveMode: 'Always' }, { token: 't' }, 'needs interactive input'],
   ])('that %s is an error of each request, in words', async (_, settings, status, message) => {
     const transport = await connect(await plugin(status, settings));
     await expect(transport.request('GET', '/version')).rejects.toThrow(message);

@@ -61,32 +61,32 @@ describe('load-balancer-controller and bad input', () => {
     [
       'no-address',
       { 'servicenet.dev/addresses': 'banana' },
-      'asks in servicenet.dev/addresses for "banana", which is not an address',
+      'requests "banana" (not an IP address) in servicenet.dev/addresses',
     ],
     [
       'octal',
       { 'metallb.io/loadBalancerIPs': '192.0.2.010' },
-      'asks in metallb.io/loadBalancerIPs for "192.0.2.010", which is not an address',
+      'requests "192.0.2.010" (not an IP address) in metallb.io/loadBalancerIPs',
     ],
     [
       'wrong-family',
       { 'servicenet.dev/addresses': '2001:db8::1' },
-      'asks in servicenet.dev/addresses for 2001:db8::1, but is not a Service of IPv6',
+      'requests 2001:db8::1 (but it is not an IPv6 Service) in servicenet.dev/addresses',
     ],
     [
       'two',
       { 'lbipam.cilium.io/ips': '192.0.2.1,192.0.2.2' },
-      'asks in lbipam.cilium.io/ips for two IPv4 addresses; one per family is possible',
+      'requests two IPv4 addresses (at most one per family) in lbipam.cilium.io/ips',
     ],
     [
       'twenty',
       { 'servicenet.dev/addresses': Array.from({ length: 20 }, (_, i) => `192.0.2.${i}`).join() },
-      'asks in servicenet.dev/addresses for 20 addresses; one per family is possible',
+      'requests 20 addresses (at most one per family) in servicenet.dev/addresses',
     ],
     [
       'dhcp',
       { 'kube-vip.io/loadbalancerIPs': '0.0.0.0' },
-      'asks in kube-vip.io/loadbalancerIPs for 0.0.0.0: DHCP is not supported',
+      'requests 0.0.0.0 (DHCP is not supported) in kube-vip.io/loadbalancerIPs',
     ],
     [
       'contradiction',
@@ -113,7 +113,7 @@ describe('load-balancer-controller and bad input', () => {
     const pool = await poolUntil('hostile', ({ status }) => status?.ipv4 !== undefined);
     expect(pool.status?.ipv4?.total).toBe(1);
     const ready = condition(pool, 'Ready');
-    expect(ready).toContain('True InvalidSpec what is valid is used; ');
+    expect(ready).toContain('True InvalidSpec the valid parts are used; ');
     for (const text of [
       '0.0.0.0/0 is too large',
       '::/0 is too large',

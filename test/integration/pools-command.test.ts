@@ -177,7 +177,7 @@ describe('servicenet pools and import', () => {
     const file = join(folder, 'service.yaml');
     await writeFile(file, 'apiVersion: v1\nkind: Service\nmetadata: {name: x}\n');
     expect(await servicenet('pools', 'plan', '-f', file)).toBe(2);
-    expect(errors).toContain('Service x is no AddressPool');
+    expect(errors).toContain('Service x is not an AddressPool');
     expect(await servicenet('pools', 'plan', '--delete', 'gone')).toBe(2);
     expect(errors).toContain('there is no AddressPool gone to delete');
   });

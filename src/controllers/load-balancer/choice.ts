@@ -146,7 +146,7 @@ function chooseAddress({ book }: Stock, request: AddressRequest, family: IPFamil
   if (rest !== undefined && rest.service !== request.service) {
     return refuse(
       'Quarantined',
-      `${address} was given back by ${rest.service} and rests until its reuseDelay is over`,
+      `${address} was released by ${rest.service} and is not reused until the reuseDelay of its pool is over`,
       line,
     );
   }
@@ -164,7 +164,7 @@ function whyInNoPool(book: AddressBook, family: IPFamily, value: bigint): string
   if (pool === undefined) return `no pool contains ${address}`;
   return within(pool.excluded)
     ? `pool ${pool.name} excludes ${address}`
-    : `${address} of pool ${pool.name} belongs to others: see its condition Conflict`;
+    : `${address} of pool ${pool.name} belongs to something else: see the condition Conflict of the pool`;
 }
 
 function chooseFromPools(stock: Stock, request: AddressRequest, family: IPFamily): Choice {
@@ -230,7 +230,8 @@ function candidatePools(book: AddressBook, request: AddressRequest): StockedPool
 }
 
 function noPoolMessage(book: AddressBook, request: AddressRequest): string {
-  if (request.pools.length === 0) return 'no pool selects this Service, and none serves every Service';
+  if (request.pools.length === 0)
+    return 'no pool selects this Service, and none with autoAssign serves all Services';
   const known = request.pools.filter((name) => book.pools.has(name));
   const named = firstFew(request.pools);
   return known.length === 0 ? `there is no pool ${named}` : `pool ${named} does not select this Service`;

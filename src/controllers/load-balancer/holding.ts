@@ -37,7 +37,7 @@ export function sharingRefusal(
   if (other === undefined) return undefined;
   const where = `${holding.address} is held by ${other.service}`;
   if (sharing === 'never')
-    return { reason: 'AddressInUse', message: `${where}, and its pool shares no addresses` };
+    return { reason: 'AddressInUse', message: `${where}, and its pool does not share addresses` };
   if (other.sharingKey !== request.sharingKey) {
     return request.sharingKey === ''
       ? { reason: 'AddressInUse', message: where }
@@ -52,7 +52,7 @@ export function sharingRefusal(
   });
   if (stranger !== undefined) {
     return refused(
-      `${holding.address} is held by ${stranger.service}: sharing between namespaces needs the consent of both`,
+      `${holding.address} is held by ${stranger.service}: sharing between namespaces needs servicenet.dev/sharing-namespaces on both`,
     );
   }
   for (const port of request.ports) {
@@ -62,7 +62,9 @@ export function sharingRefusal(
     }
   }
   if (other.backend !== request.backend) {
-    return refused(`${where}: with externalTrafficPolicy Local only Services of equal selectors may share`);
+    return refused(
+      `${where}: with externalTrafficPolicy Local, only Services with equal selectors may share it`,
+    );
   }
   return undefined;
 }

@@ -74,8 +74,8 @@ export function readResting({ status }: AddressPool, now: number): Quarantine[] 
 }
 
 function readyMessage(usable: boolean, problems: readonly string[]): string {
-  if (problems.length > 0) return `${usable ? 'what is valid is used; ' : ''}${firstFew(problems, '; ')}`;
-  return usable ? '' : 'no address is left: all are excluded or belong to others';
+  if (problems.length > 0) return `${usable ? 'the valid parts are used; ' : ''}${firstFew(problems, '; ')}`;
+  return usable ? '' : 'no address is left: all are excluded or belong to something else';
 }
 
 function condition(

@@ -197,7 +197,7 @@ function readSelector(
     return compileLabelSelector(selector);
   } catch (error) {
     problems.push(
-      `${path}: ${error instanceof Error ? error.message : String(error)}; the pool serves no Service by it`,
+      `${path}: ${error instanceof Error ? error.message : String(error)}; the pool serves no Services`,
     );
     return 'nothing';
   }
@@ -236,7 +236,7 @@ function readReservations(
       problems.push(`spec.reservations[${index}].address: ${quoted(address)} is not an address`);
     else if (reservations.has(parsed.canonical)) {
       problems.push(
-        `spec.reservations[${index}].address: ${parsed.canonical} is reserved twice; the first counts`,
+        `spec.reservations[${index}].address: ${parsed.canonical} is reserved twice; the first reservation is used`,
       );
     } else reservations.set(parsed.canonical, joinKey(namespace, name));
   }

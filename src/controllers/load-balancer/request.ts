@@ -102,19 +102,19 @@ function readAddresses(
   const { name: source, value } =
     annotation.value === '' ? { name: 'spec.loadBalancerIP', value: loadBalancerIP } : annotation;
   const texts = new Set(items(value));
-  const problem = (text: string): number => problems.push(`asks in ${source} for ${text}`);
+  const problem = (text: string): number => problems.push(`requests ${text} in ${source}`);
   if (texts.size > MAX_ADDRESSES) {
-    problem(`${texts.size} addresses; one per family is possible`);
+    problem(`${texts.size} addresses (at most one per family)`);
     return addresses;
   }
   for (const text of texts) {
     const parsed = parseStrictAddress(text);
-    if (parsed === undefined) problem(`${JSON.stringify(text.slice(0, 60))}, which is not an address`);
-    else if (text === '0.0.0.0' || text === '::') problem(`${text}: DHCP is not supported`);
+    if (parsed === undefined) problem(`${JSON.stringify(text.slice(0, 60))} (not an IP address)`);
+    else if (text === '0.0.0.0' || text === '::') problem(`${text} (DHCP is not supported)`);
     else if (!families.includes(parsed.family)) {
-      problem(`${parsed.canonical}, but is not a Service of ${parsed.family}`);
+      problem(`${parsed.canonical} (but it is not an ${parsed.family} Service)`);
     } else if (addresses.has(parsed.family) && addresses.get(parsed.family) !== parsed.canonical) {
-      problem(`two ${parsed.family} addresses; one per family is possible`);
+      problem(`two ${parsed.family} addresses (at most one per family)`);
     } else addresses.set(parsed.family, parsed.canonical);
   }
   return addresses;

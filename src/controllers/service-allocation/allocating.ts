@@ -266,7 +266,7 @@ export class Allocating {
     }
     const { reason, message } = problem ?? {
       reason: 'Allocated',
-      message: 'The Service has all that it asks for',
+      message: 'The Service has everything it asks for',
     };
     events.event(service, problem === undefined ? 'Normal' : 'Warning', reason, message);
     if (problem !== undefined) this.#metrics.told(problem.reason);

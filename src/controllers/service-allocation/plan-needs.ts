@@ -30,8 +30,8 @@ export function decideAddressing(view: ServiceView, cluster: ClusterFamilies): A
   const asked = single && wasDual ? view.families.slice(0, 1) : view.families;
   const families: IPFamily[] = [];
   for (const family of asked) {
-    if (family !== 'IPv4' && family !== 'IPv6') return `ipFamilies: ${quoted(family)} is no IP family`;
-    if (families.includes(family)) return `ipFamilies: ${family} is there twice`;
+    if (family !== 'IPv4' && family !== 'IPv6') return `ipFamilies: ${quoted(family)} is not an IP family`;
+    if (families.includes(family)) return `ipFamilies: ${family} is listed twice`;
     families.push(family);
   }
   for (const [i, address] of kept.entries()) {

@@ -71,14 +71,14 @@ describe('readRequest', () => {
   });
 
   test.each([
-    ['nonsense', 'not an address'],
-    ['192.0.2.010', 'not an address'],
-    ['::ffff:192.0.2.1', 'not an address'],
-    ['2001:db8::1', 'not a Service of IPv6'],
+    ['nonsense', 'not an IP address'],
+    ['192.0.2.010', 'not an IP address'],
+    ['::ffff:192.0.2.1', 'not an IP address'],
+    ['2001:db8::1', 'not an IPv6 Service'],
     ['192.0.2.1,192.0.2.2', 'two IPv4 addresses'],
     [Array.from({ length: 20 }, (_, i) => `192.0.2.${i}`).join(','), '20 addresses'],
     ['0.0.0.0', 'DHCP'],
-    ['x'.repeat(100_000), 'not an address'],
+    ['x'.repeat(100_000), 'not an IP address'],
   ])('refuses the address %.40s', (text, word) => {
     const { problems } = readRequest(service({}, { 'servicenet.dev/addresses': text }), {}, settings);
     expect(problems.join()).toContain(word);
