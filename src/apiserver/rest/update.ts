@@ -12,6 +12,7 @@ import { matchNamespace } from './object-name.ts';
 import { createObject, type Written } from './create.ts';
 import { keyOf, type ServedResource, subjectOf } from './served-resource.ts';
 import { type ServerCore, strategyContext } from './server-core.ts';
+import { preconditionFailed } from './storage-error.ts';
 import { dedupOwnerReferences, isVersion, keepSystemFields } from './system-fields.ts';
 
 /** A write to an object that exists, or that the write may create. */
@@ -210,7 +211,7 @@ async function createByUpdate(core: ServerCore, resource: ServedResource, update
   return { ...created, created: true };
 }
 
-/** etcd's words for a uid that does not fit, which clients see as they are. */
+/** For a uid that does not fit. */
 function uidMismatch(
   resource: ServedResource,
   namespace: string,
@@ -218,10 +219,7 @@ function uidMismatch(
   wanted: string,
   found = '',
 ): string {
-  return (
-    `StorageError: invalid object, Code: 4, Key: ${registryPath(resource, namespace, name)}, ResourceVersion: 0, ` +
-    `AdditionalErrorMsg: Precondition failed: UID in precondition: ${wanted}, UID in object meta: ${found}`
-  );
+  return preconditionFailed(registryPath(resource, namespace, name), 'UID', wanted, found);
 }
 
 /** Where kube-apiserver keeps the object in etcd: part of some error texts. */

@@ -1,5 +1,5 @@
-import type { KubeObject } from '../../objects/meta.ts';
-import { badRequest, methodNotAllowed, notFound, plainError } from '../../objects/status-errors.ts';
+import type { KubeObject, ObjectMeta } from '../../objects/meta.ts';
+import { badRequest, conflict, methodNotAllowed, notFound, plainError } from '../../objects/status-errors.ts';
 import { aggregateText } from '../../registry/field-errors.ts';
 import { type Binding, bindPod, validateBinding } from '../../registry/pod/binding.ts';
 import { copyTopologyLabels } from '../../registry/pod/topology-labels.ts';
@@ -7,6 +7,7 @@ import type { Pod } from '../../registry/pod/types.ts';
 import { outputOf, sendStatus } from '../rest/output.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
 import { matchNamespace } from '../rest/object-name.ts';
+import { preconditionFailed } from '../rest/storage-error.ts';
 import { objectKey, PreconditionError } from '../storage/storage.ts';
 import { type ServerCore, timestamp } from '../rest/server-core.ts';
 import { admitPosted } from './admit.ts';
@@ -36,7 +37,9 @@ export const bindingHandler: ResourceHandler = async (core, resource, request, r
   const errors = validateBinding(binding);
   // These errors reach the client as they are: they never become a Status of their own.
   if (errors.length > 0) throw plainError(aggregateText(errors));
-  await bind(core, namespace, name, binding, options.dryRun);
+  // Of what is posted to `bindings`, which is no subresource, kube-apiserver forgets which Pod was meant.
+  const meant = request.info.subresource === '' ? {} : binding.metadata;
+  await bind(core, namespace, name, { binding, meant, dryRun: options.dryRun });
   sendStatus(reply, output, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 });
 };
 
@@ -47,16 +50,24 @@ function labelTopology(core: ServerCore, binding: Binding): void {
   copyTopologyLabels(binding.metadata, core.storage.get(objectKey('', 'nodes', '', name))?.object);
 }
 
+/** How to bind a Pod. */
+interface Assignment {
+  readonly binding: Binding;
+  /** The uid and the resourceVersion that the Pod must have, where they are named. */
+  readonly meant: ObjectMeta;
+  readonly dryRun: boolean;
+}
+
 async function bind(
   core: ServerCore,
   namespace: string,
   name: string,
-  binding: Binding,
-  dryRun: boolean,
+  { binding, meant, dryRun }: Assignment,
 ): Promise<void> {
   for (;;) {
     const stored = core.storage.getForUpdate(objectKey('', 'pods', namespace, name));
     if (stored === undefined || !isPod(stored.object)) throw notFound({ group: '', resource: 'pods' }, name);
+    checkMeant(stored.object, meant);
     const bound = bindPod(stored.object, binding, timestamp(core.now()));
     if (dryRun) return;
     try {
@@ -67,6 +78,18 @@ async function bind(
       if (!(error instanceof PreconditionError)) throw error;
     }
   }
+}
+
+/** @throws {StatusError} 409 when the Pod is another one, or another version of it, than was meant. */
+function checkMeant({ metadata }: Pod, meant: ObjectMeta): void {
+  const { namespace = '', name = '' } = metadata;
+  const check = (field: 'UID' | 'ResourceVersion', wanted = '', found = ''): void => {
+    if (wanted === '' || wanted === found) return;
+    const why = preconditionFailed(`/registry/pods/${namespace}/${name}`, field, wanted, found);
+    throw conflict({ group: '', resource: 'pods' }, name, why);
+  };
+  check('UID', meant.uid, metadata.uid);
+  check('ResourceVersion', meant.resourceVersion, metadata.resourceVersion);
 }
 
 /** True for a decoded Pod. */
