@@ -142,9 +142,10 @@ function selectedBy({ spec, metadata }: Service, pods: readonly Pod[]): Pod[] {
   );
 }
 
-/** `address port ready`, each once. */
+/** `address port ready`, each once: what is said to be both ready and not is not (`RepackSubsets`). */
 function textsOf(object: Endpoints | undefined): string[] {
-  return [...new Set((object?.subsets ?? []).flatMap(subsetTexts))];
+  const texts = new Set((object?.subsets ?? []).flatMap(subsetTexts));
+  return [...texts].filter((text) => !texts.has(text.replace(/ ready$/, ' not ready')));
 }
 
 function subsetTexts({ addresses = [], notReadyAddresses = [], ports = [] }: EndpointSubset): string[] {

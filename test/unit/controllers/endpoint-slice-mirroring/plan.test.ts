@@ -46,6 +46,13 @@ describe('planMirror', () => {
     ]);
   });
 
+  it('takes an address that is said to be ready and not ready for one that is not ready', () => {
+    const address = { ip: '10.0.0.2' };
+    const ports = [{ name: 'a', port: 80, protocol: 'TCP' }];
+    const [slice] = plan(endpoints([{ addresses: [address], notReadyAddresses: [address], ports }])).create;
+    expect(slice?.endpoints).toEqual([{ addresses: ['10.0.0.2'], conditions: { ready: false } }]);
+  });
+
   it('copies labels, annotations but two, addresses and ports', () => {
     const object = endpoints(
       [
