@@ -96,12 +96,11 @@ export class LeaderElector {
   async run(signal: AbortSignal, lead: (signal: AbortSignal) => Promise<void>): Promise<ElectionEnd> {
     const { clock, random, log, metrics, identity, name } = this.#options;
     while (!(await this.#tryAcquireOrRenew(signal))) {
-      if (isAborted(signal)) {
-        await this.#release();
-        return 'stopped';
-      }
-      await clock.sleep(this.#retryPeriod * (1 + jitter * random()), signal);
-      if (isAborted(signal)) return 'stopped';
+      if (!signal.aborted) await clock.sleep(this.#retryPeriod * (1 + jitter * random()), signal);
+      if (!isAborted(signal)) continue;
+      // A try whose answer was lost may have been done all the same.
+      await this.#release();
+      return 'stopped';
     }
     log.info({ lease: name, identity }, 'leading');
     metrics?.leader.set({ name }, 1);

@@ -255,6 +255,16 @@ describe('LeaderElector', () => {
     expect(store.spec).toMatchObject({ holderIdentity: 'a', leaseTransitions: 0 });
   });
 
+  it('gives the lease back when it is stopped after the answer to its create was lost', async () => {
+    store.mood = 'lose';
+    const one = candidate('one');
+    await pass(500);
+    expect([store.spec?.['holderIdentity'], one.working]).toEqual(['one', false]);
+    one.stop.abort();
+    expect(await one.ended).toBe('stopped');
+    expect(store.spec).toMatchObject({ holderIdentity: '', leaseDurationSeconds: 1 });
+  });
+
   it('gives the lease back when it is stopped after the answer to a renewal was lost', async () => {
     const a = candidate('a');
     await until(() => a.working);
