@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { isRecord } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
+import { compareResourceVersions } from '../objects/resource-version.ts';
 import { StatusError } from '../objects/status.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { isAborted } from './abort.ts';
@@ -18,7 +19,13 @@ import { ResourceClient } from './resource-client.ts';
 import { apiVersionOf, isKubeObject, resourceName, type ResourceType } from './resources.ts';
 import { TimeSlices } from './slices.ts';
 import { EndlessList, endsInitialEvents, streamedList, streamedListVerdict } from './streamed-list.ts';
-import { type ApiStream, ConnectionError, type Query, type Transport } from './transport.ts';
+import {
+  type ApiStream,
+  ConnectionError,
+  type Query,
+  type Transport,
+  UnexpectedAnswer,
+} from './transport.ts';
 import { WatchDecoder, type WatchEvent } from './watch-decoder.ts';
 import { Watchdog } from './watchdog.ts';
 
@@ -270,7 +277,7 @@ export class Reflector<T extends KubeObject> {
     const version = revisionOf(object);
     if (type === 'BOOKMARK') {
       if (version === undefined) return;
-      if (this.#revision !== undefined) this.#revision = version;
+      if (this.#revision !== undefined) this.#advance(this.#revision, version);
       else if (endsInitialEvents(object)) {
         await this.#options.sink.listed(this.#slices);
         this.#revision = version;
@@ -284,6 +291,16 @@ export class Reflector<T extends KubeObject> {
       else this.#options.sink.upsert(known, this.#revision === undefined);
     }
     if (version !== undefined && this.#revision !== undefined) this.#revision = version;
+  }
+
+  /**
+   * Goes on from the revision of a bookmark. One that is older than ours is of a server that began anew: it would be
+   * silent about all that it does until its revisions have caught up.
+   */
+  #advance(from: string, to: string): void {
+    this.#revision = compareResourceVersions(to, from) < 0 ? undefined : to;
+    if (this.#revision !== undefined) return;
+    throw new UnexpectedAnswer(`${this.#name}: the server is at revision ${to}, it was at ${from} before`);
   }
 
   #recognise(object: unknown): T | undefined {

@@ -117,12 +117,11 @@ export class SharedInformer<T extends KubeObject> implements Informer<T>, Reflec
   }
 
   async listed(slices: TimeSlices): Promise<void> {
-    const gone = this.#unseen ?? new Set<ObjectKey>();
-    this.#unseen = undefined;
-    for (const key of gone) {
+    for (const key of this.#unseen ?? []) {
       if (slices.due) await slices.pause();
       this.#forget(key);
     }
+    this.#unseen = undefined;
     this.#synced = true;
     this.#hindrance = undefined;
     for (const finish of [...this.#waiting]) finish();

@@ -358,6 +358,19 @@ describe('watching', () => {
     expect(seen).toEqual(['initial a', 'initial b', 'added c', 'deleted b']);
   });
 
+  it('lists again when a bookmark shows that the server began anew', async () => {
+    const watch = await watching();
+    // Restored from a backup, or without what it had: it has nothing to tell of until its revisions have caught up.
+    watch.bookmark('7');
+    await watch.closed();
+    await backOff();
+    const list = await server.next();
+    expect(list.isWatch).toBe(false);
+    list.json(200, podList('8', [listed('b', '6')]));
+    expect((await server.next()).query.get('resourceVersion')).toBe('8');
+    expect(seen).toEqual(['initial a', 'added b', 'deleted a']);
+  });
+
   it('tries the same revision again after an ERROR event of another kind', async () => {
     const watch = await watching();
     watch.event('ERROR', failure(500, 'InternalError', 'etcd is away'));
