@@ -1,3 +1,4 @@
+import { jsonEqual } from '../../objects/json.ts';
 import { type FieldError, invalid, notSupported, required } from '../field-errors.ts';
 import { genericStrategy, specChanges } from '../generic.ts';
 import { validateImmutableField } from '../metadata.ts';
@@ -47,6 +48,7 @@ export const daemonSetStrategy = genericStrategy<DaemonSet>({
   repeatsCreate: 'before',
   setDefaults(daemonSet) {
     fillParts(daemonSet);
+    countTemplates(daemonSet, countedTemplates(daemonSet));
     const { spec } = daemonSet;
     const strategy = (spec.updateStrategy ??= {});
     if ((strategy.type ?? '') === '') strategy.type = 'RollingUpdate';
@@ -57,6 +59,16 @@ export const daemonSetStrategy = genericStrategy<DaemonSet>({
     }
     spec.revisionHistoryLimit ??= 10;
     setTemplateDefaults((spec.template ??= {}));
+  },
+  prepareForCreate(daemonSet) {
+    countTemplates(daemonSet, Math.max(1, countedTemplates(daemonSet)));
+  },
+  prepareForUpdate(daemonSet, old) {
+    const changed = !jsonEqual(daemonSet.spec.template ?? {}, old.spec.template ?? {});
+    countTemplates(daemonSet, countedTemplates(old) + Number(changed));
+  },
+  prepareStatus(daemonSet, old) {
+    countTemplates(daemonSet, countedTemplates(old));
   },
   validateCreate: ({ spec }) => validateSpec(spec),
   validateUpdate: ({ spec }, old) => [
@@ -71,6 +83,18 @@ export const daemonSetStrategy = genericStrategy<DaemonSet>({
     ...validateCollisions(status.collisionCount, old.status.collisionCount),
   ],
 });
+
+/** `spec.templateGeneration` of the internal type, which apps/v1 shows as an annotation (`apis/apps/v1/conversion.go`). */
+const templateGeneration = 'deprecated.daemonset.template.generation';
+
+function countedTemplates({ metadata }: DaemonSet): number {
+  const text = metadata.annotations?.[templateGeneration] ?? '';
+  return /^[-+]?\d{1,15}$/.test(text) ? Number(text) : 0;
+}
+
+function countTemplates({ metadata }: DaemonSet, count: number): void {
+  metadata.annotations = { ...metadata.annotations, [templateGeneration]: String(count) };
+}
 
 function validateSpec(spec: DaemonSet['spec']): FieldError[] {
   return [

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { KubeObject } from '../../../../src/objects/meta.ts';
 import { validateSelectedTemplate } from '../../../../src/registry/workload/rules.ts';
 import { create, definitionOf, update } from '../decide.ts';
 
@@ -183,4 +184,21 @@ it('a StatefulSet mounts the volumes that it claims', () => {
       ],
     },
   });
+});
+
+it('a DaemonSet counts the changes of its template in an annotation, which nobody else writes', () => {
+  const definition = definitionOf('DaemonSet');
+  const name = 'deprecated.daemonset.template.generation';
+  const countOf = ({ metadata }: KubeObject): string | undefined => metadata.annotations?.[name];
+  const written = (count: string): object => ({ metadata: { annotations: { [name]: count } } });
+  const { stored } = create(definition, { spec });
+  expect(countOf(stored)).toBe('1');
+  expect(countOf(create(definition, { ...written('7'), spec }).stored)).toBe('7');
+  expect(countOf(update(definition, stored, { ...written('9'), spec }).stored)).toBe('1');
+  expect(countOf(update(definition, stored, { spec: { ...spec, minReadySeconds: 5 } }).stored)).toBe('1');
+  const other = { ...template, metadata: { labels: { ...labels, more: 'y' } } };
+  expect(countOf(update(definition, stored, { spec: { ...spec, template: other } }).stored)).toBe('2');
+  expect(countOf(update(definition, stored, { ...written('9'), spec, status: {} }, 'status').stored)).toBe(
+    '1',
+  );
 });
