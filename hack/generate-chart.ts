@@ -156,13 +156,13 @@ function values(): readonly Value[] {
     {
       name: 'replicas',
       value: recordAt(deployment, 'spec')['replicas'],
-      comment: 'One works; the others take over when it goes.',
+      comment: 'One replica works; the others take over if it fails.',
       schema: { type: 'integer', minimum: 0 },
     },
     {
       name: 'image',
       value: { repository, tag, pullPolicy: textAt(container, 'imagePullPolicy') },
-      comment: 'Built with the Dockerfile.',
+      comment: 'Build the image with the Dockerfile; none is published.',
       schema: members({
         ...{ repository: text, tag: text },
         pullPolicy: { enum: ['Always', 'IfNotPresent', 'Never'] },
@@ -171,15 +171,15 @@ function values(): readonly Value[] {
     {
       name: 'imagePullSecrets',
       value: [],
-      comment: 'For a registry that asks who you are: a list of names, as in a Pod.',
+      comment: 'For a registry that requires credentials: a list of names, as in a Pod.',
       schema: { type: 'array', items: members({ name: text }) },
     },
     {
       name: 'controllers',
       value: { serviceAllocation: true, loadBalancer: true, endpoints: false },
       comment:
-        'What runs, each with its rights: the audit of allocations; the load balancer; Endpoints and slices, for\n' +
-        '# clusters whose kube-controller-manager runs without its own.',
+        'The controllers to run, each with its permissions: the audit of cluster IPs and node ports; the load balancer;\n' +
+        '# Endpoints and EndpointSlices, for clusters whose kube-controller-manager does not write them.',
       schema: members({ serviceAllocation: boolean, loadBalancer: boolean, endpoints: boolean }),
     },
     {
@@ -197,32 +197,32 @@ function values(): readonly Value[] {
     {
       name: 'resources',
       value: recordAt(container, 'resources'),
-      comment: 'Of each Pod.',
+      comment: 'Resources of each Pod.',
       schema: { type: 'object' },
     },
     {
       name: 'priorityClassName',
       value: pod['priorityClassName'],
-      comment: 'Of each Pod; "" for none.',
+      comment: 'Priority class of each Pod; "" for none.',
       schema: { type: 'string' },
     },
     {
       name: 'nodeSelector',
       value: {},
-      comment: 'Where Pods may run, as in a Pod.',
+      comment: 'Node selector and tolerations, as in a Pod.',
       schema: { type: 'object', additionalProperties: { type: 'string' } },
     },
     { name: 'tolerations', value: [], comment: '', schema: { type: 'array', items: { type: 'object' } } },
     {
       name: 'networkPolicy',
       value: { enabled: true },
-      comment: 'Only metrics come in, only the API server is called.',
+      comment: 'Admit only traffic to the metrics port, and let out only traffic to the API server.',
       schema: members({ enabled: boolean }),
     },
     {
       name: 'serviceMonitor',
       value: { enabled: false },
-      comment: 'For clusters with the Prometheus operator.',
+      comment: 'For clusters with the Prometheus Operator.',
       schema: members({ enabled: boolean }),
     },
   ];
