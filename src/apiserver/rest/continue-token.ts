@@ -1,5 +1,8 @@
+import { posix } from 'node:path';
 import { isRecord } from '../../objects/json.ts';
 import { badRequest } from '../../objects/status-errors.ts';
+import { JsonSyntaxError, parseJson, RawNumber } from '../schema/parse-json.ts';
+import { jsonTypeName } from '../schema/version-kind.ts';
 
 /** Where a chunked list goes on (apiserver `storage/continue.go`). */
 export interface ContinueToken {
@@ -15,43 +18,75 @@ export function encodeContinue(token: ContinueToken): string {
   return Buffer.from(json).toString('base64url');
 }
 
-/** @throws {StatusError} 400 with kube-apiserver's words for tokens that are none. */
+/** @throws {StatusError} 400 with kube-apiserver's words for tokens that are none (`storage.DecodeContinue`). */
 export function decodeContinue(text: string): ContinueToken {
   const bad = /[^A-Za-z0-9_-]/.exec(text);
   const illegal = bad?.index ?? (text.length % 4 === 1 ? text.length - 1 : -1);
   if (illegal >= 0) throw invalidToken(`illegal base64 data at input byte ${illegal}`);
-  const bytes = Buffer.from(text, 'base64url');
-  const json = bytes.toString();
-  let value: unknown;
-  try {
-    value = JSON.parse(json);
-  } catch {
-    // Go shows the byte, as the character of that number.
-    const first = String.fromCharCode(bytes[0] ?? 0);
-    throw invalidToken(
-      json === ''
-        ? 'unexpected end of JSON input'
-        : `invalid character ${goQuote(first)} looking for beginning of value`,
-    );
+  const { version, revision, start } = readToken(Buffer.from(text, 'base64url'));
+  if (version !== 'meta.k8s.io/v1') {
+    throw invalidToken(`server does not recognize this encoded version ${version}`);
   }
-  if (!isRecord(value)) throw invalidToken('the token is no object');
-  const { v, rv, start } = value;
-  if (v !== 'meta.k8s.io/v1') {
-    throw invalidToken(`server does not recognize this encoded version ${typeof v === 'string' ? v : ''}`);
-  }
-  if (typeof rv !== 'number' || rv === 0 || !Number.isSafeInteger(rv)) {
+  if (revision === 0) {
     throw invalidToken('incorrect encoded start resourceVersion (version meta.k8s.io/v1)');
   }
-  if (typeof start !== 'string' || start === '') {
-    throw invalidToken('encoded start key empty (version meta.k8s.io/v1)');
-  }
-  // A start key must stay below the prefix: a cleaned path that leaves it is refused.
-  if (start.split('/').includes('..')) throw invalidToken(JSON.stringify(start));
-  return { revision: rv, start };
+  if (start === '') throw invalidToken('encoded start key empty (version meta.k8s.io/v1)');
+  // A start key must stay below the prefix, and be spelt as the store spells its keys.
+  const key = start.startsWith('/') ? start : `/${start}`;
+  if (cleaned(key) !== key) throw invalidToken(start);
+  return { revision, start: key.slice(1) };
 }
 
-function goQuote(char: string): string {
-  return char === "'" ? String.raw`'\''` : `'${char}'`;
+interface WrittenToken {
+  readonly version: string;
+  readonly revision: number;
+  readonly start: string;
+}
+
+/** The JSON as Go's encoding/json reads it into its struct: names in any case, null for what is not there. */
+function readToken(bytes: Buffer): WrittenToken {
+  let value: unknown;
+  try {
+    ({ value } = parseJson(bytes));
+  } catch (error) {
+    throw error instanceof JsonSyntaxError ? invalidToken(error.message) : error;
+  }
+  if (value !== null && !(isRecord(value) && !(value instanceof RawNumber))) {
+    throw mismatch(value, 'value of type storage.continueToken');
+  }
+  let [version, revision, start] = ['', 0, ''];
+  for (const [name, member] of Object.entries(value ?? {})) {
+    if (member === null) continue;
+    const lower = name.toLowerCase();
+    if (lower === 'v') version = textOf(member, 'v');
+    else if (lower === 'rv') revision = integerOf(member);
+    else if (lower === 'start') start = textOf(member, 'start');
+  }
+  return { version, revision, start };
+}
+
+function textOf(value: unknown, field: string): string {
+  if (typeof value !== 'string') throw mismatch(value, `struct field continueToken.${field} of type string`);
+  return value;
+}
+
+function integerOf(value: unknown): number {
+  const literal = value instanceof RawNumber ? value.literal : String(value);
+  const isNumber = value instanceof RawNumber || typeof value === 'number';
+  const number = isNumber && /^-?\d+$/.test(literal) ? BigInt(literal) : undefined;
+  if (number !== undefined && BigInt.asIntN(64, number) === number) return Number(number);
+  throw mismatch(value, 'struct field continueToken.rv of type int64', isNumber ? ` ${literal}` : '');
+}
+
+function mismatch(value: unknown, into: string, literal = ''): Error {
+  const type = value instanceof RawNumber ? 'number' : jsonTypeName(value);
+  return invalidToken(`json: cannot unmarshal ${type}${literal} into Go ${into}`);
+}
+
+/** Go's `path.Clean`, which keeps no slash at the end. */
+function cleaned(key: string): string {
+  const normal = posix.normalize(key);
+  return normal.length > 1 && normal.endsWith('/') ? normal.slice(0, -1) : normal;
 }
 
 function invalidToken(why: string): Error {
