@@ -101,3 +101,41 @@ test.each(['PUT', 'PATCH'])(
     expect(at(created.body, 'spec', 'clusterIP')).toBeUndefined();
   },
 );
+
+describe('a namespace that terminates', () => {
+  const namespace = '/api/v1/namespaces/going';
+  beforeAll(async () => {
+    const body = { metadata: { name: 'going' } };
+    await call(server.client, 'POST', '/api/v1/namespaces', { body });
+    const spec = { containers: [{ name: 'c', image: 'i' }] };
+    await call(server.client, 'POST', `${namespace}/pods`, { body: { metadata: { name: 'p' }, spec } });
+    await call(server.client, 'DELETE', namespace);
+  });
+
+  const refusal = (subject: string): string =>
+    `${subject} is forbidden: unable to create new content in namespace going because it is being terminated`;
+
+  test.each([
+    [{ generateName: 'web-' }, 'configmaps "web-"'],
+    [{}, 'configmaps "Unknown"'],
+    [{ name: 'a', generateName: 'web-' }, 'configmaps "a"'],
+  ])('takes no object with the metadata %j', async (metadata, subject) => {
+    const { status, body } = await call(server.client, 'POST', `${namespace}/configmaps`, {
+      body: { metadata },
+    });
+    expect([status, body['message']]).toEqual([403, refusal(subject)]);
+  });
+
+  test.each([
+    ['eviction', { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: 'p' } }],
+    [
+      'binding',
+      { apiVersion: 'v1', kind: 'Binding', metadata: { name: 'p' }, target: { kind: 'Node', name: 'n' } },
+    ],
+  ])('takes no %s of its Pods', async (subresource, sent) => {
+    const path = `${namespace}/pods/p/${subresource}`;
+    const { status, body } = await call(server.client, 'POST', path, { body: sent });
+    expect([status, body['message']]).toEqual([403, refusal('pods "p"')]);
+    expect(body).toMatchObject({ details: { causes: [{ reason: 'NamespaceTerminating' }] } });
+  });
+});

@@ -104,12 +104,12 @@ const immortal = new Set(['default', 'kube-system', 'kube-public']);
 
 /**
  * The NamespaceLifecycle plugin: nothing is created or updated in a namespace that does not exist, nothing is
- * created in one that terminates, and the system's namespaces cannot be deleted.
+ * created in one that terminates, no eviction either, and the system's namespaces cannot be deleted.
  *
  * @throws {StatusError} 404 or 403
  */
 export function checkNamespaceLifecycle(storage: Storage, attributes: AdmissionAttributes): void {
-  const { operation, resource, namespace, name, subresource } = attributes;
+  const { operation, resource, namespace, name } = attributes;
   const { definition, groupResource } = resource;
   if (definition.group === '' && definition.plural === 'namespaces') {
     if (operation === 'DELETE' && immortal.has(name)) {
@@ -122,10 +122,10 @@ export function checkNamespaceLifecycle(storage: Storage, attributes: AdmissionA
   if (definition.plural === 'localsubjectaccessreviews') return;
   const stored = storage.getForUpdate(objectKey('', 'namespaces', '', namespace));
   if (stored === undefined) throw notFound({ group: '', resource: 'namespaces' }, namespace);
-  if (operation !== 'CREATE' || subresource !== '' || !isTerminating(stored.object)) return;
+  if (operation !== 'CREATE' || !isTerminating(stored.object)) return;
   throw forbidden(
     groupResource,
-    name,
+    shownName(attributes),
     `unable to create new content in namespace ${namespace} because it is being terminated`,
     [
       {
@@ -135,6 +135,11 @@ export function checkNamespaceLifecycle(storage: Storage, attributes: AdmissionA
       },
     ],
   );
+}
+
+/** How a refusal names an object that may have no name yet (apiserver `admission/errors.go` extractResourceName). */
+function shownName({ name, object }: AdmissionAttributes): string {
+  return name || object?.metadata.name || object?.metadata.generateName || 'Unknown';
 }
 
 function isTerminating(namespace: KubeObject): boolean {

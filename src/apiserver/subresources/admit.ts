@@ -1,7 +1,12 @@
 /** Admission of what is posted to a subresource, and of connections to Pods and Services. */
 import type { KubeObject } from '../../objects/meta.ts';
 import type { ApiRequest } from '../http/exchange.ts';
-import type { AdmissionAttributes, AdmissionReply, BodyKind } from '../rest/admission.ts';
+import {
+  type AdmissionAttributes,
+  type AdmissionReply,
+  type BodyKind,
+  checkNamespaceLifecycle,
+} from '../rest/admission.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import type { WriteOptions } from '../rest/write-options.ts';
@@ -22,8 +27,8 @@ export async function admitPosted(
   reply: AdmissionReply,
   { name, object, body, options }: Posted,
 ): Promise<KubeObject> {
-  return admit(core, reply, {
-    operation: 'CREATE',
+  const attributes = {
+    operation: 'CREATE' as const,
     resource,
     subresource: info.subresource,
     namespace: info.namespace,
@@ -33,7 +38,9 @@ export async function admitPosted(
     body,
     user,
     dryRun: options.dryRun,
-  });
+  };
+  checkNamespaceLifecycle(core.storage, attributes);
+  return admit(core, reply, attributes);
 }
 
 /** Kinds of the options of connections, by resource and subresource. */
