@@ -32,7 +32,7 @@ function explanation(error: unknown): string {
     case 'EACCES':
       return `${place} is not for this user: choose one above 1023`;
     case 'EADDRNOTAVAIL':
-      return `${detail('address')} is no address of this machine`;
+      return `${detail('address')} is not an address of this machine`;
     default:
       return error.message;
   }

@@ -25,7 +25,7 @@ export async function pools({ cluster, settings, output }: PoolsConfig): Promise
 }
 
 function tables({ pools: list, addresses, waiting }: PoolReport): string {
-  if (list.length === 0 && addresses.length === 0) return 'There is no AddressPool.\n';
+  if (list.length === 0 && addresses.length === 0) return 'There are no AddressPools.\n';
   const usage = list.flatMap(({ name, ipv4, ipv6, problems }) => {
     const note = firstFew(problems, '; ');
     const rows = [['IPv4', ipv4] as const, ['IPv6', ipv6] as const].flatMap(([family, of]) =>

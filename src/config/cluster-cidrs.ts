@@ -26,7 +26,7 @@ export function clusterCidrs(text: string | undefined, families: readonly IPFami
     return range.family;
   });
   if (found.length > 2 || new Set(found).size < found.length) {
-    throw new ConfigError('--cluster-cidr: takes one CIDR, or two of different families');
+    throw new ConfigError('--cluster-cidr: must be one CIDR, or two of different families');
   }
   return cidrs;
 }

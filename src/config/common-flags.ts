@@ -44,7 +44,7 @@ export function clusterConfig(flags: Flags): ClusterConfig {
   const certificateAuthority = flags.read('certificateAuthority', given);
   if (server === undefined) {
     if (tokenFile !== undefined || certificateAuthority !== undefined) {
-      throw new ConfigError('--token-file and --certificate-authority go with --server');
+      throw new ConfigError('--token-file and --certificate-authority require --server');
     }
     return {
       kind: 'kubeconfig',
@@ -53,7 +53,7 @@ export function clusterConfig(flags: Flags): ClusterConfig {
     };
   }
   if (kubeconfig !== undefined || context !== undefined) {
-    throw new ConfigError('--server does not go with --kubeconfig or --context');
+    throw new ConfigError('--server cannot be used with --kubeconfig or --context');
   }
   return {
     kind: 'endpoint',

@@ -29,7 +29,7 @@ export function poolsPlanConfig(options: Readonly<Record<string, unknown>>): Poo
   const files = flags.read('filename', texts);
   const deleted = flags.read('delete', texts);
   if (files.length + deleted.length === 0) {
-    throw new ConfigError('--filename: name a file with AddressPools, or pools to --delete');
+    throw new ConfigError('--filename: give a file with AddressPools, or names of pools with --delete');
   }
   return Object.freeze({ ...read(flags), files, deleted });
 }

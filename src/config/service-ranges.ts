@@ -30,7 +30,7 @@ export function serviceCidrs(text: string): readonly [ServiceCidr, ...ServiceCid
     return cidr;
   });
   const [primary, secondary, ...more] = cidrs;
-  if (primary === undefined || more.length > 0) throw new ConfigError(`${flag}: one or two CIDRs are wanted`);
+  if (primary === undefined || more.length > 0) throw new ConfigError(`${flag}: must be one or two CIDRs`);
   if (secondary === undefined) return [primary];
   if (secondary.range.family === primary.range.family) {
     throw new ConfigError(`${flag}: two CIDRs must be of different families`);

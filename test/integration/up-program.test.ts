@@ -81,7 +81,7 @@ describe('a command line that cannot be carried out', () => {
     ['an unknown source', ['import', 'calico'], 'Allowed choices are metallb, cilium, kube-vip.'],
     // 1 would mean that something was found.
     ['no kubeconfig', ['audit', '--kubeconfig', '/no/file'], 'cannot read the kubeconfig /no/file: ENOENT'],
-    ['nothing to plan', ['pools', 'plan'], '--filename: name a file'],
+    ['nothing to plan', ['pools', 'plan'], '--filename: give a file'],
   ])('%s is 2', async (_, args, message) => {
     const { output, code } = await servicenet(...args);
     expect(output).toContain(message);
