@@ -133,6 +133,8 @@ export interface Termination<T extends KubeObject = KubeObject> {
   mark(object: T): void;
   /** True when nothing is left to wait for: the object may be removed. */
   finished(object: T): boolean;
+  /** The finalizers of the garbage collector that the first DELETE asks for are added (Namespace). */
+  readonly takesPropagation?: true;
 }
 
 /** Names of fields from the root on; `*` is every item of a list. */

@@ -60,9 +60,9 @@ async function deleteOnce(core: ServerCore, resource: ServedResource, deletion: 
     dryRun: options.dryRun,
     options: optionsObject(options),
   };
-  checkNamespaceLifecycle(core.storage, attributes);
   if (live === undefined) throw notFound(resource.groupResource, name);
   checkPreconditions(resource, live.object, name, options);
+  checkNamespaceLifecycle(core.storage, attributes);
   if (core.admission.handles(attributes)) {
     const reply = { warn: (text: string) => deletion.warn(text) };
     await core.admission.mutate(attributes, reply);
@@ -136,6 +136,9 @@ function markForDeletion(
     if (metadata.deletionTimestamp === undefined) {
       metadata.deletionTimestamp = timestamp(now);
       strategy.termination.mark(object);
+      if (strategy.termination.takesPropagation === true) {
+        setFinalizers(object, askedFinalizers(metadata.finalizers ?? [], options));
+      }
       return object;
     }
     // What is emptied already and waits for finalizers is deleted as everything else is.
@@ -147,13 +150,15 @@ function markForDeletion(
   const present = metadata.finalizers ?? [];
   const finalizers = garbageCollectionFinalizers(strategy, present, options);
   const sameFinalizers = sameSet(finalizers, present);
-  if (!sameFinalizers) {
-    if (finalizers.length === 0) delete metadata.finalizers;
-    else metadata.finalizers = finalizers;
-  }
+  if (!sameFinalizers) setFinalizers(object, finalizers);
   if (graceful === 'changed') return object;
   if (finalizers.length === 0) return undefined;
   return markAsDeleting(object, now) || !sameFinalizers ? object : 'pending';
+}
+
+function setFinalizers({ metadata }: KubeObject, finalizers: string[]): void {
+  if (finalizers.length === 0) delete metadata.finalizers;
+  else metadata.finalizers = finalizers;
 }
 
 /** Without a grace period an object waits for its finalizers only. @returns whether anything changed. */
@@ -216,6 +221,17 @@ function garbageCollectionFinalizers(
   if (present.includes(orphan)) return [...kept, orphan];
   if (present.includes(foreground)) return [...kept, foreground];
   return byDefault === 'OrphanDependents' ? [...kept, orphan] : kept;
+}
+
+/** The finalizers of a Namespace, which knows no default: `orphanDependents: false` means Foreground to it alone. */
+function askedFinalizers(present: readonly string[], options: DeleteOptions): string[] {
+  const policy = options.orphanDependents === false ? 'Foreground' : propagationPolicyOf(options);
+  if (policy === undefined) return [...present];
+  const asked = policy === 'Orphan' ? orphan : policy === 'Foreground' ? foreground : undefined;
+  const others = present.filter(
+    (finalizer) => finalizer === asked || (finalizer !== orphan && finalizer !== foreground),
+  );
+  return asked === undefined || others.includes(asked) ? others : [...others, asked];
 }
 
 /** What a delete says about dependents, in the old words or the new; undefined when it does not. */

@@ -94,5 +94,6 @@ export const namespaceStrategy: Strategy<Namespace> = {
       namespace.status = { ...namespace.status, phase: 'Terminating' };
     },
     finished: (namespace) => (namespace.spec.finalizers ?? []).length === 0,
+    takesPropagation: true,
   },
 };
