@@ -89,6 +89,11 @@ export function isNotFound(error: unknown): boolean {
   return error instanceof StatusError && error.code === 404;
 }
 
+/** True when RBAC or admission refuses it. */
+export function isForbidden(error: unknown): boolean {
+  return error instanceof StatusError && error.code === 403;
+}
+
 /** True when somebody else wrote in between. */
 export function isConflict(error: unknown): boolean {
   return error instanceof StatusError && error.code === 409 && error.reason === 'Conflict';
@@ -108,6 +113,22 @@ export function retryAfterOf(error: unknown): number | undefined {
 
 /** Seconds: a server (or a header gone wrong) may not silence us for longer. */
 const longestRetryAfter = 300;
+
+/**
+ * True when the server was not reached, or does not know us: the transport of controllers says so, once for all who
+ * meet it, and with what to do (`server-watch.ts`).
+ */
+export function isUnreached(error: unknown): boolean {
+  if (error instanceof StatusError) return error.code === 401;
+  return error instanceof ConnectionError && !isEarlyEnd(error);
+}
+
+/** True when the server was reached, and ended a watch before it lasted: only the reflector knows. */
+export function isEarlyEnd(error: unknown): boolean {
+  return error instanceof ConnectionError && earlyEnds.has(error.code);
+}
+
+const earlyEnds: ReadonlySet<string> = new Set(['SHORT_WATCH', 'SHORT_LIST']);
 
 /** One word for an error, for metrics. */
 export function errorWord(error: unknown): string {

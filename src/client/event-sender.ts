@@ -4,7 +4,7 @@ import { formatTime } from '../objects/time.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { isAborted } from './abort.ts';
 import type { Clock, Random } from './clock.ts';
-import { isNotFound, retryAfterOf } from './errors.ts';
+import { isNotFound, isUnreached, retryAfterOf } from './errors.ts';
 import { type Correlation, EventCorrelator } from './event-correlator.ts';
 import type { EventRecorder } from './events.ts';
 import { ResourceClient } from './resource-client.ts';
@@ -135,7 +135,10 @@ export class EventSender implements EventRecorder {
         metrics?.events.inc({ result: next.correlation.action === 'repeat' ? 'aggregated' : 'sent' });
       } catch (error) {
         metrics?.events.inc({ result: 'failed' });
-        log.warn({ err: error, reason: next.event.reason }, 'could not write an event');
+        log[isUnreached(error) ? 'debug' : 'warn'](
+          { err: error, reason: next.event.reason },
+          'could not write an event',
+        );
       }
     }
     this.#sending = false;

@@ -119,7 +119,7 @@ export class HttpTransport implements Transport {
   ): Promise<Dispatcher.ResponseData> {
     const body = options.body === undefined ? null : JSON.stringify(options.body);
     for (let attempt = 1; ; attempt++) {
-      const credentials = await this.#identity.credentials();
+      const credentials = await this.#credentials();
       const response = await dispatch(this.#poolsFor(credentials)[pool], {
         origin: this.#origin,
         path: `${this.#prefix}${path}${queryText(options.query)}`,
@@ -142,6 +142,14 @@ export class HttpTransport implements Transport {
       if (response.statusCode !== 401 || attempt > 1) return response;
       await response.body.dump();
       this.#identity.refused();
+    }
+  }
+
+  async #credentials(): Promise<Credentials> {
+    try {
+      return await this.#identity.credentials();
+    } catch (error) {
+      throw new ConnectionError('CREDENTIALS', error instanceof Error ? error.message : String(error), error);
     }
   }
 

@@ -4,9 +4,10 @@ import type { Lease } from '../objects/lease.ts';
 import { StatusError } from '../objects/status.ts';
 import { formatMicroTime } from '../objects/time.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import { Seldom } from '../telemetry/seldom.ts';
 import { isAborted } from './abort.ts';
 import type { Clock, Random } from './clock.ts';
-import { isAlreadyExists, isConflict, isNotFound } from './errors.ts';
+import { errorWord, isAlreadyExists, isConflict, isForbidden, isNotFound, isUnreached } from './errors.ts';
 import type { ResourceClient } from './resource-client.ts';
 
 export interface LeaderElectionOptions {
@@ -63,6 +64,7 @@ export class LeaderElector {
   /** A write was sent that has no answer: the Lease may be ours, or ours in another version. */
   #isUnsure = false;
   #reportedHolder: string | undefined;
+  readonly #seldom: Seldom;
 
   /** @throws {RangeError} for durations that cannot work together. */
   constructor(options: LeaderElectionOptions) {
@@ -73,6 +75,7 @@ export class LeaderElector {
       );
     }
     this.#options = options;
+    this.#seldom = new Seldom(() => options.clock.monotonic());
     this.#leaseDuration = leaseDuration;
     this.#renewDeadline = renewDeadline;
     this.#retryPeriod = retryPeriod;
@@ -179,7 +182,10 @@ export class LeaderElector {
     } catch (error) {
       if (signal.aborted) return false;
       const someoneElse = isConflict(error) || isAlreadyExists(error);
-      log[someoneElse ? 'debug' : 'warn']({ lease: name, err: error }, 'could not take or renew the lease');
+      // What is refused, and that nobody answers, the transport says once for all (permissions.ts, server-watch.ts).
+      const isSaid = someoneElse || isForbidden(error) || isUnreached(error);
+      const level = !isSaid && this.#seldom.isDue(errorWord(error)) ? 'warn' : 'debug';
+      log[level]({ lease: name, err: error }, 'could not take or renew the lease');
       return false;
     }
   }

@@ -10,9 +10,12 @@ import type { Clock, Random } from './clock.ts';
 import {
   errorFromStatus,
   errorWord,
+  isEarlyEnd,
   isExpired,
+  isForbidden,
   isFutureRevision,
   isNotFound,
+  isUnreached,
   retryAfterOf,
 } from './errors.ts';
 import { ResourceClient } from './resource-client.ts';
@@ -71,6 +74,8 @@ const watchSeconds = { min: 300, max: 600 };
 const inactivityLimit = 150_000;
 /** A watch that ends sooner than this, in milliseconds, counts as a failure: opening it again at once would spin. */
 const shortWatch = 1000;
+/** Watches in a row that end too soon, after which it is worth a line in the log. */
+const earlyEndsPatience = 3;
 /** Milliseconds between tries that authentication or RBAC refuses: a person has to act first. */
 const refusedDelay = 30_000;
 
@@ -100,6 +105,7 @@ export class Reflector<T extends KubeObject> {
   /** The continue token of a page expired: the next list is read in one piece. */
   #unpaged = false;
   #dropped = 0;
+  #earlyEnds = 0; // one after the other
   #looks = 0; // for a resource that is not served
 
   constructor(options: ReflectorOptions<T>) {
@@ -135,9 +141,11 @@ export class Reflector<T extends KubeObject> {
     if (this.#revision === undefined) this.#options.sink.hindered?.(errorWord(error));
     const refused = error instanceof StatusError && (error.code === 401 || error.code === 403);
     const delay = Math.max(this.#backoff.next(), retryAfterOf(error) ?? 0, refused ? refusedDelay : 0);
-    // What RBAC refuses is said once, by the transport (permissions.ts).
-    const forbidden = error instanceof StatusError && error.code === 403;
-    const level = forbidden ? 'debug' : isExpired(error) ? 'info' : 'warn';
+    // What RBAC refuses, and that nobody answers, the transport says once for all (permissions.ts, server-watch.ts).
+    const isSaid = isForbidden(error) || isUnreached(error);
+    // A server that stops ends what has just begun, too.
+    const isUsual = isEarlyEnd(error) && ++this.#earlyEnds < earlyEndsPatience;
+    const level = isSaid || isUsual ? 'debug' : isExpired(error) ? 'info' : 'warn';
     log[level](
       { resource: this.#name, err: error, retryIn: Math.round(delay) },
       'list or watch ended, will retry',
@@ -245,11 +253,12 @@ export class Reflector<T extends KubeObject> {
     }
     if (signal.aborted) return;
     if (this.#revision === undefined) {
-      throw new ConnectionError('RESET', `the streamed list of ${this.#name} ended before it was whole`);
+      throw new ConnectionError('SHORT_LIST', `the streamed list of ${this.#name} ended before it was whole`);
     }
     if (clock.monotonic() - opened < shortWatch) {
       throw new ConnectionError('SHORT_WATCH', `the watch of ${this.#name} ended at once`);
     }
+    this.#earlyEnds = 0;
   }
 
   #open(revision: string | undefined, timeoutSeconds: number, signal: AbortSignal): Promise<ApiStream> {

@@ -65,7 +65,7 @@ export interface Transport {
 /** No whole answer came: refused, reset, timed out, aborted, or broken TLS. `cause` has the reason. */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError';
-  /** A word for metrics and decisions: an errno (`ECONNREFUSED`), or `TIMEOUT`, `ABORTED`, `RESET`. */
+  /** A word for metrics and decisions: an errno (`ECONNREFUSED`), or `TIMEOUT`, `ABORTED`, `RESET`, `CREDENTIALS`. */
   readonly code: string;
   constructor(code: string, message: string, cause?: unknown) {
     super(message, { cause });

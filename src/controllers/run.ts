@@ -6,6 +6,7 @@ import { InformerFactory } from '../client/informer-factory.ts';
 import type { ElectionEnd } from '../client/leases.ts';
 import { PermissionWatch } from '../client/permissions.ts';
 import { leases } from '../client/resources.ts';
+import { ServerWatch } from '../client/server-watch.ts';
 import type { Transport } from '../client/transport.ts';
 import type { HealthCheck } from '../telemetry/health.ts';
 import { Metrics } from '../telemetry/metrics.ts';
@@ -57,7 +58,7 @@ export function runControllers(options: RunOptions): RunningControllers {
   const { catalog, log, clock = systemClock, random = Math.random } = options;
   const metrics = options.metrics ?? new Metrics();
   const names = selectControllers(options.controllers ?? ['*'], catalog);
-  const transport = new PermissionWatch(options.transport, log);
+  const transport = new PermissionWatch(new ServerWatch(options.transport, log, clock), log);
   const clients = new Clients(transport);
   const informers = new InformerFactory({ transport, clock, random, log, metrics });
   const senders: EventSender[] = [];

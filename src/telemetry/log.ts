@@ -1,4 +1,5 @@
-import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino';
+import { type DestinationStream, type Logger, pino, stdSerializers, stdTimeFunctions } from 'pino';
+import { isRecord } from '../objects/json.ts';
 import { PrettyStream } from './pretty-log.ts';
 
 /** Words of `--log-level`. */
@@ -30,9 +31,27 @@ export function createLog({ level, format, destination }: LogOptions): Logger {
       level,
       base: null,
       timestamp: stdTimeFunctions.isoTime,
+      serializers: { err: describeError },
       formatters: { level: (label) => ({ level: label }) },
       redact: { paths: ['token', 'authorization', 'headers.authorization'], censor: '[redacted]' },
     },
     stream,
   );
+}
+
+/**
+ * An error as the log has it. What comes from outside (a refusal of the API server, a broken connection, a full disk)
+ * has a code, and says enough by its words; where in our code it was met helps only with bugs.
+ */
+function describeError(error: unknown): unknown {
+  const described: unknown = error instanceof Error ? stdSerializers.err(error) : error;
+  if (!isRecord(described) || !isForeign(error)) return described;
+  const { type, message, code, reason } = described;
+  return { type, message, code, reason };
+}
+
+function isForeign(error: unknown): boolean {
+  const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
+  // Node's own checks of arguments and states
+  return typeof code === 'number' || (typeof code === 'string' && !code.startsWith('ERR_'));
 }

@@ -6,6 +6,7 @@ import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
 import { headersTooLarge, internalError, timedOut } from '../../objects/status-errors.ts';
 import { StatusError } from '../../objects/status.ts';
+import { Seldom } from '../../telemetry/seldom.ts';
 import type { Authenticator } from '../authentication/authenticator.ts';
 import { refuseSocket } from './client-errors.ts';
 import type { Handler, UpgradeHandler } from './exchange.ts';
@@ -148,6 +149,7 @@ class Front {
   private readonly answerTimeout: number;
   private readonly closer: Closer;
   private readonly lateBodies: LateBodies;
+  private readonly seldom = new Seldom(() => performance.now());
 
   constructor(options: HttpServerOptions, limits: HttpLimits, closer: Closer, lateBodies: LateBodies) {
     this.options = options;
@@ -269,8 +271,13 @@ class Front {
 
   private toStatusError(error: unknown, incoming: IncomingMessage): StatusError {
     if (error instanceof StatusError) return error;
+    if (isDiskFull(error)) {
+      if (this.seldom.isDue('disk')) {
+        this.options.log.error({ err: error }, 'the disk is full, nothing is stored: make room');
+      }
+      return internalError('the disk is full, nothing was stored', error);
+    }
     this.logFailure(error, incoming);
-    if (isDiskFull(error)) return internalError('the disk is full, nothing was stored', error);
     return internalError("the request failed unexpectedly, the server's log says why", error);
   }
 

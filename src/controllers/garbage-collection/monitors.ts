@@ -1,4 +1,5 @@
 import type { CacheHandler } from '../../client/cache.ts';
+import { isUnreached } from '../../client/errors.ts';
 import { Reflector, type ReflectorSink } from '../../client/reflector.ts';
 import { resourceName } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
@@ -107,7 +108,8 @@ export class Monitors {
       await this.#follow(resources, isComplete, signal);
       return isComplete;
     } catch (error) {
-      if (!signal.aborted) log.warn({ err: error }, 'discovery failed, will retry');
+      const level = signal.aborted || isUnreached(error) ? 'debug' : 'warn';
+      log[level]({ err: error }, 'discovery failed, will retry');
       return false;
     }
   }

@@ -1,10 +1,9 @@
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
 import { whenAborted } from '../../client/abort.ts';
-import { isConflict, retryAfterOf } from '../../client/errors.ts';
+import { isConflict, isForbidden, isUnreached, retryAfterOf } from '../../client/errors.ts';
 import { LeaseLost } from '../../client/leases.ts';
 import type { ObjectKey } from '../../objects/key.ts';
-import { StatusError } from '../../objects/status.ts';
 import type { BackoffLimits } from './backoff.ts';
 import type { ControllerContext, Runnable } from './context.ts';
 import { recordQueue } from './queue-metrics.ts';
@@ -197,12 +196,12 @@ export class Controller implements Runnable {
       this.#log.error({ key, err: error, retries }, 'reconcile failed too often, waiting for a change');
       return;
     }
-    const refused = error instanceof StatusError && error.code === 403;
+    const refused = isForbidden(error);
     const atLeast = retryAfterOf(error) ?? (refused ? refusedDelay : 0);
     const delay = Math.round(this.#queue.addRateLimited(key, Priority.change, atLeast));
     // A conflict says that the cache was behind: the next try is the ordinary course of things.
-    // What RBAC refuses is said once, by the transport.
-    const level = isConflict(error) || refused ? 'debug' : 'warn';
+    // What RBAC refuses is said once, by the transport, and so is that the server is not there.
+    const level = isConflict(error) || refused || isUnreached(error) ? 'debug' : 'warn';
     this.#log[level]({ key, err: error, retries, retryIn: delay }, 'reconcile failed, will retry');
   }
 }

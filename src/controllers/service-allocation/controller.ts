@@ -1,7 +1,9 @@
 import type { ServiceCidr } from '../../allocation/address-range.ts';
 import type { PortRange } from '../../allocation/port-allocator.ts';
+import { errorWord, isUnreached } from '../../client/errors.ts';
 import { services } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
+import { Seldom } from '../../telemetry/seldom.ts';
 import type { ControllerDefinition, Runnable } from '../runtime/context.ts';
 import { Allocating } from './allocating.ts';
 import { Auditing } from './auditing.ts';
@@ -24,7 +26,9 @@ export function serviceAllocationController(options: ServiceAllocationOptions): 
     start(context): readonly Runnable[] {
       // Before anything is asked: a standby keeps this cache, the largest one, filled.
       context.informers.informer(services);
+      const seldom = new Seldom(() => context.clock.monotonic());
       const failed = (error: unknown): void => {
+        if (isUnreached(error) || !seldom.isDue(errorWord(error))) return;
         context.log.warn({ err: error }, 'could not ask the API server for its kinds, will retry');
       };
       return [

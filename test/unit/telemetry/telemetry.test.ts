@@ -1,7 +1,9 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
+import { ConnectionError } from '../../../src/client/transport.ts';
 import { isRecord } from '../../../src/objects/json.ts';
+import { notFound } from '../../../src/objects/status-errors.ts';
 import { HealthServer } from '../../../src/telemetry/health.ts';
 import { createLog, type LogOptions } from '../../../src/telemetry/log.ts';
 import { Metrics } from '../../../src/telemetry/metrics.ts';
@@ -31,6 +33,27 @@ describe('createLog', () => {
       msg: 'wrote it',
     });
   });
+
+  it.each([
+    [notFound({ group: '', resource: 'services' }, 'web'), { code: 404, reason: 'NotFound' }],
+    [new ConnectionError('ECONNRESET', 'GET https://api: read ECONNRESET'), { code: 'ECONNRESET' }],
+    [Object.assign(new Error('no space left'), { code: 'ENOSPC' }), { code: 'ENOSPC' }],
+  ])('says where in the code no error was met that comes from outside: %o', (err, members) => {
+    const { lines, log } = logged({ format: 'json', level: 'info' });
+    log.warn({ err }, 'trying again');
+    const entry: unknown = JSON.parse(lines[0] ?? '');
+    expect(entry).toMatchObject({ err: { message: err.message, ...members } });
+    expect(lines[0]).not.toContain('"stack"');
+  });
+
+  it.each([new TypeError('no function'), Object.assign(new Error('bad'), { code: 'ERR_INVALID_ARG_TYPE' })])(
+    'says where in the code a bug is: %o',
+    (err) => {
+      const { lines, log } = logged({ format: 'json', level: 'info' });
+      log.error({ err }, 'failed');
+      expect(JSON.parse(lines[0] ?? '')).toMatchObject({ err: { stack: err.stack } });
+    },
+  );
 
   it('writes lines for people', () => {
     const { lines, log } = logged({ format: 'pretty', level: 'debug' });
