@@ -163,6 +163,8 @@ export interface ResourceDefinition {
   readonly plural: string;
   readonly singular: string;
   readonly kind: string;
+  /** The kind of lists; absent: the kind and `List`. */
+  readonly listKind?: string;
   readonly namespaced: boolean;
   readonly shortNames: readonly string[];
   readonly categories: readonly string[];

@@ -59,6 +59,12 @@ describe('requests for custom objects', () => {
     expect(await answerOf('OPTIONS', boats)).toEqual([405, verbless]);
   });
 
+  test('are listed in the kind that their definition says', async () => {
+    const names = { spec: { names: { listKind: 'Fleet' } } };
+    await send('PATCH', `${definitions}/boats.example.com`, names, merge);
+    await expect.poll(async () => (await send('GET', boats)).body['kind']).toBe('Fleet');
+  });
+
   test('find nothing where there is none, as if the group were unknown', async () => {
     expect(await answerOf('GET', '/apis/example.com/v1/ships')).toEqual([404, '404 page not found']);
     expect(await answerOf('POST', '/apis/example.com/v1/boats', boat('a'))).toEqual([

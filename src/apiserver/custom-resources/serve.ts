@@ -40,7 +40,14 @@ function serveVersion(
 ): ServedResource {
   const { spec, status } = definition;
   const versions = spec.versions ?? [];
-  const { plural, singular = '', shortNames = [], kind, categories = [] } = status.acceptedNames;
+  const {
+    plural,
+    singular = '',
+    shortNames = [],
+    kind,
+    listKind = '',
+    categories = [],
+  } = status.acceptedNames;
   const namespaced = spec.scope === 'Namespaced';
   const forms = {
     apiVersion: `${spec.group}/${version.name}`,
@@ -55,6 +62,7 @@ function serveVersion(
       plural,
       singular,
       kind,
+      ...(listKind === '' ? {} : { listKind }),
       namespaced,
       shortNames,
       categories,

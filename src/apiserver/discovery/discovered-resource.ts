@@ -18,6 +18,8 @@ export interface DiscoveredResource {
   readonly plural: string;
   readonly singular: string;
   readonly kind: string;
+  /** The kind of lists; absent: the kind and `List`. */
+  readonly listKind?: string;
   readonly namespaced: boolean;
   readonly shortNames: readonly string[];
   readonly categories: readonly string[];

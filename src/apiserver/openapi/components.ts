@@ -1,15 +1,21 @@
 /** Component schemas in the form of OpenAPI v3: the built-in ones, and those made for custom resources. */
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import type { DiscoveredResource } from '../discovery/discovered-resource.ts';
+import { metadataMember, typeMembers } from './custom-component.ts';
 
 /** Schemas by component name. */
 export type Components = ReadonlyMap<string, JsonRecord>;
 
-/**
- * The `openAPIV3Schema` of a custom resource; undefined where the definition has none, or when the resource is not
- * custom.
- */
-export type CustomSchema = (resource: DiscoveredResource) => unknown;
+/** What a definition says of one of its versions. */
+export interface CustomVersion {
+  /** The `openAPIV3Schema`; undefined where the definition has none. */
+  readonly schema: unknown;
+  /** Paths of selectable fields, such as `.spec.color`. */
+  readonly selectableFields: readonly string[];
+}
+
+/** What is known of a custom resource; undefined when the resource is not custom. */
+export type CustomSchema = (resource: DiscoveredResource) => CustomVersion | undefined;
 
 export const metaV1 = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 
@@ -51,23 +57,31 @@ export function completeComponents(
 ): Components {
   const components = new Map(builtIn);
   for (const resource of resources) {
-    if (resource.custom) components.set(resource.schema, customComponent(resource, customSchema(resource)));
-    const list = `${resource.schema}List`;
+    const version = resource.custom ? customSchema(resource) : undefined;
+    const selectable = selectableFields(version);
+    if (resource.custom) {
+      components.set(resource.schema, { ...customComponent(resource, version?.schema), ...selectable });
+    }
+    const list = listComponentOf(resource);
     if (resource.verbs.includes('list') && !components.has(list))
-      components.set(list, listComponent(resource));
+      components.set(list, { ...listComponent(resource), ...selectable });
   }
   return components;
 }
 
-function typeMembers(): JsonRecord {
-  return {
-    apiVersion: { description: 'The group and version that the object is written in.', type: 'string' },
-    kind: { description: 'The kind of the object, in CamelCase.', type: 'string' },
-  };
+/** The component of lists: custom ones have a name of their own. */
+export function listComponentOf({ schema, kind, listKind = `${kind}List` }: DiscoveredResource): string {
+  return `${schema.slice(0, -kind.length)}${listKind}`;
 }
 
-function groupVersionKind(resource: DiscoveredResource, suffix = ''): JsonRecord[] {
-  return [{ group: resource.group, kind: `${resource.kind}${suffix}`, version: resource.version }];
+function selectableFields(version: CustomVersion | undefined): JsonRecord {
+  const paths = version?.selectableFields ?? [];
+  const fields = paths.map((path) => ({ fieldPath: path.replace(/^\./, '') }));
+  return fields.length === 0 ? {} : { 'x-kubernetes-selectable-fields': fields };
+}
+
+function groupVersionKind(resource: DiscoveredResource, kind = resource.kind): JsonRecord[] {
+  return [{ group: resource.group, kind, version: resource.version }];
 }
 
 function listComponent(resource: DiscoveredResource): JsonRecord {
@@ -83,7 +97,10 @@ function listComponent(resource: DiscoveredResource): JsonRecord {
         allOf: [reference(`${metaV1}.ListMeta`)],
       },
     },
-    'x-kubernetes-group-version-kind': groupVersionKind(resource, 'List'),
+    'x-kubernetes-group-version-kind': groupVersionKind(
+      resource,
+      resource.listKind ?? `${resource.kind}List`,
+    ),
   };
 }
 
@@ -99,10 +116,7 @@ function customComponent(resource: DiscoveredResource, schema: unknown): JsonRec
     properties: {
       ...properties,
       ...typeMembers(),
-      metadata: {
-        description: 'Name, labels and other things that all objects have.',
-        allOf: [reference(`${metaV1}.ObjectMeta`)],
-      },
+      ...metadataMember(),
     },
     'x-kubernetes-group-version-kind': groupVersionKind(resource),
   };

@@ -1,6 +1,8 @@
 import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
+import { publishedSchema } from './custom-component.ts';
 
 const groupVersionKind = 'x-kubernetes-group-version-kind';
+const selectableFields = 'x-kubernetes-selectable-fields';
 const preservesUnknown = 'x-kubernetes-preserve-unknown-fields';
 
 /**
@@ -8,9 +10,13 @@ const preservesUnknown = 'x-kubernetes-preserve-unknown-fields';
  * refuses what is not listed (apiextensions-apiserver `pkg/controller/openapi/builder`).
  */
 export function customComponentV2(component: JsonRecord): JsonRecord {
-  return component[preservesUnknown] === true
-    ? { type: 'object', [groupVersionKind]: component[groupVersionKind] }
-    : withoutV3(component, 0);
+  if (component[preservesUnknown] !== true) return publishedSchema(withoutV3(component, 0), true);
+  const { [groupVersionKind]: kind, [selectableFields]: fields } = component;
+  return {
+    type: 'object',
+    [groupVersionKind]: kind,
+    ...(fields === undefined ? {} : { [selectableFields]: fields }),
+  };
 }
 
 /** Keywords that v2 has not, or not always. */

@@ -7,6 +7,9 @@ export function definitionSchemas(get: (name: string) => KubeObject | undefined)
   return ({ plural, group, version }) => {
     const versions = listAt(get(`${plural}.${group}`), 'spec', 'versions');
     const own = versions.find((candidate) => textAt(candidate, 'name') === version);
-    return at(own, 'schema', 'openAPIV3Schema');
+    return {
+      schema: at(own, 'schema', 'openAPIV3Schema'),
+      selectableFields: listAt(own, 'selectableFields').map((field) => textAt(field, 'jsonPath')),
+    };
   };
 }

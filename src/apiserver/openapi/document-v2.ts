@@ -1,7 +1,7 @@
 /** The OpenAPI v2 (Swagger) document of everything that is served, in the subset of schemas that v2 has. */
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import type { DiscoveredResource } from '../discovery/discovered-resource.ts';
-import { type Components, closure, metaV1, referenced } from './components.ts';
+import { type Components, closure, listComponentOf, metaV1, referenced } from './components.ts';
 import { customComponentV2 } from './custom-v2.ts';
 import { describeCode, documentInfo } from './document-v3.ts';
 import { type Operation, type PathItem, pathsOf } from './operations.ts';
@@ -14,9 +14,9 @@ const maxDepth = 100;
 export function openApiV2(resources: readonly DiscoveredResource[], components: Components): JsonRecord {
   const paths = resources.flatMap(pathsOf);
   const used = new Set([`${metaV1}.Status`, `${metaV1}.DeleteOptions`, `${metaV1}.Patch`]);
-  for (const { schema, verbs } of resources) {
-    used.add(schema);
-    if (verbs.includes('list')) used.add(`${schema}List`);
+  for (const resource of resources) {
+    used.add(resource.schema);
+    if (resource.verbs.includes('list')) used.add(listComponentOf(resource));
   }
   for (const { operations } of paths) {
     for (const { responses } of operations)

@@ -2,6 +2,7 @@ import type { JsonRecord } from '../../objects/json.ts';
 import type { DiscoveredResource } from '../discovery/discovered-resource.ts';
 import { kubernetesVersion } from '../discovery/version.ts';
 import { type Components, closure, reference } from './components.ts';
+import { publishedSchema } from './custom-component.ts';
 import { type Operation, type PathItem, pathsOf } from './operations.ts';
 import type { Parameter } from './parameters.ts';
 
@@ -17,13 +18,19 @@ export function documentInfo(): JsonRecord {
 export function openApiV3(resources: readonly DiscoveredResource[], components: Components): JsonRecord {
   const paths = resources.flatMap(pathsOf);
   const used = new Set(resources.map(({ schema }) => schema));
+  const custom = new Set(resources.filter((resource) => resource.custom).map(({ schema }) => schema));
   for (const { operations } of paths) for (const operation of operations) addComponents(operation, used);
   return {
     openapi: '3.0.0',
     info: documentInfo(),
     paths: Object.fromEntries(paths.map((item) => [item.path, pathItem(item)])),
     components: {
-      schemas: Object.fromEntries(closure(components, used)),
+      schemas: Object.fromEntries(
+        closure(components, used).map(([name, schema]) => [
+          name,
+          custom.has(name) ? publishedSchema(schema, false) : schema,
+        ]),
+      ),
       securitySchemes: {
         BearerToken: {
           type: 'apiKey',

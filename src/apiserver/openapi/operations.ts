@@ -3,7 +3,7 @@
  * those of kube-apiserver (apiserver `pkg/endpoints/installer.go`), since generated clients are named after them.
  */
 import type { DiscoveredResource, SubresourceRow } from '../discovery/discovered-resource.ts';
-import { metaV1 } from './components.ts';
+import { listComponentOf, metaV1 } from './components.ts';
 import {
   type Parameter,
   applyParameters,
@@ -133,7 +133,7 @@ function listOperation(naming: Naming, suffix: string, parameters: readonly Para
     action: 'list',
     kind: naming.kind,
     parameters,
-    responses: [[200, `${naming.resource.schema}List`]],
+    responses: [[200, listComponentOf(naming.resource)]],
   };
 }
 

@@ -178,7 +178,8 @@ function goType(resource: ServedResource, suffix = ''): string {
 /** The JSON of a list in parts, so that the texts of its objects need not be put together. */
 function listTexts(resource: ServedResource, items: readonly StoredObject[], metadata: ListMeta): LongBody {
   const { custom, head } = resource;
-  const kind = `"kind":${JSON.stringify(`${resource.definition.kind}List`)}`;
+  const { kind: itemKind, listKind = `${itemKind}List` } = resource.definition;
+  const kind = `"kind":${JSON.stringify(listKind)}`;
   const apiVersion = `"apiVersion":${JSON.stringify(resource.apiVersion)}`;
   const texts: (string | BodyPart)[] = custom
     ? [`{${apiVersion},"items":[`]

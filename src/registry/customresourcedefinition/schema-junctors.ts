@@ -41,9 +41,19 @@ function partsOf(schema: JsonSchema, path: string): Part[] {
 }
 
 /** The junctors of a schema name no structure, and its pattern is one (`validateValueValidation`). */
-export function validateNestedValues(schema: JsonSchema, path: string, depth = 0): FieldError[] {
-  if (depth > maxDepth) return [];
-  return [...validateJunctors(schema, path, depth), ...validatePattern(schema, path)];
+export function validateNestedValues(schema: JsonSchema, path: string): FieldError[] {
+  // The two ways to say that a value is an integer or a string name types; elsewhere they do not say so.
+  const [first, ...parts] = schema.allOf ?? [];
+  const checked = {
+    ...withoutIntOrString(schema),
+    ...(first === undefined ? {} : { allOf: [withoutIntOrString(first), ...parts] }),
+  };
+  return [...validateJunctors(checked, path, 0), ...validatePattern(schema, path)];
+}
+
+function withoutIntOrString(schema: JsonSchema): JsonSchema {
+  const { anyOf, ...others } = schema;
+  return jsonEqual(anyOf ?? [], intOrString) ? others : schema;
 }
 
 function validatePattern({ pattern = '' }: JsonSchema, path: string): FieldError[] {
@@ -54,19 +64,12 @@ function validatePattern({ pattern = '' }: JsonSchema, path: string): FieldError
 }
 
 function validateJunctors(schema: JsonSchema, path: string, depth: number): FieldError[] {
-  // The two ways to say that a value is an integer or a string name types.
-  const { anyOf: _anyOf, ...others } = schema;
-  const checked = jsonEqual(schema.anyOf ?? [], intOrString) ? others : schema;
-  return partsOf(checked, path).flatMap((part) => {
-    const first = part.path === `${path}.allOf[0]` && jsonEqual(part.schema.anyOf ?? [], intOrString);
-    const { anyOf: _types, ...rest } = part.schema;
-    return validateNested(first ? rest : part.schema, part.path, depth + 1);
-  });
+  return partsOf(schema, path).flatMap((part) => validateNested(part.schema, part.path, depth + 1));
 }
 
 function validateNested(schema: JsonSchema, path: string, depth: number): FieldError[] {
   if (depth > maxDepth) return [];
-  const errors = validateNestedValues(schema, path, depth);
+  const errors = [...validateJunctors(schema, path, depth), ...validatePattern(schema, path)];
   const items = itemsOf(schema);
   if (items !== undefined) errors.push(...validateNested(items, `${path}.items`, depth + 1));
   for (const [name, property] of Object.entries(schema.properties ?? {})) {

@@ -111,7 +111,7 @@ function validateVersions(list: readonly CustomResourceVersion[] | null): FieldE
       ...(own('additionalPrinterColumns')
         ? validateColumns(version, `${path}.additionalPrinterColumns`)
         : []),
-      ...(own('selectableFields') ? validateSelectableFields(version, `${path}.selectableFields`) : []),
+      ...(own('selectableFields') ? selectable(version, path, own('schema')) : []),
     );
   });
   const wrong = (detail: string) => errors.push(invalid('spec.versions', shown(list), detail));
@@ -154,8 +154,23 @@ function validateShared(versions: readonly CustomResourceVersion[]): FieldError[
     ...(shared('schema') ? validateVersionSchema(first, 'spec.validation.openAPIV3Schema') : []),
     ...(shared('subresources') ? validateSubresources(first, 'spec.subresources') : []),
     ...(shared('additionalPrinterColumns') ? validateColumns(first, 'spec.additionalPrinterColumns') : []),
-    ...(shared('selectableFields') ? validateSelectableFields(first, 'spec.selectableFields') : []),
+    ...(shared('selectableFields') ? selectable(first, 'spec', shared('schema')) : []),
   ];
+}
+
+/** Fields that all versions have are judged by the schema that all have, others by the one of their version alone. */
+function selectable(version: CustomResourceVersion, path: string, hasSchema: boolean): FieldError[] {
+  const { selectableFields = [], schema } = version;
+  const at = `${path}.selectableFields`;
+  if (selectableFields.length === 0) return [];
+  if (hasSchema && schema !== undefined) {
+    return validateSelectableFields(version, schema.openAPIV3Schema ?? {}, at);
+  }
+  const detail =
+    path === 'spec'
+      ? 'may only be set when validations.schema is included'
+      : 'may only be set when `version.schema.openAPIV3Schema` is not included';
+  return [invalid(at, '', detail)];
 }
 
 function validateVersionSchema({ schema }: CustomResourceVersion, path: string): FieldError[] {

@@ -1,6 +1,7 @@
+import { readFieldPath } from '../customresource/rules/field-path.ts';
 import { duplicate, type FieldError, invalid, required, tooMany } from '../field-errors.ts';
 import type { CustomResourceVersion } from './definition.ts';
-import { type JsonSchema, valuesOf } from './json-schema.ts';
+import type { JsonSchema } from './json-schema.ts';
 
 const columnTypes = ['boolean', 'date', 'integer', 'number', 'string'];
 const columnFormats = ['byte', 'date', 'date-time', 'double', 'float', 'int32', 'int64', 'password'];
@@ -32,7 +33,8 @@ export function validateColumns(
 
 /** Selectable fields are declared scalars (`ValidateCustomResourceSelectableFields`). */
 export function validateSelectableFields(
-  { selectableFields = [], schema }: CustomResourceVersion,
+  { selectableFields = [] }: CustomResourceVersion,
+  schema: JsonSchema,
   path: string,
 ): FieldError[] {
   const errors: FieldError[] = [];
@@ -44,35 +46,22 @@ export function validateSelectableFields(
       return;
     }
     const fail = (detail: string) => errors.push(invalid(at, jsonPath, detail));
-    const found = schemaAt(schema?.openAPIV3Schema, jsonPath);
-    if (typeof found === 'string') {
-      fail(`is an invalid path: ${found}`);
+    const { field, schema: found, fault } = readFieldPath(jsonPath, schema, false);
+    if (fault !== undefined) {
+      fail(`is an invalid path: ${fault}`);
       return;
     }
-    if (/^\.metadata(\.|$)/.test(jsonPath)) fail('must not point to fields in metadata');
-    if (!['string', 'boolean', 'integer'].includes(found.type ?? '')) {
+    if (/^metadata(?:[.[]|$)/.test(field)) fail('must not point to fields in metadata');
+    if (!['string', 'boolean', 'integer'].includes(found?.type ?? '')) {
       fail(
         'must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.',
       );
     }
-    if (seen.has(jsonPath)) errors.push(duplicate(at, jsonPath));
-    seen.add(jsonPath);
+    if (seen.has(field)) errors.push(duplicate(at, jsonPath));
+    seen.add(field);
   });
   if (seen.size > maxSelectableFields) errors.push(tooMany(path, seen.size, maxSelectableFields));
   return errors;
-}
-
-/** The schema at a path such as `.spec.color`, or what is wrong with the path. */
-function schemaAt(root: JsonSchema | undefined, path: string): JsonSchema | string {
-  if (!path.startsWith('.')) return `expected [ or . but got: ${path.split(/[.[\]]/)[0] ?? ''}`;
-  let schema: JsonSchema = root ?? {};
-  for (const name of path.slice(1).split('.')) {
-    const { properties = {} } = schema;
-    const next = Object.hasOwn(properties, name) ? properties[name] : valuesOf(schema);
-    if (next === undefined) return 'does not refer to a valid field';
-    schema = next;
-  }
-  return schema;
 }
 
 /** Only what is deprecated warns, in few printable characters (`validateDeprecationWarning`). */

@@ -42,7 +42,10 @@ const resources = [
     'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition',
     { namespaced: false },
   ),
-  resource('stable.example.com', 'widgets', 'Widget', 'com.example.stable.v1.Widget', { custom: true }),
+  resource('stable.example.com', 'widgets', 'Widget', 'com.example.stable.v1.Widget', {
+    custom: true,
+    listKind: 'WidgetBox',
+  }),
 ];
 const widgetSchema = {
   type: 'object',
@@ -60,7 +63,7 @@ const widgetSchema = {
 
 const handler = openApiHandler(
   () => resources,
-  ({ kind }) => (kind === 'Widget' ? widgetSchema : undefined),
+  ({ kind }) => (kind === 'Widget' ? { schema: widgetSchema, selectableFields: ['.spec.size'] } : undefined),
 );
 
 async function read(path: string): Promise<JsonRecord> {
@@ -178,9 +181,14 @@ describe('OpenAPI v3', () => {
       },
       'x-kubernetes-group-version-kind': [{ group: 'stable.example.com', kind: 'Widget', version: 'v1' }],
     });
-    expect(at(document, 'components', 'schemas', 'com.example.stable.v1.WidgetList', 'required')).toEqual([
-      'items',
-    ]);
+    const fields = [{ fieldPath: 'spec.size' }];
+    expect(widget).toMatchObject({ 'x-kubernetes-selectable-fields': fields });
+    expect(at(document, 'components', 'schemas', 'com.example.stable.v1.WidgetBox')).toMatchObject({
+      required: ['items'],
+      'x-kubernetes-group-version-kind': [{ group: 'stable.example.com', kind: 'WidgetBox', version: 'v1' }],
+      'x-kubernetes-selectable-fields': fields,
+    });
+    expect(at(document, 'components', 'schemas', 'com.example.stable.v1.WidgetList')).toBeUndefined();
   });
 
   test('may be kept for a year where the hash of a document is in the address', async () => {

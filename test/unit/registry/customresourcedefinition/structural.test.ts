@@ -24,6 +24,13 @@ describe('a schema is structural', () => {
       { 'x-kubernetes-int-or-string': true, anyOf: [{ type: 'integer' }, { type: 'string' }] },
     ],
     [
+      'of integers or strings with a limit',
+      {
+        'x-kubernetes-int-or-string': true,
+        allOf: [{ anyOf: [{ type: 'integer' }, { type: 'string' }] }, { maximum: 3 }],
+      },
+    ],
+    [
       'with only values in junctors',
       {
         type: 'object',
@@ -51,6 +58,17 @@ describe('a schema is structural', () => {
 
 describe('a schema is not structural', () => {
   test.each<[string, JsonSchema, string[]]>([
+    [
+      'when integers or strings are named in another place than the first',
+      {
+        'x-kubernetes-int-or-string': true,
+        allOf: [{ maximum: 3 }, { anyOf: [{ type: 'integer' }, { type: 'string' }] }],
+      },
+      [
+        '.allOf[1].anyOf[0].type: Forbidden: must be empty to be structural',
+        '.allOf[1].anyOf[1].type: Forbidden: must be empty to be structural',
+      ],
+    ],
     [
       'without a type',
       { properties: {} },

@@ -44,6 +44,67 @@ function shown(name: string, storage: boolean): string {
   return `{"Name":"${name}","Served":true,"Storage":${String(storage)},"Deprecated":false,"DeprecationWarning":null,"Schema":null,"Subresources":null,"AdditionalPrinterColumns":null,"SelectableFields":null}`;
 }
 
+describe('selectable fields', () => {
+  const properties = {
+    color: { type: 'string' },
+    map: { type: 'object', additionalProperties: { type: 'string' } },
+    open: { type: 'object', additionalProperties: true },
+  };
+  const spec = { type: 'object', properties };
+  const metadata = { type: 'object', properties: { name: { type: 'string' } } };
+  const openAPIV3Schema = { type: 'object', properties: { spec, metadata } };
+  const other = { openAPIV3Schema: { type: 'object', properties: { spec: { type: 'object' } } } };
+  const version = (
+    name: string,
+    jsonPath: string,
+    own: CustomResourceVersion['schema'] = { openAPIV3Schema },
+  ): CustomResourceVersion => ({
+    ...v1,
+    name,
+    storage: name === 'v1',
+    schema: own,
+    selectableFields: [{ jsonPath }],
+  });
+  const detail = (...versions: CustomResourceVersion[]) =>
+    texts(validateDefinition(definition({ versions }))).map((message) =>
+      message.replace(/^spec\.selectableFields\[0\]\.jsonPath: Invalid value: ".*": (?=is|must)/, ''),
+    );
+  const scalar =
+    'must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.';
+
+  test.each([
+    ['.spec.color', []],
+    ['.spec.map.a', []],
+    ['.spec.map', [scalar]],
+    ['.spec.open.a', [scalar]],
+    ['.spec.', ['is an invalid path: unexpected end of JSON path']],
+    ['.spec..color', ['is an invalid path: does not refer to a valid field']],
+    ['.spec.color.x', ['is an invalid path: does not refer to a valid field']],
+    ['spec.color', ['is an invalid path: expected [ or . but got: spec']],
+    ['.spec]color', ['is an invalid path: expected [ or . but got: ]']],
+    ["'.spec'", ["is an invalid path: expected [ or . but got: '.spec'"]],
+    [".spec['color']", ['is an invalid path: array notation is not allowed']],
+    ['[spec]', ['is an invalid path: array notation is not allowed']],
+    ['.metadata.name', ['must not point to fields in metadata']],
+  ])('at %s', (jsonPath, expected) => {
+    expect(detail(version('v1', jsonPath))).toEqual(expected);
+  });
+
+  test('are judged by the schema that stands beside them in the internal form', () => {
+    expect(detail(version('v1', '.spec.color'), version('v2', '.spec.map.a'))).toEqual([
+      'spec.versions[0].selectableFields: Invalid value: "": may only be set when `version.schema.openAPIV3Schema` is not included',
+      'spec.versions[1].selectableFields: Invalid value: "": may only be set when `version.schema.openAPIV3Schema` is not included',
+    ]);
+    expect(detail(version('v1', '.spec.color'), version('v2', '.spec.color', other))).toEqual([
+      'spec.selectableFields: Invalid value: "": may only be set when validations.schema is included',
+    ]);
+    expect(detail(version('v1', '.spec.color'), version('v2', '.spec.x', other))).toEqual([
+      'spec.versions[1].selectableFields[0].jsonPath: Invalid value: ".spec.x": is an invalid path: does not refer to a valid field',
+    ]);
+    expect(detail(version('v1', '.spec.color'), version('v2', '.spec.color'))).toEqual([]);
+  });
+});
+
 describe('a definition is refused', () => {
   test.each<[string, Partial<CustomResourceDefinition['spec']>, string[]]>([
     [

@@ -1,0 +1,71 @@
+import { isRecord, isStringList, jsonEqual, type JsonRecord } from '../../objects/json.ts';
+
+const metaReference = '#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta';
+const intOrString = [{ type: 'integer' }, { type: 'string' }];
+const preservesUnknown = 'x-kubernetes-preserve-unknown-fields';
+/** Deeper schemas are cut. */
+const maxDepth = 100;
+
+/** `apiVersion` and `kind` of any object. */
+export function typeMembers(): JsonRecord {
+  return {
+    apiVersion: { description: 'The group and version that the object is written in.', type: 'string' },
+    kind: { description: 'The kind of the object, in CamelCase.', type: 'string' },
+  };
+}
+
+/** `metadata` of any object. */
+export function metadataMember(): JsonRecord {
+  return {
+    metadata: {
+      description: 'Name, labels and other things that all objects have.',
+      allOf: [{ $ref: metaReference }],
+    },
+  };
+}
+
+/**
+ * A definition's schema as OpenAPI shows it: objects in it that are resources themselves have what all resources have
+ * (apiextensions-apiserver `pkg/controller/openapi/builder` addEmbeddedProperties), and what is an integer or a string
+ * says so in standard words (`schema/unfold.go`).
+ *
+ * @param v2 in OpenAPI v2, which cannot say the latter, and where an object that may hold anything lists nothing.
+ */
+export function publishedSchema(schema: JsonRecord, v2: boolean, depth = 0): JsonRecord {
+  if (depth > maxDepth) return schema;
+  const nested = (value: unknown) => (isRecord(value) ? publishedSchema(value, v2, depth + 1) : value);
+  const { properties, items, additionalProperties, ...others } = schema;
+  const { [preservesUnknown]: preserves, ...rest } = others;
+  const result: JsonRecord = preserves === false ? rest : others;
+  if (isRecord(properties)) {
+    const members = Object.entries(properties).map(([name, property]) => [name, nested(property)] as const);
+    result['properties'] = Object.fromEntries(members);
+  }
+  if (items !== undefined) result['items'] = nested(items);
+  if (additionalProperties !== undefined) result['additionalProperties'] = nested(additionalProperties);
+  if (!v2) sayIntOrString(result);
+  const open = v2 && preserves === true;
+  if (result['x-kubernetes-embedded-resource'] === true && !open) addEmbedded(result);
+  return result;
+}
+
+function addEmbedded(schema: JsonRecord): void {
+  const { properties, required } = schema;
+  schema['properties'] = {
+    ...(isRecord(properties) ? properties : {}),
+    ...typeMembers(),
+    ...metadataMember(),
+  };
+  const named = isStringList(required) ? required : [];
+  schema['required'] = [...named, ...['kind', 'apiVersion'].filter((name) => !named.includes(name))];
+}
+
+function sayIntOrString(schema: JsonRecord): void {
+  if (schema['x-kubernetes-int-or-string'] !== true) return;
+  const { anyOf } = schema;
+  const parts: unknown[] = Array.isArray(schema['allOf']) ? schema['allOf'] : [];
+  const [first] = parts;
+  if (jsonEqual(anyOf, intOrString) || (isRecord(first) && jsonEqual(first['anyOf'], intOrString))) return;
+  if (anyOf === undefined) schema['anyOf'] = intOrString;
+  else schema['allOf'] = [{ anyOf: intOrString }, ...parts];
+}
