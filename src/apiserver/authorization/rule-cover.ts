@@ -4,10 +4,18 @@ import type { PolicyRule } from './rbac.ts';
 /** One verb on one resource, name or path: as small as a rule can be. */
 type Atom = PolicyRule;
 
+/**
+ * Atoms that rules are taken apart into at most: a rule of 3 MiB has more than fit in memory. Rules that come to more
+ * are looked at as they are, each to be covered by one that is held.
+ */
+const mostAtoms = 50_000;
+
 /** What `wanted` grants and `held` does not, joined to rules again. */
 export function missingRules(held: readonly PolicyRule[], wanted: readonly PolicyRule[]): PolicyRule[] {
-  const missing = wanted.flatMap(atomsOf).filter((atom) => !held.some((rule) => covers(rule, atom)));
-  return compact(missing);
+  let count = 0;
+  for (const rule of wanted) count += countAtoms(rule);
+  const parts = count > mostAtoms ? wanted : wanted.flatMap(atomsOf);
+  return compact(parts.filter((part) => !held.some((rule) => covers(rule, part))));
 }
 
 /** How kube-apiserver prints a rule in errors (`rbacv1helpers.CompactString`). */
@@ -33,6 +41,11 @@ export function describeRule({
 /** A list as Go's %q prints it. */
 export function quoted(values: readonly string[]): string {
   return `[${values.map((value) => JSON.stringify(value)).join(' ')}]`;
+}
+
+function countAtoms({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: PolicyRule): number {
+  const named = apiGroups.length * resources.length * Math.max(1, resourceNames.length);
+  return verbs.length * (named + nonResourceURLs.length);
 }
 
 function atomsOf({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: PolicyRule): Atom[] {

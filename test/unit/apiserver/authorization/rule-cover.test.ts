@@ -34,6 +34,14 @@ describe('what is granted is held', () => {
   });
 });
 
+test('a rule that comes to more than can be listed is looked at as it is', () => {
+  const names = (of: string) => Array.from({ length: 1000 }, (_, i) => `${of}-${i}`);
+  const huge = rule({ apiGroups: names('group'), resources: names('resource'), verbs: names('verb') });
+  expect(missing([], [huge])).toEqual([describeRule(huge)]);
+  expect(missing([pods(), rule({ apiGroups: ['*'], resources: ['*'], verbs: ['*'] })], [huge])).toEqual([]);
+  expect(missing([huge], [huge])).toEqual([]);
+});
+
 describe('what is granted is not held', () => {
   test.each<[string, PolicyRule[], PolicyRule, string[]]>([
     [
