@@ -52,12 +52,13 @@ export function mergeList(
   }
   const special = applyDirectives(records(live), records(patch), mergeKey);
   const merged = [...special.live];
+  const places = placesOf(merged, mergeKey);
   for (const item of special.patch) {
     const value = keyOf(item, mergeKey);
-    const at = merged.findIndex((candidate) => scalar(candidate[mergeKey]) === value);
+    const at = places.get(value) ?? merged.length;
     const found = merged[at];
-    if (found === undefined) merged.push(item);
-    else merged[at] = mergeItem(found, item);
+    merged[at] = found === undefined ? item : mergeItem(found, item);
+    places.set(value, at);
   }
   return {
     items: ordered(merged, special.patch, special.live, mergeKey),
@@ -83,15 +84,14 @@ function applyDirectives(
   mergeKey: string,
 ): { live: JsonRecord[]; patch: JsonRecord[]; replaced: boolean } {
   const plain: JsonRecord[] = [];
-  let kept = live;
+  const gone = new Set<unknown>();
   let replace = false;
   for (const item of patch) {
     const word = item[directive];
     if (!Object.hasOwn(item, directive)) {
       plain.push(item);
     } else if (word === 'delete') {
-      const value = keyOf(item, mergeKey);
-      kept = kept.filter((candidate) => scalar(candidate[mergeKey]) !== value);
+      gone.add(keyOf(item, mergeKey));
     } else if (word === 'replace') {
       replace = true;
     } else if (word === 'merge') {
@@ -100,7 +100,19 @@ function applyDirectives(
       throw badPatchType(word, item);
     }
   }
-  return replace ? { live: plain, patch: [], replaced: true } : { live: kept, patch: plain, replaced: false };
+  if (replace) return { live: plain, patch: [], replaced: true };
+  const kept = live.filter((candidate) => !gone.has(scalar(candidate[mergeKey])));
+  return { live: kept, patch: plain, replaced: false };
+}
+
+/** Where the first element with each value of the merge key is. */
+export function placesOf(list: readonly JsonRecord[], mergeKey: string): Map<unknown, number> {
+  const places = new Map<unknown, number>();
+  for (const [i, item] of list.entries()) {
+    const value = scalar(item[mergeKey]);
+    if (!places.has(value)) places.set(value, i);
+  }
+  return places;
 }
 
 /**
@@ -190,7 +202,7 @@ function keyOf(item: JsonRecord, mergeKey: string): unknown {
 }
 
 /** Numbers with a spelling of their own compare by it, everything else by value. */
-function scalar(value: unknown): unknown {
+export function scalar(value: unknown): unknown {
   return value instanceof RawNumber ? `number ${value.literal}` : value;
 }
 

@@ -4,7 +4,7 @@
  */
 import type { JsonRecord } from '../../objects/json.ts';
 import type { Schema } from '../schema/schema.ts';
-import { directive } from './strategic-lists.ts';
+import { directive, placesOf, scalar } from './strategic-lists.ts';
 import {
   deleteFromList,
   fieldOf,
@@ -41,12 +41,13 @@ function restOfMember(schema: Schema | undefined, name: string, before: unknown,
   if (!Array.isArray(before) || !Array.isArray(value) || !strategy.includes('merge')) return value;
   const mergeKey = fieldOf(schema, name)?.patchMergeKey;
   const items = member?.type === 'list' ? member.items : undefined;
+  if (mergeKey === undefined) return value;
+  const known = before.filter(isObject);
+  const places = placesOf(known, mergeKey);
   return value.map((item: unknown) => {
-    if (mergeKey === undefined || !isObject(item) || Object.hasOwn(item, directive)) return item;
-    const found: unknown = before.find(
-      (candidate) => isObject(candidate) && candidate[mergeKey] === item[mergeKey],
-    );
-    return isObject(found) ? restOfPatch(items, found, item) : item;
+    if (!isObject(item) || Object.hasOwn(item, directive)) return item;
+    const found = known[places.get(scalar(item[mergeKey])) ?? -1];
+    return found === undefined ? item : restOfPatch(items, found, item);
   });
 }
 

@@ -2,7 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { isRecord } from '../../../../src/objects/json.ts';
+import { listAt } from '../../../../src/objects/read.ts';
 import { builtinSchema } from '../../../../src/apiserver/schema/builtin.ts';
+import { restOfPatch } from '../../../../src/apiserver/patch/strategic-rest.ts';
 import { strategicMerge } from '../../../../src/apiserver/patch/strategic-merge.ts';
 
 const service = builtinSchema('io.k8s.api.core.v1.Service');
@@ -26,6 +28,28 @@ function live() {
 function spec(patch: object): unknown {
   return strategicMerge(service, live(), { spec: patch })['spec'];
 }
+
+/** As many as a request of 3 MiB has: once each was looked for among all, which took minutes. */
+describe('very long lists', () => {
+  const count = 250_000;
+  const ports = (more: object = {}) => Array.from({ length: count }, (_, port) => ({ port, ...more }));
+
+  it('are merged', () => {
+    const change = { spec: { ports: ports({ name: 'x' }) } };
+    for (const result of [
+      strategicMerge(service, { spec: { ports: ports() } }, change),
+      restOfPatch(service, { spec: { ports: ports() } }, change),
+    ]) {
+      const items = listAt(result, 'spec', 'ports');
+      expect([items.length, items.at(-1)]).toEqual([count, { port: count - 1, name: 'x' }]);
+    }
+  });
+
+  it('are emptied', () => {
+    const change = { spec: { ports: ports({ $patch: 'delete' }) } };
+    expect(strategicMerge(service, { spec: { ports: ports() } }, change)).toEqual({ spec: { ports: [] } });
+  });
+});
 
 describe('strategicMerge', () => {
   it('keeps the nulls of a new list, and drops those of new maps', () => {
