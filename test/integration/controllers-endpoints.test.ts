@@ -110,6 +110,24 @@ describe('the endpoints controllers', () => {
     expect(controllers.writes).toEqual([]);
   });
 
+  it('tell which write was refused, and why', async () => {
+    await create('/api/v1/namespaces', { metadata: { name: 'refused' } });
+    await create('/api/v1/namespaces/refused/resourcequotas', {
+      metadata: { name: 'none' },
+      spec: { hard: { 'count/endpointslices.discovery.k8s.io': '0' } },
+    });
+    await create('/api/v1/namespaces/refused/services', {
+      metadata: { name: 'web' },
+      spec: { selector: { app: 'web' }, ports: [{ port: 80 }] },
+    });
+    const reason =
+      'Error updating Endpoint Slices for Service refused/web: failed to create EndpointSlice for Service refused/web: endpointslices.discovery.k8s.io ';
+    await untilObject(client, '/api/v1/namespaces/refused/events', (body) =>
+      itemsOf(body).some(({ message }) => String(message).startsWith(reason)),
+    );
+    await call(client, 'DELETE', '/api/v1/namespaces/refused/services/web');
+  });
+
   it('write once per object for a Service with many Pods', async () => {
     await create('/api/v1/namespaces', { metadata: { name: 'b' } });
     for (let i = 0; i < 120; i++) await createPod('b', `p${i}`, `10.2.0.${i}`);

@@ -135,7 +135,9 @@ class MirroringWiring {
     signal: AbortSignal,
   ): Promise<void> {
     if (writes.create.length + writes.update.length + writes.delete.length === 0) return;
-    const counts = await this.#writer.write(writes, { key, uid }, signal);
+    const { counts, failures } = await this.#writer.write(writes, { key, uid }, signal);
+    const [first] = failures;
+    if (first !== undefined) throw first.error;
     this.#context.log.info({ key, ...counts }, 'mirrored endpoint slices written');
   }
 

@@ -153,15 +153,21 @@ class EndpointSlicesWiring {
 
   async #write(key: ObjectKey, service: Service, plan: SlicesPlan, signal: AbortSignal): Promise<void> {
     if (plan.create.length + plan.update.length + plan.delete.length === 0) return;
-    try {
-      const counts = await this.#writer.write(plan, { key, uid: service.metadata.uid ?? '' }, signal);
-      this.#context.log.info({ key, ...counts }, 'endpoint slices written');
-    } catch (error) {
-      // A conflict is the ordinary course of things: the cache was behind.
-      if (!isConflict(error))
-        this.#fail(key, service, error instanceof Error ? error.message : String(error));
-      throw error;
+    const owner = { key, uid: service.metadata.uid ?? '' };
+    const { counts, failures } = await this.#writer.write(plan, owner, signal);
+    if (failures.length === 0) this.#context.log.info({ key, ...counts }, 'endpoint slices written');
+    // A conflict is the ordinary course of things: the cache was behind.
+    const told = failures.filter(({ error }) => !isConflict(error));
+    if (told.length > 0) {
+      const { namespace = '', name = '' } = service.metadata;
+      const reasons = told.map(({ attempt, error }) => {
+        const why = error instanceof Error ? error.message : String(error);
+        return `${attempt} for Service ${joinKey(namespace, name)}: ${why}`;
+      });
+      this.#fail(key, service, reasons);
     }
+    const [first] = told.length > 0 ? told : failures;
+    if (first !== undefined) throw first.error;
   }
 
   #tell(key: ObjectKey, service: Service, plan: SlicesPlan): void {
@@ -171,7 +177,7 @@ class EndpointSlicesWiring {
         ({ metadata, spec }) =>
           `skipping Pod ${metadata.name ?? ''} for Service ${joinKey(namespace, name)}: Node ${spec.nodeName ?? ''} Not Found`,
       );
-      this.#fail(key, service, reasons.length === 1 ? reasons.join('') : `[${reasons.join(', ')}]`);
+      this.#fail(key, service, reasons);
     }
     if (plan.events.length === 0) {
       if (plan.homeless.length === 0) this.#told.delete(key);
@@ -185,7 +191,8 @@ class EndpointSlicesWiring {
     }
   }
 
-  #fail(key: ObjectKey, service: Service, why: string): void {
+  #fail(key: ObjectKey, service: Service, reasons: readonly string[]): void {
+    const why = reasons.length === 1 ? reasons.join('') : `[${reasons.join(', ')}]`;
     if (this.#told.get(key) === why) return;
     this.#told.set(key, why);
     const { namespace = '', name = '' } = service.metadata;

@@ -25,6 +25,13 @@ export interface WriteCounts {
   deleted: number;
 }
 
+/** A write that did not go through. */
+export interface WriteFailure {
+  /** What was to be done, before `for` its owner: `failed to update web-abcde EndpointSlice`. */
+  readonly attempt: string;
+  readonly error: unknown;
+}
+
 /** Sends the writes of a plan one by one and notes each in the tracker. */
 export class SliceWriter {
   readonly #client: ResourceClient<EndpointSlice>;
@@ -36,29 +43,64 @@ export class SliceWriter {
   }
 
   /**
-   * Creates, updates, then deletes. Stops without an error when the namespace is being emptied, and with the first
-   * error otherwise: what follows is not sent.
+   * Creates, updates, then deletes, one address type after the other. An address type stops without a failure when the
+   * namespace is being emptied, and with its first failure otherwise: what follows is not sent, but those of the other
+   * types are, so that slices of a family that a Service left go even where no new ones are allowed.
    */
-  async write(writes: SliceWrites, owner: SliceOwner, signal: AbortSignal): Promise<WriteCounts> {
+  async write(
+    writes: SliceWrites,
+    owner: SliceOwner,
+    signal: AbortSignal,
+  ): Promise<{ counts: WriteCounts; failures: WriteFailure[] }> {
     const counts: WriteCounts = { created: 0, updated: 0, deleted: 0 };
-    for (const slice of writes.create) {
-      try {
+    const failures: WriteFailure[] = [];
+    const types = [...writes.create, ...writes.update, ...writes.delete].map(
+      ({ addressType }) => addressType,
+    );
+    for (const type of new Set(types)) {
+      const isOfType = ({ addressType }: EndpointSlice): boolean => addressType === type;
+      const failure = await this.#writeType(
+        {
+          create: writes.create.filter(isOfType),
+          update: writes.update.filter(isOfType),
+          delete: writes.delete.filter(isOfType),
+        },
+        owner,
+        counts,
+        signal,
+      );
+      if (failure !== undefined) failures.push(failure);
+    }
+    return { counts, failures };
+  }
+
+  async #writeType(
+    writes: SliceWrites,
+    owner: SliceOwner,
+    counts: WriteCounts,
+    signal: AbortSignal,
+  ): Promise<WriteFailure | undefined> {
+    let attempt = '';
+    try {
+      for (const slice of writes.create) {
+        attempt = 'failed to create EndpointSlice';
         this.#tracker.wrote(owner.key, owner.uid, await this.#client.create(slice, { signal }));
         counts.created++;
-      } catch (error) {
-        if (isNamespaceTerminating(error)) return counts;
-        throw error;
       }
+      for (const slice of writes.update) {
+        attempt = `failed to update ${slice.metadata.name ?? ''} EndpointSlice`;
+        this.#tracker.wrote(owner.key, owner.uid, await this.#client.replace(slice, { signal }));
+        counts.updated++;
+      }
+      for (const slice of writes.delete) {
+        attempt = `failed to delete ${slice.metadata.name ?? ''} EndpointSlice`;
+        await this.#delete(slice, owner, signal);
+        counts.deleted++;
+      }
+    } catch (error) {
+      return isNamespaceTerminating(error) ? undefined : { attempt, error };
     }
-    for (const slice of writes.update) {
-      this.#tracker.wrote(owner.key, owner.uid, await this.#client.replace(slice, { signal }));
-      counts.updated++;
-    }
-    for (const slice of writes.delete) {
-      await this.#delete(slice, owner, signal);
-      counts.deleted++;
-    }
-    return counts;
+    return undefined;
   }
 
   async #delete(slice: EndpointSlice, owner: SliceOwner, signal: AbortSignal): Promise<void> {

@@ -260,10 +260,9 @@ async function forgetOwners(
 }
 
 async function unblock(client: AnyClient, object: KubeObject, signal: AbortSignal): Promise<KubeObject> {
-  const ownerReferences = (object.metadata.ownerReferences ?? []).map((owner) => ({
-    ...owner,
-    blockOwnerDeletion: false,
-  }));
+  const ownerReferences = (object.metadata.ownerReferences ?? []).map((owner) =>
+    owner.blockOwnerDeletion === true ? { ...owner, blockOwnerDeletion: false } : owner,
+  );
   return patch(client, object, { ownerReferences }, signal);
 }
 
