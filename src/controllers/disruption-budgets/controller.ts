@@ -5,7 +5,13 @@ import { jsonEqual } from '../../objects/json.ts';
 import { joinKey, keyOf, type ObjectKey } from '../../objects/key.ts';
 import { compileLabelSelector, matchesLabels } from '../../objects/labels.ts';
 import type { Pod } from '../../objects/pod.ts';
-import type { Deployment, PodDisruptionBudget, ReplicaSet, StatefulSet } from '../../objects/workloads.ts';
+import type {
+  Deployment,
+  PodDisruptionBudget,
+  ReplicaSet,
+  ReplicationController,
+  StatefulSet,
+} from '../../objects/workloads.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../runtime/context.ts';
 import { Controller, type ReconcileResult } from '../runtime/controller.ts';
 import { controllerOf, isReady } from '../workloads/plan-pods.ts';
@@ -13,10 +19,11 @@ import {
   deployments as deploymentsResource,
   podDisruptionBudgets as budgetsResource,
   replicaSets as replicaSetsResource,
+  replicationControllers as replicationControllersResource,
   statefulSets as statefulSetsResource,
 } from '../workloads/resources.ts';
 import { lookAgain, StatusWriter } from '../workloads/status-writer.ts';
-import { counted, planBudgetStatus } from './plan.ts';
+import { expectedScale, planBudgetEvent, planBudgetStatus, type Scale } from './plan.ts';
 
 /** Milliseconds in which changes of Pods are gathered. */
 const gather = 5;
@@ -37,7 +44,10 @@ class DisruptionWiring {
   readonly #deployments: Informer<Deployment>;
   readonly #replicaSets: Informer<ReplicaSet>;
   readonly #statefulSets: Informer<StatefulSet>;
+  readonly #replicationControllers: Informer<ReplicationController>;
   readonly #status: StatusWriter<PodDisruptionBudget>;
+  /** What users were told last about a budget: they hear of changes only. */
+  readonly #told = new Map<ObjectKey, string>();
 
   constructor(context: ControllerContext) {
     this.#context = context;
@@ -46,6 +56,7 @@ class DisruptionWiring {
     this.#deployments = context.informers.informer(deploymentsResource);
     this.#replicaSets = context.informers.informer(replicaSetsResource);
     this.#statefulSets = context.informers.informer(statefulSetsResource);
+    this.#replicationControllers = context.informers.informer(replicationControllersResource);
     this.#status = new StatusWriter(context, this.#budgets);
     this.#budgets.addIndex(byNamespace, indexByNamespace);
     this.#pods.addIndex(byNamespace, indexByNamespace);
@@ -53,7 +64,14 @@ class DisruptionWiring {
       name: 'disruption',
       context,
       reconcile: (key, signal) => this.#reconcile(key, signal),
-      waitFor: [this.#budgets, this.#pods, this.#deployments, this.#replicaSets, this.#statefulSets],
+      waitFor: [
+        this.#budgets,
+        this.#pods,
+        this.#deployments,
+        this.#replicaSets,
+        this.#replicationControllers,
+        this.#statefulSets,
+      ],
     });
     this.#budgets.addHandler({
       added: (budget) => this.controller.enqueue(keyOf(budget)),
@@ -94,35 +112,42 @@ class DisruptionWiring {
 
   async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     const budget = this.#budgets.cache.get(key);
-    if (budget === undefined) return undefined;
+    if (budget === undefined) {
+      this.#told.delete(key);
+      return undefined;
+    }
     if (!this.#status.settled(key)) return { requeueAfter: lookAgain };
     const all = this.#pods.cache.byIndex(byNamespace, budget.metadata.namespace ?? '');
-    const pods = counted(all.filter((pod) => covers(budget, pod)));
+    const pods = all.filter((pod) => covers(budget, pod));
+    this.#tell(key, budget, pods);
     const now = this.#context.clock.now();
-    const status = planBudgetStatus(budget, pods, this.#expected(pods), now);
+    const expected = expectedScale(pods, (pod) => this.#scaleOf(pod));
+    const status = planBudgetStatus(budget, pods, expected, now);
     await this.#status.write(budget, status, signal);
     // An eviction whose Pod is still there is forgotten after a while.
     return status.disruptedPods === undefined ? undefined : { requeueAfter: 30_000 };
   }
 
-  /** The sum of what the controllers of these Pods want; a Pod of its own counts as itself. */
-  #expected(pods: readonly Pod[]): number {
-    let sum = 0;
-    const seen = new Set<string>();
-    for (const pod of pods) {
-      const { uid, replicas } = this.#scaleOf(pod) ?? { uid: pod.metadata.uid ?? '', replicas: 1 };
-      if (seen.has(uid)) continue;
-      seen.add(uid);
-      sum += replicas;
+  #tell(key: ObjectKey, budget: PodDisruptionBudget, pods: readonly Pod[]): void {
+    const event = planBudgetEvent(budget, pods);
+    if (event === undefined) {
+      this.#told.delete(key);
+      return;
     }
-    return sum;
+    const { type, reason, message } = event;
+    if (this.#told.get(key) === message) return;
+    this.#told.set(key, message);
+    this.#context.events.event(budget, type, reason, message);
   }
 
-  #scaleOf(pod: Pod): { uid: string; replicas: number } | undefined {
+  #scaleOf(pod: Pod): Scale | undefined {
     const namespace = pod.metadata.namespace ?? '';
     const owner = controllerOf(pod);
     if (owner?.kind === 'StatefulSet') {
       return sizeOf(this.#statefulSets.cache.get(joinKey(namespace, owner.name)));
+    }
+    if (owner?.kind === 'ReplicationController') {
+      return sizeOf(this.#replicationControllers.cache.get(joinKey(namespace, owner.name)));
     }
     if (owner?.kind !== 'ReplicaSet') return undefined;
     const replicaSet = this.#replicaSets.cache.get(joinKey(namespace, owner.name));
@@ -133,8 +158,8 @@ class DisruptionWiring {
 }
 
 function sizeOf(
-  object: Deployment | ReplicaSet | StatefulSet | undefined,
-): { uid: string; replicas: number } | undefined {
+  object: Deployment | ReplicaSet | ReplicationController | StatefulSet | undefined,
+): Scale | undefined {
   return object && { uid: object.metadata.uid ?? '', replicas: object.spec.replicas ?? 0 };
 }
 

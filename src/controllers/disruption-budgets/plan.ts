@@ -1,8 +1,9 @@
 /** How many Pods may be disrupted (pkg/controller/disruption/disruption.go). */
+import type { LabelSelector } from '../../objects/meta.ts';
 import type { Pod } from '../../objects/pod.ts';
 import { formatTime, parseTime } from '../../objects/time.ts';
 import type { PodDisruptionBudget } from '../../objects/workloads.ts';
-import { conditionOf, isFinished, isReady } from '../workloads/plan-pods.ts';
+import { conditionOf, controllerOf, isReady } from '../workloads/plan-pods.ts';
 import { scaledValue } from '../workloads/plan-scaled-value.ts';
 
 /** Milliseconds after which an eviction that did not lead to a deletion no longer counts. */
@@ -85,7 +86,58 @@ function stillDisrupted(
   );
 }
 
-/** The Pods that count: those that run or are to run. */
-export function counted(pods: readonly Pod[]): Pod[] {
-  return pods.filter((pod) => !isFinished(pod));
+/** What a controller of Pods wants. */
+export interface Scale {
+  /** Of the controller. */
+  readonly uid: string;
+  readonly replicas: number;
+}
+
+/**
+ * How many Pods their controllers want together (`getExpectedScale`). Pods without a controller do not count.
+ *
+ * @param scaleOf undefined for a controller that nobody here knows: each of its Pods counts as one.
+ */
+export function expectedScale(pods: readonly Pod[], scaleOf: (pod: Pod) => Scale | undefined): number {
+  const scales = new Map<string, number>();
+  for (const pod of pods) {
+    if (controllerOf(pod) === undefined) continue;
+    const { uid, replicas } = scaleOf(pod) ?? { uid: pod.metadata.uid ?? '', replicas: 1 };
+    scales.set(uid, replicas);
+  }
+  return [...scales.values()].reduce((sum, replicas) => sum + replicas, 0);
+}
+
+/** What users are told of a budget. */
+export interface BudgetEvent {
+  readonly type: 'Normal' | 'Warning';
+  readonly reason: 'NoPods' | 'UnmanagedPods';
+  readonly message: string;
+}
+
+/** What to tell of the Pods of a budget, if there is something to tell. */
+export function planBudgetEvent(
+  { spec }: PodDisruptionBudget,
+  pods: readonly Pod[],
+): BudgetEvent | undefined {
+  if (pods.length === 0) return { type: 'Normal', reason: 'NoPods', message: 'No matching pods found' };
+  const needsControllers = spec.maxUnavailable !== undefined || typeof spec.minAvailable === 'string';
+  if (!needsControllers || pods.every((pod) => controllerOf(pod) !== undefined)) return undefined;
+  const message =
+    `Pods selected by this PodDisruptionBudget (selector: ${goSelector(spec.selector ?? {})}) were found to be unmanaged. ` +
+    'As a result, the status of the PDB cannot be calculated correctly, which may result in undefined behavior. ' +
+    'To account for these pods please set ".spec.minAvailable" field of the PDB to an integer value.';
+  return { type: 'Warning', reason: 'UnmanagedPods', message };
+}
+
+/** A selector as Go prints it. */
+function goSelector({ matchLabels = {}, matchExpressions = [] }: LabelSelector): string {
+  const labels = Object.keys(matchLabels)
+    .sort()
+    .map((key) => `${key}: ${matchLabels[key] ?? ''},`);
+  const requirements = matchExpressions.map(
+    ({ key, operator, values = [] }) =>
+      `LabelSelectorRequirement{Key:${key},Operator:${operator},Values:[${values.join(' ')}],},`,
+  );
+  return `&LabelSelector{MatchLabels:map[string]string{${labels.join('')}},MatchExpressions:[]LabelSelectorRequirement{${requirements.join('')}},}`;
 }

@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { planBudgetStatus } from '../../../../src/controllers/disruption-budgets/plan.ts';
+import {
+  expectedScale,
+  planBudgetEvent,
+  planBudgetStatus,
+} from '../../../../src/controllers/disruption-budgets/plan.ts';
+import type { Pod } from '../../../../src/objects/pod.ts';
 import { formatTime } from '../../../../src/objects/time.ts';
 import type { PodDisruptionBudget } from '../../../../src/objects/workloads.ts';
 import { now, pod } from '../workloads/samples.ts';
@@ -19,7 +24,53 @@ function budget(
 
 const five = ['a', 'b', 'c', 'd', 'e'].map((name) => pod(name, { ready: name !== 'e' }));
 
+describe('expectedScale', () => {
+  it('adds what each controller wants once, and leaves out Pods that have none', () => {
+    const owner = (name: string, kind = 'ReplicaSet') => ({ kind, metadata: { name, uid: name } });
+    const pods = [
+      pod('a', { owner: owner('web') }),
+      pod('b', { owner: owner('web') }),
+      pod('c', { owner: owner('own', 'Widget') }),
+      pod('d', { owner: owner('own', 'Widget') }),
+      pod('alone'),
+    ];
+    const scaleOf = ({ metadata: { ownerReferences = [] } }: Pod) =>
+      ownerReferences[0]?.name === 'web' ? { uid: 'web', replicas: 7 } : undefined;
+    expect(expectedScale(pods, scaleOf)).toBe(9);
+  });
+});
+
+describe('planBudgetEvent', () => {
+  const selector = {
+    matchLabels: { b: '2', a: '1' },
+    matchExpressions: [{ key: 'c', operator: 'In', values: ['3', '4'] }],
+  };
+
+  it.each([
+    ['nothing where a number says how many', { minAvailable: 1 }, undefined],
+    ['of Pods that nobody manages', { maxUnavailable: 1 }, 'UnmanagedPods'],
+    ['of them for a share, too', { minAvailable: '50%' }, 'UnmanagedPods'],
+  ])('tells %s', (_what, spec, reason) => {
+    expect(planBudgetEvent(budget({ ...spec, selector }), five)?.reason).toBe(reason);
+  });
+
+  it('prints the selector as Go does, and tells that there are no Pods', () => {
+    expect(planBudgetEvent(budget({ maxUnavailable: 1, selector }), five)?.message).toContain(
+      '(selector: &LabelSelector{MatchLabels:map[string]string{a: 1,b: 2,},MatchExpressions:[]LabelSelectorRequirement{LabelSelectorRequirement{Key:c,Operator:In,Values:[3 4],},},})',
+    );
+    expect(planBudgetEvent(budget({ minAvailable: 1 }), [])?.message).toBe('No matching pods found');
+  });
+});
+
 describe('planBudgetStatus', () => {
+  it('counts Pods that finished, which nobody need keep', () => {
+    const pods = [...five, pod('f', { phase: 'Succeeded' })];
+    expect(planBudgetStatus(budget({ minAvailable: 2 }), pods, 0, now)).toMatchObject({
+      expectedPods: 6,
+      currentHealthy: 4,
+    });
+  });
+
   it.each([
     [{ minAvailable: 2 }, 5, { disruptionsAllowed: 2, desiredHealthy: 2, expectedPods: 5 }],
     [{ minAvailable: '50%' }, 5, { disruptionsAllowed: 1, desiredHealthy: 3, expectedPods: 5 }],
