@@ -51,6 +51,25 @@ describe('a namespace', () => {
     );
   });
 
+  it('keeps the description of the root CA that somebody gave it, but is not without one', async () => {
+    const described = (text: string): JsonRecord => ({
+      metadata: { annotations: { 'kubernetes.io/description': text } },
+    });
+    const pathIn = (namespace: string): string =>
+      `/api/v1/namespaces/${namespace}/configmaps/kube-root-ca.crt`;
+    for (const name of ['described', 'described-later']) {
+      await create('/api/v1/namespaces', { metadata: { name } });
+      await untilObject(client, pathIn(name), (_, status) => status === 200);
+      if (name === 'described') await merge(pathIn(name), described('ours'));
+    }
+    const { body } = await call(client, 'GET', pathIn('described'));
+    expect(JSON.stringify(body)).toContain('"ours"');
+    await merge(pathIn('described'), described(''));
+    await untilObject(client, pathIn('described'), (map) =>
+      JSON.stringify(map).includes('Contains a CA bundle'),
+    );
+  });
+
   it('is emptied when it is deleted, and tells what holds it', async () => {
     await create('/api/v1/namespaces', { metadata: { name: 'leaving' } });
     await create('/api/v1/namespaces/leaving/configmaps', {

@@ -222,6 +222,18 @@ describe('a Job', () => {
     expect(await run('get pods')).toMatch(/(?:.* Completed .*\n){5}/);
   });
 
+  test('tells when it is suspended and when it goes on', async () => {
+    const { namespace, run } = await inNamespace();
+    await run('create job later --image=job:1');
+    await run(`patch job later -p '{"spec":{"suspend":true}}'`);
+    const events = `/api/v1/namespaces/${namespace}/events`;
+    const told = (message: string) => (body: unknown) =>
+      listAt(body, 'items').some((event) => textAt(event, 'message') === message);
+    await untilObject(server.client, events, told('Job suspended'));
+    await run(`patch job later -p '{"spec":{"suspend":false}}'`);
+    await untilObject(server.client, events, told('Job resumed'));
+  });
+
   test('gives each Pod of an Indexed Job its index', async () => {
     const { run, json } = await inNamespace();
     const spec = 'completionMode: Indexed\n  completions: 3\n  parallelism: 3';

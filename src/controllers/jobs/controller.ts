@@ -83,6 +83,10 @@ class JobsWiring {
       conditionOf(job.status.conditions, type)?.status !== 'True';
     if (isNew('Complete')) events.event(job, 'Normal', 'Completed', 'Job completed');
     if (isNew('Suspended')) events.event(job, 'Normal', 'Suspended', 'Job suspended');
+    const wasSuspended = conditionOf(job.status.conditions, 'Suspended')?.status === 'True';
+    if (wasSuspended && conditionOf(status.conditions, 'Suspended')?.status === 'False') {
+      events.event(job, 'Normal', 'Resumed', 'Job resumed');
+    }
     if (isNew('Failed')) {
       const { reason = '', message = '' } = conditionOf(status.conditions, 'Failed') ?? {};
       events.event(job, 'Warning', reason, message);

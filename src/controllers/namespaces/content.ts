@@ -1,6 +1,5 @@
 import { isNotFound } from '../../client/errors.ts';
 import { ResourceClient } from '../../client/resource-client.ts';
-import { resourceName } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
 import { isStringList } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
@@ -38,7 +37,7 @@ export async function deleteContent(
     } catch (error) {
       if (signal.aborted) throw error;
       const why = error instanceof Error ? error.message : String(error);
-      pass.contentErrors.push(`${resourceName(resource)}: ${why}`);
+      pass.contentErrors.push(why);
     }
   }
   return pass;

@@ -49,11 +49,9 @@ function start(context: ControllerContext, rootCa: string): readonly Runnable[] 
     }
     const { annotations } = present.metadata;
     const data = present.data ?? {};
-    const isRight =
-      data['ca.crt'] === rootCa &&
-      Object.keys(data).length === 1 &&
-      annotations?.[descriptionAnnotation] === description;
-    if (isRight) return;
+    // Users may describe it in their own words.
+    const isDescribed = (annotations?.[descriptionAnnotation] ?? '') !== '';
+    if (data['ca.crt'] === rootCa && Object.keys(data).length === 1 && isDescribed) return;
     const metadata = {
       ...present.metadata,
       annotations: { ...annotations, [descriptionAnnotation]: description },
