@@ -1,5 +1,10 @@
+import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Transport } from '../../src/client/transport.ts';
+import { clusterControllers, runControllers } from '../../src/controllers/index.ts';
 import { isRecord } from '../../src/objects/json.ts';
+import { StatusError } from '../../src/objects/status.ts';
+import { checkTypesOnDemand } from '../../src/registry/admissionpolicy/check-types-on-demand.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { type Answer, call } from '../support/test-server.ts';
 import { untilObject } from '../support/with-controllers.ts';
@@ -35,6 +40,47 @@ async function create(name: string, rule: object, spec: object): Promise<unknown
 }
 
 const deployments = { apiGroups: ['apps'], apiVersions: ['v1'], resources: ['deployments'] };
+
+test('does not say that a policy was checked while a group that it is about cannot be read', async () => {
+  const alone = await startApiServer();
+  let left = 3;
+  const { client } = alone;
+  const transport: Transport = {
+    server: client.server,
+    request: async (method, path, options) => {
+      if (path !== '/apis/apps/v1' || left-- <= 0) return client.request(method, path, options);
+      throw new StatusError(503, 'ServiceUnavailable', 'broken by the test');
+    },
+    stream: (path, options) => client.stream(path, options),
+    close: () => Promise.resolve(),
+  };
+  const running = runControllers({
+    transport,
+    catalog: clusterControllers({ transport, rootCa: '', checkPolicyTypes: checkTypesOnDemand }),
+    controllers: ['validatingadmissionpolicy-status-controller'],
+    log: pino({ enabled: false }),
+  });
+  try {
+    const matchConstraints = { resourceRules: [{ operations: ['CREATE'], ...deployments }] };
+    const validations = [{ expression: "object.spec.replicas > '1'" }];
+    const made = await call(client, 'POST', policies, {
+      body: { metadata: { name: 'unread' }, spec: { matchConstraints, validations } },
+    });
+    expect(made.status, JSON.stringify(made.body)).toBe(201);
+    const { status } = await untilObject(
+      client,
+      `${policies}/unread`,
+      ({ status }) => isRecord(status) && status['observedGeneration'] === 1,
+    );
+    expect(status).toMatchObject({
+      typeChecking: { expressionWarnings: [{ fieldRef: 'spec.validations[0].expression' }] },
+    });
+    expect(left).toBeLessThanOrEqual(0);
+  } finally {
+    await running.stop();
+    await alone.stop();
+  }
+});
 
 /** The calls of test/e2e/apimachinery/validatingadmissionpolicy.go in Kubernetes. */
 describe('the status of a ValidatingAdmissionPolicy', () => {

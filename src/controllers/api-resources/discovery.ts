@@ -13,8 +13,21 @@ export interface ServedResource extends ResourceType {
 /** What a server serves. */
 export interface Discovery {
   readonly resources: readonly ServedResource[];
-  /** Group versions that could not be read, each with its reason. Their resources are missing above. */
-  readonly failures: readonly string[];
+  /** Group versions that could not be read. Their resources are missing above. */
+  readonly failures: readonly DiscoveryFailure[];
+}
+
+/** A group version that could not be read. */
+export interface DiscoveryFailure {
+  readonly group: string;
+  readonly version: string;
+  readonly error: unknown;
+}
+
+/** Says which group version could not be read, and why. */
+export function describeFailure({ group, version, error }: DiscoveryFailure): string {
+  const why = error instanceof Error ? error.message : String(error);
+  return `${group === '' ? version : `${group}/${version}`}: ${why}`;
 }
 
 /**
@@ -35,15 +48,14 @@ export async function discover(transport: Transport, signal: AbortSignal): Promi
       path: `/apis/${group}/${version}`,
     })),
   ];
-  const failures: string[] = [];
+  const failures: DiscoveryFailure[] = [];
   const lists = await Promise.all(
     versions.map(async ({ group, version, path }) => {
       try {
         const list = (await transport.request('GET', path, { signal })).json();
         return readResources(list, group, version);
       } catch (error) {
-        const why = error instanceof Error ? error.message : String(error);
-        failures.push(`${group === '' ? version : `${group}/${version}`}: ${why}`);
+        failures.push({ group, version, error });
         return [];
       }
     }),
@@ -58,7 +70,7 @@ export async function discover(transport: Transport, signal: AbortSignal): Promi
       first === undefined ? resource : { ...first, versions: [...first.versions, resource.version] },
     );
   }
-  return { resources: [...resources.values()], failures: failures.sort() };
+  return { resources: [...resources.values()], failures };
 }
 
 function coreVersions(value: unknown): string[] {

@@ -4,7 +4,7 @@ import { Reflector, type ReflectorSink } from '../../client/reflector.ts';
 import { resourceName } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
 import type { KubeObject, OwnerReference } from '../../objects/meta.ts';
-import { discover, type ServedResource } from '../api-resources/discovery.ts';
+import { describeFailure, discover, type ServedResource } from '../api-resources/discovery.ts';
 import type { ControllerContext } from '../runtime/context.ts';
 import { groupVersion, type NodeType } from './graph.ts';
 
@@ -103,7 +103,10 @@ export class Monitors {
       const { resources, failures } = await discover(this.#transport, signal);
       // What was cut off by the end is nobody's failure.
       if (signal.aborted) return false;
-      for (const why of failures) log.warn({ why }, 'a group of resources is not collected, will retry');
+      for (const failure of failures) {
+        const level = isUnreached(failure.error) ? 'debug' : 'warn';
+        log[level]({ why: describeFailure(failure) }, 'a group of resources is not collected, will retry');
+      }
       const isComplete = failures.length === 0;
       await this.#follow(resources, isComplete, signal);
       return isComplete;

@@ -4,7 +4,7 @@ import type { Transport } from '../../client/transport.ts';
 import { isStringList } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { StatusError } from '../../objects/status.ts';
-import { discover, type ServedResource } from '../api-resources/discovery.ts';
+import { describeFailure, discover, type ServedResource } from '../api-resources/discovery.ts';
 import type { Pass } from './plan.ts';
 
 /** Deletes everything in a namespace once, and tells what is left. Pods go before all else. */
@@ -15,7 +15,7 @@ export async function deleteContent(
 ): Promise<Pass> {
   const { resources, failures } = await discover(transport, signal);
   const pass = {
-    discoveryFailures: failures,
+    discoveryFailures: failures.map(describeFailure).sort(),
     contentErrors: [] as string[],
     remaining: new Map<string, number>(),
     finalizers: new Map<string, number>(),

@@ -7,7 +7,7 @@ import { discover } from '../api-resources/discovery.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../runtime/context.ts';
 import { Controller } from '../runtime/controller.ts';
 import { kindSchemas, type KindSchema } from './kind-schemas.ts';
-import { isUnchecked, kindsToCheck, paramKindOf, type ValidatingAdmissionPolicy } from './plan.ts';
+import { asksFor, isUnchecked, kindsToCheck, paramKindOf, type ValidatingAdmissionPolicy } from './plan.ts';
 
 const name = 'validatingadmissionpolicy-status-controller';
 
@@ -53,7 +53,12 @@ function start(
   const client = context.clients.for(policies);
 
   const check = async (policy: ValidatingAdmissionPolicy, signal: AbortSignal): Promise<void> => {
-    const { resources } = await discover(transport, signal);
+    const { resources, failures } = await discover(transport, signal);
+    // Its kinds would pass for unknown, and the generation for checked: it is looked at again.
+    const unread = failures.find(
+      ({ group, version, error }) => !isNotFound(error) && asksFor(policy, group, version),
+    );
+    if (unread !== undefined) throw unread.error;
     const kinds = await kindSchemas(transport, kindsToCheck(policy, resources), signal);
     const paramKind = paramKindOf(policy);
     const [params] = paramKind === undefined ? [] : await kindSchemas(transport, [paramKind], signal);

@@ -66,6 +66,15 @@ export function kindsToCheck(
   );
 }
 
+/** True when a group version may have kinds that the expressions of a policy are about. */
+export function asksFor({ spec }: ValidatingAdmissionPolicy, group: string, version: string): boolean {
+  const rules = spec?.matchConstraints?.resourceRules ?? [];
+  return rules.some(({ apiGroups, apiVersions }) => {
+    const groups = apiGroups ?? [];
+    return (groups.includes(group) || groups.includes('')) && apiVersions?.includes(version) === true;
+  });
+}
+
 /** RESTMapper's KindsFor: the group "" stands for any group. */
 function kindsOf(
   wanted: { readonly group: string; readonly version: string; readonly plural: string },

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import {
+  asksFor,
   isUnchecked,
   kindsToCheck,
   paramKindOf,
@@ -68,4 +69,18 @@ test('the kind of parameters is read of its apiVersion', () => {
   expect(kindOf('v1')).toEqual({ group: '', version: 'v1', kind: 'K' });
   expect(kindOf('a.b/v2')).toEqual({ group: 'a.b', version: 'v2', kind: 'K' });
   expect(paramKindOf({ metadata: {}, spec: {} })).toBeUndefined();
+});
+
+test.each([
+  ['apps', 'v1', true],
+  ['apps', 'v1beta1', false],
+  ['batch', 'v1', false],
+])('a policy about apps/v1 asks for %s/%s: %s', (group, version, isAsked) => {
+  const spec = { matchConstraints: { resourceRules: [rule('apps', 'v1', 'deployments')] } };
+  expect(asksFor({ metadata: {}, spec }, group, version)).toBe(isAsked);
+});
+
+test('a policy about the group "" asks for every group', () => {
+  const spec = { matchConstraints: { resourceRules: [rule('', 'v1', 'events')] } };
+  expect(asksFor({ metadata: {}, spec }, 'events.k8s.io', 'v1')).toBe(true);
 });
