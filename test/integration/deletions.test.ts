@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonRecord } from '../../src/objects/json.ts';
-import { at, textAt } from '../../src/objects/read.ts';
+import { at, listAt, textAt } from '../../src/objects/read.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { call, revisionOf, watchEvents } from '../support/test-server.ts';
 
@@ -79,4 +79,24 @@ describe('a Pod whose grace period runs', () => {
     const next = Date.parse(textAt(shortened, 'metadata', 'deletionTimestamp'));
     expect(next).toBeGreaterThan(before - 1000);
   });
+});
+
+test('a collection is deleted as it was at the version that is asked for', async () => {
+  const configMaps = '/api/v1/namespaces/default/configmaps';
+  const labels = { of: 'collection' };
+  for (const name of ['a', 'b']) {
+    await call(server.client, 'POST', configMaps, { body: { metadata: { name, labels } } });
+    if (name === 'b') continue;
+    await call(server.client, 'POST', configMaps, { body: { metadata: { name: 'other' } } });
+  }
+  const resourceVersion = textAt(
+    (await call(server.client, 'GET', `${configMaps}/other`)).body,
+    'metadata',
+    'resourceVersion',
+  );
+  const { body } = await call(server.client, 'DELETE', configMaps, {
+    query: { labelSelector: 'of=collection', resourceVersion },
+  });
+  expect(listAt(body, 'items').map((item) => textAt(item, 'metadata', 'name'))).toEqual(['a']);
+  expect((await call(server.client, 'GET', `${configMaps}/b`)).status).toBe(200);
 });

@@ -25,7 +25,7 @@ export async function deleteCollection(
 ): Promise<Listed> {
   const { namespace } = request.info;
   warnOfDeletion(resource.definition.strategy, deletion, (text) => reply.warn(text));
-  const listed = await listObjects(core, resource, namespace, options, selection, request.signal);
+  const listed = await listObjects(core, resource, namespace, asPage(options), selection, request.signal);
   for (const { object } of listed.items) {
     try {
       await deleteObject(core, resource, {
@@ -40,4 +40,12 @@ export async function deleteCollection(
     }
   }
   return listed;
+}
+
+/** The store lists by pages of its own where no limit is asked for, and with a limit a version means just this one. */
+function asPage(options: ListOptions): ListOptions {
+  const { limit, resourceVersion, resourceVersionMatch } = options;
+  if (limit !== 0 || resourceVersionMatch !== '' || resourceVersion === '' || resourceVersion === '0')
+    return options;
+  return { ...options, resourceVersionMatch: 'Exact' };
 }
