@@ -155,8 +155,12 @@ export function timedOut(why: string): StatusError {
   return new StatusError(504, 'Timeout', `Timeout: ${why}`, { details: {} });
 }
 
-/** 504 for a resource version from the future. */
-export function resourceVersionTooLarge(requested: number, current: number): StatusError {
+/** 504 for a resource version from the future. @param retryAfterSeconds 0 says nothing of a retry. */
+export function resourceVersionTooLarge(
+  requested: number,
+  current: number,
+  retryAfterSeconds = 1,
+): StatusError {
   return new StatusError(
     504,
     'Timeout',
@@ -164,7 +168,7 @@ export function resourceVersionTooLarge(requested: number, current: number): Sta
     {
       details: {
         causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
-        retryAfterSeconds: 1,
+        ...(retryAfterSeconds === 0 ? {} : { retryAfterSeconds }),
       },
     },
   );

@@ -80,7 +80,7 @@ function core({ service }: CatalogOptions): ResourceDefinition[] {
       shortNames: ['ep'],
       deprecationWarning: 'v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice',
     }),
-    row('Event', 'events', 'r2yiGXH7wu8=', coreEventStrategy, { shortNames: ['ev'] }),
+    row('Event', 'events', 'r2yiGXH7wu8=', coreEventStrategy, { shortNames: ['ev'], uncached: true }),
     row('LimitRange', 'limitranges', 'EBKMFVe6cwo=', limitRangeStrategy, { shortNames: ['limits'] }),
     row('Namespace', 'namespaces', 'Q3oi5N2YM8M=', namespaceStrategy, {
       ...cluster,
@@ -209,6 +209,7 @@ function others(): ResourceDefinition[] {
     rowsOf('events.k8s.io', 'events')('Event', 'events', 'r2yiGXH7wu8=', newEventStrategy, {
       shortNames: ['ev'],
       storedAs: sharedWithCoreEvents,
+      uncached: true,
       fieldLabels: eventFieldLabels,
     }),
     rowsOf('policy', 'policy')(

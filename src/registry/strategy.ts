@@ -177,6 +177,11 @@ export interface ResourceDefinition {
   readonly storageVersionHash?: string;
   /** Shares its objects with another resource (events.k8s.io and core events). */
   readonly storedAs?: SharedStorage;
+  /**
+   * Read from the store itself, of which kube-apiserver keeps a cache for all other kinds (Events): a limit counts also
+   * at version 0, nobody waits for a version to come, and watches have no bookmarks but the one of the initial events.
+   */
+  readonly uncached?: true;
   /** Field labels that stand for another one, e.g. `spec.host` for `spec.nodeName`. */
   readonly fieldAliases?: ReadonlyMap<string, string>;
   /**

@@ -39,8 +39,9 @@ export async function listObjects(
   signal: AbortSignal,
 ): Promise<Listed> {
   const prefix = prefixOf(resource, namespace);
-  const start = await startOf(core, prefix, options, signal);
-  const unlimited = options.limit <= 0 || (options.resourceVersion === '0' && options.continueToken === '');
+  const start = await startOf(core, resource, prefix, options, signal);
+  const fromCache = options.resourceVersion === '0' && options.continueToken === '';
+  const unlimited = options.limit <= 0 || (fromCache && resource.definition.uncached !== true);
   const limit = unlimited ? Infinity : options.limit;
   const page = readPage(core, resource, prefix, start, limit, selection, options.continueToken !== '');
   const last = page.lastKey;
@@ -54,6 +55,7 @@ export async function listObjects(
 
 async function startOf(
   core: ServerCore,
+  resource: ServedResource,
   prefix: string,
   options: ListOptions,
   signal: AbortSignal,
@@ -70,7 +72,7 @@ async function startOf(
     badRequest(`invalid resource version: ${message}`),
   );
   if (revision === 0) return { revision: undefined, after: undefined };
-  await waitForRevision(core, revision, signal);
+  await waitForRevision(core, resource, revision, signal);
   const exact =
     options.resourceVersionMatch === 'Exact' || (options.resourceVersionMatch === '' && options.limit > 0);
   return { revision: exact ? revision : undefined, after: undefined };

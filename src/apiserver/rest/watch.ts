@@ -64,9 +64,12 @@ export async function watchObjects(
   const stream = reply.stream(200, { 'Content-Type': contentType });
   const session = new WatchSession(core, stream, watch, milliseconds, request.signal);
   const prefix = prefixOf(resource, namespace);
+  const uncached = resource.definition.uncached === true;
   let unsubscribe: Unsubscribe | undefined;
   try {
-    if (options.sendInitialEvents === true) await waitForRevision(core, from, request.signal);
+    if (options.sendInitialEvents === true && !uncached) {
+      await waitForRevision(core, resource, from, request.signal);
+    }
     const initial =
       options.sendInitialEvents === true || (from === 0 && options.sendInitialEvents === undefined);
     const start = initial ? await session.sendInitial(prefix) : startOf(core, from);
@@ -74,7 +77,7 @@ export async function watchObjects(
     unsubscribe = core.storage.watch(prefix, start, (event) => session.onEvent(event));
     await session.run();
   } catch (error) {
-    session.sendError(toldInStream(error));
+    session.sendError(toldInStream(error, uncached));
   } finally {
     unsubscribe?.();
     session.end();
@@ -83,9 +86,10 @@ export async function watchObjects(
 }
 
 /** What a client learns from an ERROR event (`newErrWatcher` of the watch cache); anything else is thrown again. */
-function toldInStream(error: unknown): StatusError {
+function toldInStream(error: unknown, uncached: boolean): StatusError {
   if (error instanceof StatusError) return error;
   if (!(error instanceof CompactedError)) throw error;
+  if (uncached) return expired('The resourceVersion for the provided watch is too old.');
   return expired(`too old resource version: ${error.revision} (${error.compactedRevision})`);
 }
 
@@ -183,7 +187,8 @@ class WatchSession {
 
   /** Sends what comes, and bookmarks; resolves when the watch is over. */
   async run(): Promise<void> {
-    if (!this.#isOver && this.#watch.options.allowWatchBookmarks) {
+    const { options, resource } = this.#watch;
+    if (!this.#isOver && options.allowWatchBookmarks && resource.definition.uncached !== true) {
       const send = (): void => this.#sendBookmark(this.#core.storage.revision);
       this.#timers.push(setInterval(send, bookmarkEvery));
       const last = this.#deadline - performance.now() - bookmarkBeforeEnd;
