@@ -82,7 +82,8 @@ export class Mirrored {
     return Array.from({ length: count }, (_, i) => ({
       addresses: this.#addresses(1 + this.#choices.below(4)),
       ...(this.#choices.chance(0.3) ? { notReadyAddresses: this.#addresses(1) } : {}),
-      ports: [{ name: 'http', port: 8080 + i }],
+      // Names of their own: no slice may have two ports of one name, and subsets may have an address in common.
+      ports: [{ name: `http-${i}`, port: 8080 + i }],
     }));
   }
 

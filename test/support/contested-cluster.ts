@@ -1,0 +1,97 @@
+import { pino } from 'pino';
+import { expect, onTestFinished } from 'vitest';
+import { clusterCidrs } from '../../src/config/cluster-cidrs.ts';
+import { nodePortRange, serviceCidrs } from '../../src/config/service-ranges.ts';
+import { clusterControllers, runControllers, serviceAllocation } from '../../src/controllers/index.ts';
+import type { JsonRecord } from '../../src/objects/json.ts';
+import { BalancedServer } from './balanced-server.ts';
+import { Contested } from './contested.ts';
+import { call } from './test-server.ts';
+import { untilObject } from './with-controllers.ts';
+
+const range = '10.96.0.0/16';
+const nodePorts = '30000-30001';
+
+/** A server whose users are quicker than its controllers, each of which has a way of its own to it. */
+export class ContestedCluster {
+  readonly #server: BalancedServer['server'];
+  readonly #contested: Contested;
+
+  private constructor(server: BalancedServer['server'], contested: Contested) {
+    this.#server = server;
+    this.#contested = contested;
+  }
+
+  /** Ends with the test. The server gives Services no addresses and has two node ports. */
+  static async start(): Promise<ContestedCluster> {
+    const { server } = await BalancedServer.start({
+      allocation: 'controller',
+      serviceNodePortRange: nodePorts,
+    });
+    onTestFinished(() => server.stop());
+    return new ContestedCluster(server, new Contested(server.client));
+  }
+
+  /** Starts a controller, which ends with the test. */
+  run(name: string): void {
+    const transport = this.#contested.transport(name);
+    const ranges = serviceCidrs(range);
+    const simulation = { count: 2, clusterCidrs: clusterCidrs(undefined, ['IPv4']) };
+    const allocation = {
+      transport,
+      allocation: 'controller',
+      serviceCidrs: ranges,
+      nodePorts: nodePortRange(nodePorts),
+    } as const;
+    const running = runControllers({
+      transport,
+      catalog: [
+        ...clusterControllers({
+          transport,
+          rootCa: 'PEM',
+          maxEndpointsPerSlice: 1,
+          namespaceGracePeriod: 0,
+          simulation,
+        }),
+        serviceAllocation(allocation, true),
+      ],
+      controllers: [name],
+      log: pino({ enabled: false }),
+    });
+    onTestFinished(() => running.stop());
+  }
+
+  /** Creates an object, as somebody who is not known to our controllers. */
+  async create(path: string, body: JsonRecord): Promise<JsonRecord> {
+    const answer = await call(this.#server.client, 'POST', path, {
+      body,
+      query: { fieldManager: 'kubectl' },
+    });
+    expect(answer.status, JSON.stringify(answer.body)).toBe(201);
+    return answer.body;
+  }
+
+  async merge(path: string, body: JsonRecord): Promise<void> {
+    const contentType = 'application/merge-patch+json';
+    const answer = await call(this.#server.client, 'PATCH', path, { body, contentType });
+    expect(answer.status, JSON.stringify(answer.body)).toBe(200);
+  }
+
+  async remove(path: string, options: JsonRecord = {}): Promise<void> {
+    const answer = await call(this.#server.client, 'DELETE', path, { body: options });
+    expect(answer.status, JSON.stringify(answer.body)).toBeLessThan(300);
+  }
+
+  until(path: string, condition: (body: JsonRecord, status: number) => boolean): Promise<JsonRecord> {
+    return untilObject(this.#server.client, path, condition);
+  }
+
+  async untilGone(path: string): Promise<void> {
+    await this.until(path, (_, status) => status === 404);
+  }
+
+  /** Waits until each of these writes came too late at least once. @throws when one that did was done */
+  untilRefused(wanted: readonly string[]): Promise<void> {
+    return this.#contested.untilRefused(wanted);
+  }
+}
