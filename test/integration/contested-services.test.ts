@@ -70,6 +70,10 @@ it('endpointslice-controller', { timeout }, async () => {
   });
   await runPod(cluster, 'q', '10.1.0.2');
   await count(2);
+  const isAt = (slice: JsonRecord): boolean =>
+    listAt(slice, 'ports').some((each) => at(each, 'port') === 8080);
+  await cluster.merge(`${core}/services/web`, { spec: { ports: [{ port: 80, targetPort: 8080 }] } });
+  await cluster.until(slices, (body) => slicesOfWeb(body).every(isAt));
   await cluster.remove(`${core}/pods/q`, { gracePeriodSeconds: 0 });
   await count(1);
   await cluster.untilRefused([

@@ -71,6 +71,7 @@ it('controllers of workloads write over nothing that somebody else wrote a momen
     ...labelled('bare', 'a'),
     metadata: { name: 'bare', labels: { app: 'bare' } },
   });
+  await cluster.until(`${pods}/bare`, (body) => at(body, 'status', 'phase') === 'Running');
   await cluster.create(`${apps}/replicasets`, {
     metadata: { name: 'bare' },
     spec: { ...selecting('bare'), replicas: 1, template: labelled('bare', 'a') },

@@ -11,9 +11,9 @@ const patience = 240_000;
 const exempt = /\/(leases|events)\//;
 
 /**
- * What is between controllers and a server on which somebody else is quicker at every other write of each object: what
- * is to be changed was changed, and what is to be deleted, or bound, is another object of that name. The server must
- * refuse all these writes; those in between arrive, so that work goes on.
+ * What is between controllers and a server on which somebody else is quicker before each write: what is to be changed
+ * was changed, and what is to be deleted, or bound, is another object of that name. The server must refuse the write;
+ * then nobody interferes until one of that object is done, so that work goes on.
  */
 export class Contested {
   readonly #client: Transport;
@@ -21,7 +21,8 @@ export class Contested {
   readonly #done: string[] = [];
   /** What was refused, as `who METHOD resource/subresource`. */
   readonly #refused = new Set<string>();
-  readonly #times = new Map<string, number>();
+  /** Writes that came too late once, until they are done. */
+  readonly #refusedOnce = new Set<string>();
   #touches = 0;
 
   constructor(client: Transport) {
@@ -35,14 +36,21 @@ export class Contested {
       server: client.server,
       request: async (method, path, options = {}) => {
         const what = `${who} ${method} ${resourceOf(path)}`;
-        if (!(await this.#isOvertaken(`${who} ${method} ${path}`, method, path, options)))
-          return client.request(method, path, options);
+        const write = `${who} ${method} ${path}`;
+        if (this.#refusedOnce.has(write) || !(await this.#overtake(method, path, options))) {
+          const answer = await client.request(method, path, options);
+          this.#refusedOnce.delete(write);
+          return answer;
+        }
         try {
           const answer = await client.request(method, path, options);
           this.#done.push(`${what}: ${path} ${JSON.stringify(options.body)}`);
           return answer;
         } catch (error) {
-          if (error instanceof StatusError && [404, 409].includes(error.code)) this.#refused.add(what);
+          if (error instanceof StatusError && [404, 409].includes(error.code)) {
+            this.#refused.add(what);
+            this.#refusedOnce.add(write);
+          }
           throw error;
         }
       },
@@ -67,19 +75,12 @@ export class Contested {
     }
   }
 
-  async #isOvertaken(
-    write: string,
-    method: string,
-    path: string,
-    { body, contentType }: RequestOptions,
-  ): Promise<boolean> {
+  /** False where nobody could be quicker. */
+  async #overtake(method: string, path: string, { body, contentType }: RequestOptions): Promise<boolean> {
     const isBinding = path.endsWith('/binding');
     if (method === 'GET' || (method === 'POST' && !isBinding)) return false;
     // What is applied is true of every version.
     if (exempt.test(path) || contentType === 'application/apply-patch+yaml') return false;
-    const times = this.#times.get(write) ?? 0;
-    this.#times.set(write, times + 1);
-    if (times % 2 === 1) return false;
     const object = objectPath(path);
     if (method === 'DELETE' || isBinding) return this.#replace(object);
     return at(body, 'metadata') === undefined ? false : this.#touch(object);
