@@ -79,7 +79,7 @@ function readField(
     object[name] = readOne(field.type, value, name, depth);
   } else if (field.shape === 'list') {
     const list = Array.isArray(object[name]) ? object[name] : [];
-    list.push(...readItems(field.type, value, name, depth));
+    for (const item of readItems(field.type, value, name, depth)) list.push(item);
     object[name] = list;
   } else {
     const map = isRecord(object[name]) ? object[name] : {};

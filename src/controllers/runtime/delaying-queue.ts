@@ -31,6 +31,7 @@ export class DelayingQueue extends KeyedQueue {
     }
     const readyAt = this.clock.monotonic() + milliseconds;
     const present = this.#delayed.get(key);
+    if (present !== undefined && present.readyAt <= readyAt && present.priority >= priority) return;
     const entry = {
       key,
       priority: Math.max(priority, present?.priority ?? priority),

@@ -4,6 +4,7 @@ import { decodeBody } from '../../../../src/apiserver/schema/decode-body.ts';
 import { decodeDeleteOptions } from '../../../../src/apiserver/schema/decode-options.ts';
 import { builtinSchema } from '../../../../src/apiserver/schema/builtin.ts';
 import { parseProtobuf } from '../../../../src/apiserver/schema/parse-protobuf.ts';
+import { listAt } from '../../../../src/objects/read.ts';
 import { StatusError } from '../../../../src/objects/status.ts';
 
 type Part = readonly [field: number, value: bigint | number | string | boolean | Buffer];
@@ -38,6 +39,19 @@ function body(apiVersion: string, kind: string, object: Buffer): Buffer {
 
 const service = { group: '', version: 'v1', kind: 'Service' };
 const name = message([1, 'a']);
+
+test('numbers may come packed, however many', () => {
+  const count = 300_000;
+  const groups = message([4, Buffer.concat([varint(1000n), Buffer.alloc(count, 7)])]);
+  const pod = body('v1', 'Pod', message([1, name], [2, message([14, groups])]));
+  const read = listAt(
+    parseProtobuf(pod, { group: '', version: 'v1', kind: 'Pod' }),
+    'spec',
+    'securityContext',
+    'supplementalGroups',
+  );
+  expect([read.length, read[0], read.at(-1)]).toEqual([count + 1, 1000, 7]);
+});
 
 describe('a Service as client-go sends it', () => {
   test('becomes the same object as its JSON', () => {

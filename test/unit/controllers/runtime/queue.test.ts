@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { backoffDelay } from '../../../../src/controllers/runtime/backoff.ts';
 import { DelayingQueue } from '../../../../src/controllers/runtime/delaying-queue.ts';
 import { Heap } from '../../../../src/controllers/runtime/heap.ts';
@@ -144,6 +144,15 @@ describe('DelayingQueue', () => {
     const queue = new DelayingQueue({ clock: new FakeClock() });
     queue.addAfter('a', delay);
     expect(drain(queue)).toEqual(['a']);
+  });
+
+  it('keeps nothing of a time that changes nothing', () => {
+    const push = vi.spyOn(Heap.prototype, 'push');
+    const queue = new DelayingQueue({ clock: new FakeClock() });
+    queue.addAfter('a', 100, 1);
+    for (let i = 0; i < 1000; i++) queue.addAfter('a', 100 + i, i % 2);
+    expect(push).toHaveBeenCalledOnce();
+    push.mockRestore();
   });
 
   it('hands every key out once, at its earliest time', async () => {
