@@ -6,6 +6,8 @@ const FAIR_SHARE = 1 / 4;
 const LARGEST_SHARE = 7 / 8;
 /** A sample is replaced when what it did not save would fill so many of the next. */
 const WORTH = 8;
+/** Kinds with a sample, before the oldest loses its own. Definitions come and go, with names that are never used again. */
+const MOST_KINDS = 512;
 
 /** What the texts of one kind are told by. */
 interface Choice {
@@ -41,8 +43,7 @@ export class TextSamples {
     view: DataView,
     length: number,
   ): { sample: Buffer; length: number } | undefined {
-    let choice = this.choices.get(kind);
-    if (choice === undefined) this.choices.set(kind, (choice = { sample: undefined, excess: 0 }));
+    const choice = this.choices.get(kind) ?? this.admit(kind);
     const { sample } = choice;
     const most = length * LARGEST_SHARE;
     const told =
@@ -53,5 +54,13 @@ export class TextSamples {
       choice.excess = 0;
     }
     return sample === undefined || told === undefined ? undefined : { sample: sample.bytes, length: told };
+  }
+
+  private admit(kind: string): Choice {
+    const choice: Choice = { sample: undefined, excess: 0 };
+    this.choices.set(kind, choice);
+    const [oldest] = this.choices.keys();
+    if (oldest !== undefined && this.choices.size > MOST_KINDS) this.choices.delete(oldest);
+    return choice;
   }
 }
