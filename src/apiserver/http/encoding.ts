@@ -1,6 +1,6 @@
 import { isRecord } from '../../objects/json.ts';
 import { writeProtobuf } from '../schema/write-protobuf.ts';
-import { withoutDot, yaml } from '../yaml.ts';
+import { writeYaml } from '../schema/write-yaml.ts';
 import type { MediaType } from './media-types.ts';
 
 /**
@@ -12,13 +12,5 @@ import type { MediaType } from './media-types.ts';
 export function encode(value: unknown, mediaType: MediaType): string | Buffer {
   if (mediaType === 'application/json') return `${JSON.stringify(value)}\n`;
   if (mediaType === 'application/vnd.kubernetes.protobuf') return writeProtobuf(isRecord(value) ? value : {});
-  // sigs.k8s.io/yaml: members sorted, lists not indented, nothing folded; 1.1 so that "yes" and "on" are quoted
-  return yaml().stringify(value, {
-    version: '1.1',
-    customTags: (tags) => tags.map(withoutDot),
-    sortMapEntries: true,
-    indentSeq: false,
-    lineWidth: 0,
-    aliasDuplicateObjects: false,
-  });
+  return writeYaml(value);
 }

@@ -1,4 +1,5 @@
 /** The numbers of custom objects, as Go's types have them. */
+import { goFloat } from '../../objects/go-float.ts';
 import { type FieldError, invalid } from '../field-errors.ts';
 import type { JsonSchema } from '../customresourcedefinition/json-schema.ts';
 import { checkedFormat } from './formats.ts';
@@ -87,14 +88,6 @@ export function isInt64(value: number): boolean {
 function toInt64(value: number): number {
   const whole = Math.trunc(value);
   return isInt64(whole) ? whole + 0 : int64[0];
-}
-
-/** As `%v` prints a float64. */
-function goFloat(value: number): string {
-  const [digits = '', exponent = ''] = value.toExponential().split('e');
-  const power = Number(exponent);
-  if (power >= -4 && power < 6) return String(value);
-  return `${digits}e${power < 0 ? '-' : '+'}${String(Math.abs(power)).padStart(2, '0')}`;
 }
 
 /** Why a number does not fit the type that its schema names (kube-openapi `validate/values.go` IsValueValidAgainstRange). */
