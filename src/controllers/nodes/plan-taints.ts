@@ -26,7 +26,8 @@ export function untolerated(
 
 /**
  * When a Pod must leave its node because of NoExecute taints, in milliseconds since 1970: `now` when a taint is not
- * tolerated, undefined when all are for ever.
+ * tolerated, undefined when all are for ever. Of several tolerations of a taint the first counts
+ * (`GetMatchingTolerations`).
  */
 export function evictionTime(
   taints: readonly Taint[],
@@ -36,14 +37,12 @@ export function evictionTime(
   let earliest: number | undefined;
   for (const taint of taints) {
     if (taint.effect !== 'NoExecute') continue;
-    const matching = tolerations.filter((toleration) => tolerates(toleration, taint));
-    if (matching.length === 0) return now;
-    const seconds = matching.flatMap(({ tolerationSeconds }) =>
-      tolerationSeconds === undefined ? [] : [Math.max(0, tolerationSeconds)],
-    );
-    if (seconds.length === 0) continue;
+    const matching = tolerations.find((toleration) => tolerates(toleration, taint));
+    if (matching === undefined) return now;
+    const { tolerationSeconds } = matching;
+    if (tolerationSeconds === undefined) continue;
     const since = parseTime(taint.timeAdded ?? '') ?? now;
-    const time = since + Math.min(...seconds) * 1000;
+    const time = since + Math.max(0, tolerationSeconds) * 1000;
     earliest = earliest === undefined ? time : Math.min(earliest, time);
   }
   return earliest;

@@ -142,6 +142,8 @@ describe('tolerations', () => {
     expect(evictionTime([taint], [], now)).toBe(now);
     expect(evictionTime([taint], [until()], now)).toBeUndefined();
     expect(evictionTime([taint], [until(30), until(60)], now)).toBe(now + 20_000);
+    expect(evictionTime([taint], [until(60), until(30)], now)).toBe(now + 50_000);
+    expect(evictionTime([taint], [until(), until(30)], now)).toBeUndefined();
     expect(evictionTime([taint, { ...taint, key: 'other' }], [until(30)], now)).toBe(now);
     expect(evictionTime([{ ...taint, effect: 'NoSchedule' }], [], now)).toBeUndefined();
   });
