@@ -7,7 +7,7 @@ import { containsLabels } from '../../objects/labels.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { Pod } from '../../objects/pod.ts';
 import type { Service } from '../../objects/service.ts';
-import { isPodReady, isPodTerminating, managedSelector } from './pod.ts';
+import { isPodReady, isPodTerminating, managedSelector, mayBackService } from './pod.ts';
 
 const bySelectorPair = 'one pair of the selector';
 const byLabelPair = 'each pair of the labels';
@@ -76,8 +76,8 @@ export class Membership {
 }
 
 /**
- * True when a Pod changed in what its endpoints show (`podEndpointsChanged`). Its phase is not looked at, as in
- * kube-controller-manager: a Pod that ends loses its readiness too. Every change of a terminating Pod counts.
+ * True when a Pod changed in what its endpoints show (`podEndpointsChanged`). Of its phase only the end counts: one
+ * that was never ready has no readiness to lose then. Every change of a terminating Pod counts.
  */
 function isEndpointChange(pod: Pod, old: Pod): boolean {
   return (
@@ -85,6 +85,7 @@ function isEndpointChange(pod: Pod, old: Pod): boolean {
     isPodTerminating(pod) ||
     isPodTerminating(old) ||
     isPodReady(pod) !== isPodReady(old) ||
+    mayBackService(pod) !== mayBackService(old) ||
     pod.spec.nodeName !== old.spec.nodeName ||
     pod.spec.hostname !== old.spec.hostname ||
     pod.spec.subdomain !== old.spec.subdomain ||

@@ -99,7 +99,8 @@ describe('Membership', () => {
   const relabelled = { ...before, metadata: { ...before.metadata, labels: { app: 'a', extra: 'x' } } };
   const changes: [string, Pod, string[]][] = [
     ['nothing', before, []],
-    ['the phase', { ...before, status: { ...before.status, phase: 'Failed' } }, []],
+    ['a phase that is no end', { ...before, status: { ...before.status, phase: 'Unknown' } }, []],
+    ['a phase that is the end', { ...before, status: { ...before.status, phase: 'Failed' } }, ['ns/app']],
     ['a label that one selector names', relabelled, ['ns/extra']],
     ['readiness', pod('p', { labels: { app: 'a' }, ready: false }), ['ns/app']],
     ['addresses', pod('p', { labels: { app: 'a' }, ips: ['10.9.9.9'] }), ['ns/app']],
