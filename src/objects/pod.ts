@@ -31,6 +31,13 @@ export interface Container {
   image?: string;
   restartPolicy?: string;
   ports?: ContainerPort[];
+  env?: EnvVar[];
+}
+
+/** The part of an environment variable that Jobs read and write. */
+export interface EnvVar {
+  name?: string;
+  valueFrom?: { fieldRef?: { fieldPath?: string } };
 }
 
 /** The part of core/v1 Affinity that the simulated scheduler follows. */

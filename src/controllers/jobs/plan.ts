@@ -1,6 +1,6 @@
 /** The next step of a Job (pkg/controller/job/job_controller.go, indexed_job_utils.go). */
 import type { Draft } from '../../client/resource-client.ts';
-import type { Pod } from '../../objects/pod.ts';
+import type { Container, Pod, PodSpec } from '../../objects/pod.ts';
 import { formatTime, parseTime } from '../../objects/time.ts';
 import type { Job, JobStatus, WorkloadCondition } from '../../objects/workloads.ts';
 import { conditionOf, isActive, isReady } from '../workloads/plan-pods.ts';
@@ -184,10 +184,27 @@ function draftPods(job: Job, count: Count, missing: number): Draft<Pod>[] {
         labels: { ...metadata.labels, [indexAnnotation]: String(index) },
         annotations: { ...metadata.annotations, [indexAnnotation]: String(index) },
       },
-      spec: { ...draft.spec, hostname: `${name}-${index}` },
+      spec: { ...withIndexVariable(draft.spec ?? {}), hostname: `${name}-${index}` },
     });
   }
   return drafts;
+}
+
+/** Each container finds its index in its environment (`addCompletionIndexEnvVariables`). */
+function withIndexVariable({ containers, initContainers, ...spec }: PodSpec): PodSpec {
+  const fieldPath = `metadata.labels['${indexAnnotation}']`;
+  const variable = { name: 'JOB_COMPLETION_INDEX', valueFrom: { fieldRef: { fieldPath } } };
+  const withVariable = (container: Container): Container => {
+    const { env = [] } = container;
+    return env.some(({ name }) => name === variable.name)
+      ? container
+      : { ...container, env: [...env, variable] };
+  };
+  return {
+    ...spec,
+    ...(initContainers === undefined ? {} : { initContainers: initContainers.map(withVariable) }),
+    ...(containers === undefined ? {} : { containers: containers.map(withVariable) }),
+  };
 }
 
 function counts(job: Job, count: Count): Omit<JobStatus, 'conditions' | 'startTime'> {

@@ -26,6 +26,26 @@ const index = (each: { metadata: Pod['metadata'] }): string | undefined =>
   each.metadata.annotations?.['batch.kubernetes.io/job-completion-index'];
 
 describe('planJob', () => {
+  it('tells each container of an Indexed Job its index, unless the template does', () => {
+    const own = { name: 'JOB_COMPLETION_INDEX' };
+    const containers = [{ name: 'a' }, { name: 'b', env: [own] }];
+    const template = { spec: { containers, initContainers: [{ name: 'c', env: [{ name: 'X' }] }] } };
+    const { create } = planJob(
+      job({ completionMode: 'Indexed', template }, { startTime: formatTime(now) }),
+      [],
+      now,
+    );
+    const fieldRef = { fieldPath: "metadata.labels['batch.kubernetes.io/job-completion-index']" };
+    const variable = { ...own, valueFrom: { fieldRef } };
+    expect(create[0]?.spec?.containers).toEqual([
+      { name: 'a', env: [variable] },
+      { name: 'b', env: [own] },
+    ]);
+    expect(create[0]?.spec?.initContainers).toEqual([{ name: 'c', env: [{ name: 'X' }, variable] }]);
+    const plain = planJob(job({ template }, { startTime: formatTime(now) }), [], now);
+    expect(plain.create[0]?.spec?.containers).toEqual(containers);
+  });
+
   it('runs as many Pods as it needs, never more at once than it may, whatever the order in which they end', () => {
     const arbitrary = fc.record({
       completions: fc.integer({ min: 0, max: 8 }),
