@@ -31,6 +31,28 @@ describe('paths without a route', () => {
   });
 });
 
+describe('a token to go on with', () => {
+  const tokenOf = (rv: number): string =>
+    Buffer.from(JSON.stringify({ v: 'meta.k8s.io/v1', rv, start: 'a\0' })).toString('base64url');
+
+  test('waits for its version to come, too', async () => {
+    const query = { limit: 1, continue: tokenOf(999_999_999) };
+    const { status, body } = await call(server.client, 'GET', configMaps, { query });
+    expect([status, at(body, 'details', 'retryAfterSeconds')]).toEqual([504, 1]);
+    expect(body['message']).toMatch(/^Timeout: Too large resource version: 999999999, current: \d+$/);
+  });
+
+  test('goes on without a limit at version 0', async () => {
+    for (const name of ['b', 'c'])
+      await call(server.client, 'POST', configMaps, { body: { metadata: { name } } });
+    const query = { limit: 1, resourceVersion: '0', continue: tokenOf(-1) };
+    const { body } = await call(server.client, 'GET', configMaps, { query });
+    expect(listAt(body, 'items').map((item) => at(item, 'metadata', 'name'))).toEqual(
+      expect.arrayContaining(['b', 'c']),
+    );
+  });
+});
+
 test('a get with `export` is refused', async () => {
   const path = `${configMaps}/a`;
   const { status, body } = await call(server.client, 'GET', path, { query: { export: true } });

@@ -40,8 +40,8 @@ export async function listObjects(
 ): Promise<Listed> {
   const prefix = prefixOf(resource, namespace);
   const start = await startOf(core, resource, prefix, options, signal);
-  const fromCache = options.resourceVersion === '0' && options.continueToken === '';
-  const unlimited = options.limit <= 0 || (fromCache && resource.definition.uncached !== true);
+  const fromCache = options.resourceVersion === '0' && resource.definition.uncached !== true;
+  const unlimited = options.limit <= 0 || fromCache;
   const limit = unlimited ? Infinity : options.limit;
   const page = readPage(core, resource, prefix, start, limit, selection, options.continueToken !== '');
   const last = page.lastKey;
@@ -65,6 +65,7 @@ async function startOf(
     if (options.resourceVersion !== '' && options.resourceVersion !== '0') {
       throw badRequest('specifying resource version is not allowed when using continue');
     }
+    if (revision > 0) await waitForRevision(core, resource, revision, signal);
     const after = prefix + start.replace(/\0$/, '');
     return { revision: revision < 0 ? undefined : revision, after };
   }
