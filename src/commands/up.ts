@@ -1,12 +1,9 @@
-import { rm, writeFile } from 'node:fs/promises';
 import { flushCompileCache } from 'node:module';
-import { dirname, resolve } from 'node:path';
 import type { Logger } from 'pino';
 import { type Embedded, startEmbedded } from '../apiserver/embedded.ts';
-import { fileProblem } from '../apiserver/file-problem.ts';
-import { makeDirectories } from '../apiserver/make-directories.ts';
 import type { UpConfig } from '../config/up.ts';
 import { createLog } from '../telemetry/log.ts';
+import { removeKubeconfig, writeKubeconfig } from './kubeconfig-file.ts';
 import { giveBackMemory } from './memory.ts';
 import { runProgram } from './run-program.ts';
 import { exitCodes, untilSignal } from './signals.ts';
@@ -35,7 +32,7 @@ export async function up(config: UpConfig): Promise<number> {
     });
     started.push(() => server.close());
     await writeKubeconfig(config.kubeconfigPath, server.kubeconfig);
-    started.push(() => rm(config.kubeconfigPath, { force: true }));
+    started.push(() => removeKubeconfig(config.kubeconfigPath, server.kubeconfig));
     if (alone)
       process.stdout.write(`servicenet is ready: ${server.url} (${Math.round(performance.now())} ms)\n`);
     // Half of the code is the controllers and their client: it is loaded while the server answers already.
@@ -82,23 +79,5 @@ async function watch(
     await showLiveView({ transport, log, namespace: undefined, title }, ending.signal);
   } finally {
     await transport.close();
-  }
-}
-
-/**
- * Only its owner may read it: it holds the administrator's token.
- *
- * @throws {Error} when it cannot be written, in words for a person.
- */
-async function writeKubeconfig(path: string, text: string): Promise<void> {
-  try {
-    makeDirectories(resolve(dirname(path)));
-    await rm(path, { force: true });
-    await writeFile(path, text, { mode: 0o600, flag: 'wx' });
-  } catch (error) {
-    const problem = fileProblem(error, path);
-    if (problem === undefined) throw error;
-    const advice = '--write-kubeconfig names another file';
-    throw new Error(`cannot write the kubeconfig ${path}: ${problem}; ${advice}`, { cause: error });
   }
 }
