@@ -32,6 +32,8 @@ export function balancingFindings({ services, pools }: Snapshot): string[] {
     if (given.length > 0 && service.metadata.finalizers?.includes(finalizer) !== true)
       found.push(`${key}: has ${given.join()} without the finalizer`);
     for (const address of given) {
+      const [told, has] = [entriesAt(address, service), service.spec.ports ?? []].map(portsOf);
+      if (told !== has) found.push(`${key}: has ports ${String(has)}, and ${String(told)} at ${address}`);
       const others = holders.get(address) ?? [];
       found.push(...others.flatMap((other) => meeting(address, other, service)));
       holders.set(address, [...others, service]);
@@ -81,9 +83,17 @@ function isPartlyServed({ status }: Service): boolean {
   );
 }
 
-function servedAt(address: string, { status }: Service): number[] {
-  const entry = (status.loadBalancer?.ingress ?? []).find(({ ip }) => ip === address);
-  return (entry?.ports ?? []).flatMap(({ port, error }) => (error === undefined ? [port] : []));
+function servedAt(address: string, service: Service): number[] {
+  return entriesAt(address, service).flatMap(({ port, error }) => (error === undefined ? [port] : []));
+}
+
+/** The ports that a status tells of at an address, those included that are not served there. */
+function entriesAt(address: string, { status }: Service) {
+  return (status.loadBalancer?.ingress ?? []).find(({ ip }) => ip === address)?.ports ?? [];
+}
+
+function portsOf(ports: readonly { readonly port: number }[]): string {
+  return ports.map(({ port }) => port).join();
 }
 
 /** Those of ours: the other load balancer has a range of its own. */
