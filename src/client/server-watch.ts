@@ -1,16 +1,10 @@
 import type { Logger } from 'pino';
 import { StatusError } from '../objects/status.ts';
 import { Seldom } from '../telemetry/seldom.ts';
+import { connectionAdvice } from './connection-advice.ts';
 import type { Clock } from './clock.ts';
 import { errorWord } from './errors.ts';
-import {
-  type ApiResponse,
-  type ApiStream,
-  ConnectionError,
-  type RequestOptions,
-  type StreamOptions,
-  type Transport,
-} from './transport.ts';
+import type { ApiResponse, ApiStream, RequestOptions, StreamOptions, Transport } from './transport.ts';
 
 /**
  * A transport that notices when the API server cannot be reached, or does not know us (401), and when it answers again:
@@ -25,12 +19,21 @@ export class ServerWatch implements Transport {
   readonly #seldom: Seldom;
   /** Since when, in monotonic milliseconds, as the log says; undefined while it answers. */
   #since: number | undefined;
+  #problem: string | undefined;
+  readonly #changed: ((problem: string | undefined) => void) | undefined;
 
-  constructor(transport: Transport, log: Logger, clock: Clock) {
+  /** @param changed hears at once of every problem, with what to do, and of its end. */
+  constructor(
+    transport: Transport,
+    log: Logger,
+    clock: Clock,
+    changed?: (problem: string | undefined) => void,
+  ) {
     this.server = transport.server;
     this.#transport = transport;
     this.#log = log;
     this.#clock = clock;
+    this.#changed = changed;
     this.#seldom = new Seldom(() => clock.monotonic());
   }
 
@@ -52,7 +55,7 @@ export class ServerWatch implements Transport {
       this.#answered();
       return result;
     } catch (error) {
-      const advice = adviceFor(error);
+      const advice = connectionAdvice(error);
       if (advice !== undefined) this.#failed(error, advice);
       else if (error instanceof StatusError) this.#answered();
       throw error;
@@ -60,6 +63,7 @@ export class ServerWatch implements Transport {
   }
 
   #failed(error: unknown, advice: string): void {
+    this.#set(advice);
     const reason = errorWord(error);
     if (!this.#seldom.isDue(reason)) return;
     const now = this.#clock.monotonic();
@@ -70,60 +74,16 @@ export class ServerWatch implements Transport {
   }
 
   #answered(): void {
+    this.#set(undefined);
     if (this.#since === undefined) return;
     const seconds = Math.round((this.#clock.monotonic() - this.#since) / 1000);
     this.#since = undefined;
     this.#log.info({ server: this.server, seconds }, 'the API server answers again');
   }
-}
 
-const silent =
-  'the API server does not answer: check that it runs, and the network, firewalls and NetworkPolicies in between';
-const unknownName = 'nobody knows the name of the API server: check the name, and DNS';
-const untrusted =
-  'the certificate of the API server is not trusted: give its CA, in the kubeconfig or with --certificate-authority';
-const noTls = 'what listens there does not speak TLS: check the scheme and the port';
-
-/** By the words of {@link ConnectionError}. */
-const advices: ReadonlyMap<string, string> = new Map([
-  [
-    'ECONNREFUSED',
-    'nothing listens at the address of the API server: check that it runs, and the address and port',
-  ],
-  ['TIMEOUT', silent],
-  ['ETIMEDOUT', silent],
-  ['EHOSTUNREACH', silent],
-  ['ENETUNREACH', silent],
-  ['ENOTFOUND', unknownName],
-  ['EAI_AGAIN', unknownName],
-  ['DEPTH_ZERO_SELF_SIGNED_CERT', untrusted],
-  ['SELF_SIGNED_CERT_IN_CHAIN', untrusted],
-  ['UNABLE_TO_GET_ISSUER_CERT', untrusted],
-  ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', untrusted],
-  ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', untrusted],
-  ['CERT_SIGNATURE_FAILURE', untrusted],
-  ['CERT_HAS_EXPIRED', 'the certificate of the API server has expired: renew it'],
-  ['CERT_NOT_YET_VALID', 'the certificate of the API server is not valid yet: check the clocks'],
-  [
-    'ERR_TLS_CERT_ALTNAME_INVALID',
-    'the certificate of the API server is for other names: use one of them, or set tls-server-name',
-  ],
-  ['EPROTO', noTls],
-  ['ERR_SSL_WRONG_VERSION_NUMBER', noTls],
-  ['ERR_SSL_PACKET_LENGTH_TOO_LONG', noTls],
-  [
-    'CREDENTIALS',
-    'no credentials can be had: check the token file, exec plugin or auth provider of the kubeconfig',
-  ],
-]);
-const broken = 'the connection to the API server broke off: check it, and what is in between';
-const unknown = 'the API server does not accept the credentials: renew the token or certificate';
-
-/** What a person can do about it; undefined where the server answered, or nobody waited for it. */
-function adviceFor(error: unknown): string | undefined {
-  if (error instanceof StatusError) return error.code === 401 ? unknown : undefined;
-  if (!(error instanceof ConnectionError) || error.code === 'ABORTED' || error.code === 'CLOSED') {
-    return undefined;
+  #set(problem: string | undefined): void {
+    if (problem === this.#problem) return;
+    this.#problem = problem;
+    this.#changed?.(problem);
   }
-  return advices.get(error.code) ?? broken;
 }

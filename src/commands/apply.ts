@@ -57,9 +57,7 @@ export async function applyObjects(client: Transport, objects: readonly KubeObje
 export async function readObjects(file: string): Promise<KubeObject[]> {
   // Most starts apply nothing, and the library takes 10 MiB.
   const { parseAllDocuments } = await import('yaml');
-  const documents = parseAllDocuments(
-    file === '-' ? await text(process.stdin) : await readFile(file, 'utf8'),
-  );
+  const documents = parseAllDocuments(file === '-' ? await text(process.stdin) : await readText(file));
   const objects: KubeObject[] = [];
   for (const document of documents) {
     const [error] = document.errors;
@@ -74,4 +72,14 @@ export async function readObjects(file: string): Promise<KubeObject[]> {
     }
   }
   return objects;
+}
+
+async function readText(file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    throw new Error(`cannot read ${file}: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
+  }
 }

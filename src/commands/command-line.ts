@@ -1,5 +1,6 @@
 import { CommanderError } from 'commander';
 import { ConfigError } from '../config/service-ranges.ts';
+import { explanation } from './explanation.ts';
 import { program } from './program.ts';
 
 /** As of shells and of most programs: it was never begun, since nobody can know what was meant. */
@@ -16,24 +17,7 @@ export async function runCommandLine(args: readonly string[]): Promise<number> {
   } catch (error) {
     // commander has printed its own complaint; everything else is said in one line.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : misused;
-    process.stderr.write(`servicenet: ${explanation(error)}\n`);
+    process.stderr.write(`servicenet: ${await explanation(error)}\n`);
     return error instanceof ConfigError ? misused : 1;
-  }
-}
-
-/** What Node.js says, with what to do where that is not plain. */
-function explanation(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const detail = (name: string): string => String(Reflect.get(error, name) ?? '');
-  const place = `port ${detail('port')} of ${detail('address')}`;
-  switch (detail('port') === '' ? '' : detail('code')) {
-    case 'EADDRINUSE':
-      return `${place} is in use: stop the process that listens there, or choose another port`;
-    case 'EACCES':
-      return `${place} is not for this user: choose one above 1023`;
-    case 'EADDRNOTAVAIL':
-      return `${detail('address')} is not an address of this machine`;
-    default:
-      return error.message;
   }
 }

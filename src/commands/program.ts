@@ -3,6 +3,7 @@ import { defaultPoolRanges } from '../config/default-pool.ts';
 import { upConfig } from '../config/up.ts';
 import { logFormats, logLevels } from '../telemetry/log.ts';
 import { version } from '../telemetry/version.ts';
+import { explanation } from './explanation.ts';
 
 /** The command line. Commands are loaded when they are called: `--help` must not wait for them. */
 export function program(): Command {
@@ -214,7 +215,7 @@ async function looked(look: () => Promise<0 | 1>): Promise<0 | 1 | 2> {
   try {
     return await look();
   } catch (error) {
-    process.stderr.write(`servicenet: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.stderr.write(`servicenet: ${await explanation(error)}\n`);
     return 2;
   }
 }

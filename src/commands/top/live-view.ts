@@ -1,6 +1,9 @@
 import type { Logger } from 'pino';
+import { systemClock } from '../../client/clock.ts';
+import { ServerWatch } from '../../client/server-watch.ts';
 import type { Transport } from '../../client/transport.ts';
 import { Follower } from './follow.ts';
+import type { View } from './model.ts';
 import { PlainLines } from './plain-lines.ts';
 import { LiveScreen } from './terminal.ts';
 
@@ -19,8 +22,16 @@ export async function showLiveView(options: LiveViewOptions, signal: AbortSignal
   const { transport, log, namespace, title } = options;
   const output = process.stdout;
   if (output.isTTY) {
-    const screen = new LiveScreen(output, title, () => follower.view());
-    const follower = new Follower(transport, log, namespace, { changed: () => screen.changed() });
+    let problem: string | undefined;
+    const view = (): View => ({ ...follower.view(), ...(problem === undefined ? {} : { problem }) });
+    const screen = new LiveScreen(output, title, view);
+    // a line of the log would stand in the middle of the screen
+    const silent = log.child({}, { level: 'silent' });
+    const watched = new ServerWatch(transport, silent, systemClock, (present) => {
+      problem = present;
+      screen.changed();
+    });
+    const follower = new Follower(watched, log, namespace, { changed: () => screen.changed() });
     screen.open();
     try {
       await follower.start(signal);
@@ -31,7 +42,8 @@ export async function showLiveView(options: LiveViewOptions, signal: AbortSignal
     return;
   }
   const lines = new PlainLines(output);
-  const follower = new Follower(transport, log, namespace, lines);
+  const watched = new ServerWatch(transport, log, systemClock);
+  const follower = new Follower(watched, log, namespace, lines);
   await follower.start(signal);
   lines.begin(follower.view().services);
   await follower.finished();

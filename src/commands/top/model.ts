@@ -46,6 +46,8 @@ export interface View {
   /** Oldest first. */
   readonly events: readonly EventLine[];
   readonly nodes: { readonly ready: number; readonly total: number };
+  /** Why the API server is not heard of, and what to do: then all else is what was last heard. */
+  readonly problem?: string;
 }
 
 /** The row of a Service. Of two families the primary one is counted: both have the same Pods. */

@@ -19,7 +19,9 @@ const fewestEvents = 3;
 export function renderScreen(view: View, title: string, size: ScreenSize, colour: boolean): string[] {
   const paint = (style: 'bold' | 'dim' | 'red' | 'yellow' | 'green', text: string): string =>
     colour ? styleText(style, text, { validateStream: false }) : text;
-  const head = [paint('bold', fit(title, size.columns)), fit(summary(view), size.columns)];
+  const { problem } = view;
+  const line = fit(problem ?? summary(view), size.columns);
+  const head = [paint('bold', fit(title, size.columns)), problem === undefined ? line : paint('red', line)];
   const pools = view.pools.slice(0, 4).map((pool) => fit(poolLine(pool), size.columns));
   const fixed = head.length + pools.length + 4;
   const room = Math.max(0, size.rows - fixed);

@@ -12,6 +12,7 @@ class Asked {
   next: Error | undefined;
   readonly clock = new FakeClock();
   readonly lines: string[] = [];
+  readonly problems: (string | undefined)[] = [];
   readonly #watch: ServerWatch;
 
   constructor() {
@@ -25,7 +26,7 @@ class Asked {
     };
     const destination = { write: (line: string) => this.lines.push(line) };
     const log = createLog({ level: 'info', format: 'json', destination });
-    this.#watch = new ServerWatch(transport, log, this.clock);
+    this.#watch = new ServerWatch(transport, log, this.clock, (problem) => this.problems.push(problem));
   }
 
   async ask(error?: Error): Promise<void> {
@@ -70,6 +71,18 @@ describe('an API server that cannot be reached', () => {
       await asked.clock.advance(1000);
     }
     expect(asked.entries()).toHaveLength(2);
+  });
+
+  test('is shown at once, and its end', async () => {
+    const asked = new Asked();
+    for (const error of [undefined, refused, refused, unauthorized(), undefined, refused])
+      await asked.ask(error);
+    expect(asked.problems).toEqual([
+      expect.stringContaining('check that it runs'),
+      expect.stringContaining('renew'),
+      undefined,
+      expect.stringContaining('check that it runs'),
+    ]);
   });
 
   test('is not missed while it is stopped, or where it answers with another error', async () => {

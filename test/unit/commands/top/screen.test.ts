@@ -134,6 +134,17 @@ describe('renderScreen', () => {
     );
   });
 
+  it('says why nothing is heard of the server, where else it counts', () => {
+    const lines = renderScreen(
+      { ...view(3), problem: 'no answer' },
+      'title',
+      { rows: 24, columns: 100 },
+      false,
+    );
+    expect(lines[1]).toBe('no answer');
+    expect(lines.join('\n')).not.toContain('3 Services');
+  });
+
   it('shows a summary, the pools, the Services and the last Events', () => {
     const lines = renderScreen(view(3, 1), 'title', { rows: 24, columns: 100 }, false);
     expect(lines).toEqual([
