@@ -17,6 +17,8 @@ export interface Checking {
   fresh(): CelType;
   /** True when values of the second type can stand where the first is wanted. */
   fits(to: CelType, from: CelType): boolean;
+  /** Tells of each error twice that a visit finds. */
+  tellTwice(visit: () => CelType): CelType;
   /** Tells of an error. */
   fail(at: number, message: string): CelType;
   noOverload(at: number, name: string, args: readonly CelType[], isMember: boolean): CelType;
@@ -24,7 +26,10 @@ export interface Checking {
 
 /** The type of what a macro makes. */
 export function checkMacro(node: Comprehension, locals: Locals, checking: Checking): CelType {
-  const range = checking.apply(checking.visit(node.range, locals));
+  const visitRange = () => checking.visit(node.range, locals);
+  const isOptional = node.macro === 'optMap' || node.macro === 'optFlatMap';
+  // Those stand for two calls, each with what they are applied to.
+  const range = checking.apply(isOptional ? checking.tellTwice(visitRange) : visitRange());
   const inner = new Map(locals);
   const bound = itemTypes(node, range, checking);
   node.variables.forEach((name, i) => inner.set(name, bound[i] ?? types.dynType));
@@ -89,14 +94,14 @@ function keyType(range: CelType): CelType {
 }
 
 function itemTypes(
-  { macro, range: { at }, variables }: Comprehension,
+  { at: macroAt, macro, range: { at }, variables }: Comprehension,
   range: CelType,
   checking: Checking,
 ): readonly CelType[] {
   if (isUnchecked(range) || range.kind === 'param') return variables.map(() => types.dynType);
   if (macro === 'optMap' || macro === 'optFlatMap') {
     if (range.kind === 'optional') return [range.of];
-    checking.noOverload(at, 'hasValue', [range], true);
+    for (const name of ['hasValue', 'value']) checking.noOverload(macroAt, name, [range], true);
     return [types.errorType];
   }
   const pair = variables.length === 2;

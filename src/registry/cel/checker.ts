@@ -2,7 +2,7 @@ import type { Call, Expression, ListLiteral, Logical, MapLiteral, Select, Struct
 import { checkMacro, type Checking, type Locals } from './check-macros.ts';
 import { namedType, qualifiedName } from './names.ts';
 import type { Overload } from './overload.ts';
-import type { Issue } from './source.ts';
+import { type Issue, maxIssues } from './source.ts';
 import * as types from './types.ts';
 import { type CelType, formatType, isUnchecked } from './types.ts';
 import { Substitution } from './unify.ts';
@@ -88,6 +88,14 @@ class Checker implements Checking {
       case 'comprehension':
         return checkMacro(expression, locals, this);
     }
+  }
+
+  tellTwice(visit: () => CelType): CelType {
+    const before = this.issues.length;
+    const type = visit();
+    // Calls in calls would double them without end.
+    if (this.issues.length < maxIssues) this.issues.push(...this.issues.slice(before));
+    return type;
   }
 
   fail(at: number, message: string): CelType {

@@ -39,7 +39,8 @@ export function expandMacro(
   for (const [i, letter] of Array.from(fitting.form).entries()) {
     const arg = args[i];
     if (arg === undefined) break;
-    if (letter === '#') names.push(variable(arg, names));
+    if (letter === '#')
+      names.push(isOptional(fitting.kind) ? optionalVariable(arg, name) : variable(arg, names));
     else if (letter === 'f') filter = arg;
   }
   const [first = '', second] = names;
@@ -64,6 +65,16 @@ function plain(
 function has([arg]: readonly Expression[]): Expression {
   if (arg?.kind === 'select' && !arg.test) return { ...arg, test: true };
   throw new SyntaxIssue(arg?.at ?? 0, 'invalid argument to has() macro');
+}
+
+/** Macros over an optional, which is no loop. */
+function isOptional(kind: ComprehensionKind): boolean {
+  return kind === 'optMap' || kind === 'optFlatMap';
+}
+
+function optionalVariable(arg: Expression, macro: string): string {
+  if (arg.kind === 'ident') return arg.name;
+  throw new SyntaxIssue(arg.at, `${macro}() variable name must be a simple identifier`);
 }
 
 function variable(arg: Expression, taken: readonly string[]): string {

@@ -134,6 +134,26 @@ describe('optionals', () => {
   });
 });
 
+test('what is wrong with optMap and optFlatMap is told as cel-go 0.30 tells it', () => {
+  const faults = (source: string): string[] => {
+    const fault = issuesOf(source);
+    return Array.from(fault.matchAll(/^ERROR: <input>:1:(.*)$/gm), ([, text = '']) => text);
+  };
+  const name = (macro: string) => `${macro}() variable name must be a simple identifier`;
+  expect(faults('self.?name.optMap(1, x)')).toEqual([`19: ${name('optMap')}`]);
+  expect(faults('self.?name.optFlatMap(x.y, x)')).toEqual([`24: ${name('optFlatMap')}`]);
+  const overload = (what: string) => `found no matching overload for '${what}' applied to 'string.()'`;
+  expect(faults('self.name.optMap(x, x).hasValue()')).toEqual([
+    `17: ${overload('hasValue')}`,
+    `17: ${overload('value')}`,
+  ]);
+  const undeclared = (what: string) => `undeclared reference to '${what}' (in container '')`;
+  expect(faults('y.optMap(x, x)')).toEqual([`1: ${undeclared('y')}`, `1: ${undeclared('y')}`]);
+  // In the order of their places: a function that is none stands in front of its arguments.
+  expect(faults('self.?name.optMap(x)')).toEqual([`18: ${undeclared('optMap')}`, `19: ${undeclared('x')}`]);
+  expect(faults(`y${'.optMap(x, x)'.repeat(40)}`)).toHaveLength(100);
+});
+
 describe('an expression does not compile', () => {
   test.each([
     [
