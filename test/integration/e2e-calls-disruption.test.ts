@@ -237,3 +237,20 @@ test('[sig-apps] DisruptionController should block an eviction until the PDB is 
   await podsReady(3);
   expect((await evict(second)).status).toBe(201);
 });
+
+test('a budget counts what a ReplicationController wants, not what it has', async () => {
+  const core = `/api/v1/namespaces/${name}`;
+  const quota = { metadata: { name: 'one' }, spec: { hard: { pods: '1' } } };
+  expect((await call(server.client, 'POST', `${core}/resourcequotas`, { body: quota })).status).toBe(201);
+  const template = { metadata: { labels }, spec: { containers: [{ name: 'c', image: 'i' }] } };
+  const controller = { metadata: { name: 'rc' }, spec: { replicas: 3, selector: labels, template } };
+  expect(
+    (await call(server.client, 'POST', `${core}/replicationcontrollers`, { body: controller })).status,
+  ).toBe(201);
+  await createBudget('foo', { maxUnavailable: 1 });
+  await eventually(
+    async () => client.call('GET', `${budgets}/foo`),
+    ({ body }) =>
+      numberAt(body, 'status', 'expectedPods') === 3 && numberAt(body, 'status', 'desiredHealthy') === 2,
+  );
+});

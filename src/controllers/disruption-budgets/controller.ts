@@ -89,12 +89,14 @@ class DisruptionWiring {
       deleted: (pod) => this.#enqueueBudgetsOf(pod),
     });
     const scaled = {
-      updated: (object: Deployment | StatefulSet, old: Deployment | StatefulSet): void => {
+      updated: (object: Scaled, old: Scaled): void => {
         if (object.spec.replicas !== old.spec.replicas)
           this.#enqueueNamespace(object.metadata.namespace ?? '');
       },
     };
     this.#deployments.addHandler(scaled);
+    this.#replicaSets.addHandler(scaled);
+    this.#replicationControllers.addHandler(scaled);
     this.#statefulSets.addHandler(scaled);
   }
 
@@ -157,9 +159,10 @@ class DisruptionWiring {
   }
 }
 
-function sizeOf(
-  object: Deployment | ReplicaSet | ReplicationController | StatefulSet | undefined,
-): Scale | undefined {
+/** What a budget may count by. */
+type Scaled = Deployment | ReplicaSet | ReplicationController | StatefulSet;
+
+function sizeOf(object: Scaled | undefined): Scale | undefined {
   return object && { uid: object.metadata.uid ?? '', replicas: object.spec.replicas ?? 0 };
 }
 
