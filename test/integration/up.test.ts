@@ -46,6 +46,11 @@ async function up(...flags: string[]): Promise<Up> {
 }
 
 async function upBy(file: string, ...flags: string[]): Promise<Up> {
+  return upUntil('Stop it with Ctrl-C', file, ...flags);
+}
+
+/** Starts it, and waits until it says so or has ended. */
+async function upUntil(said: string, file: string, ...flags: string[]): Promise<Up> {
   const kubeconfig = join(folder, 'kubeconfig');
   const child = spawn(
     process.execPath,
@@ -62,7 +67,7 @@ async function upBy(file: string, ...flags: string[]): Promise<Up> {
   const closed = once(child, 'close').then(() => {
     ended = true;
   });
-  await until(() => text.includes('Stop it with Ctrl-C') || ended);
+  await until(() => text.includes(said) || ended);
   return { child, kubeconfig, output: () => text, closed };
 }
 
@@ -121,6 +126,25 @@ describe('servicenet up', () => {
       expect(child.exitCode).toBe(0);
     },
   );
+
+  // The server answers by then, its clients are only just being loaded.
+  it.each([
+    ['SIGTERM', 0],
+    ['SIGINT', 16],
+  ] as const)('ends cleanly when %s comes while it starts, with %d nodes', async (signal, nodes) => {
+    const flags = ['--data-dir', join(folder, 'data'), '--nodes', String(nodes)];
+    const first = await upUntil('servicenet is ready', main, ...flags);
+    first.child.kill(signal);
+    await first.closed;
+    expect(first.child.exitCode).toBe(0);
+    await expect(stat(first.kubeconfig)).rejects.toThrow('ENOENT');
+    expect(first.output()).not.toMatch(/"level":"(warn|error|fatal)"|unhandled/i);
+    const second = await up(...flags);
+    expect(second.output()).toContain('Stop it with Ctrl-C');
+    second.child.kill('SIGTERM');
+    await second.closed;
+    expect(second.child.exitCode).toBe(0);
+  });
 
   it('says in one line which flag is wrong', async () => {
     const { child, output, closed } = await up('--service-cluster-ip-range', '10.0.0.0/30');
