@@ -52,75 +52,99 @@ export function impersonated(
     if (!isFor(wanted)) continue;
     const granted = passes(() => {
       requireAccess(authorizer, user, { ...access, verb: `impersonate-on:${mode}:${access.verb}` });
-      requireIdentity(authorizer, user, wanted, `impersonate:${mode}`, true);
+      new IdentityCheck(authorizer, user, `impersonate:${mode}`, true).require(wanted);
     });
     if (granted) return actingUser(isNode(wanted) ? { ...wanted, groups: ['system:nodes'] } : wanted);
   }
-  if (passes(() => requireIdentity(authorizer, user, wanted, 'impersonate', false))) {
+  if (passes(() => new IdentityCheck(authorizer, user, 'impersonate', false).require(wanted))) {
     return actingUser(wanted);
   }
   throw refusal ?? accessForbidden(user, access, 'all impersonation modes failed');
 }
 
-/** Each part of the identity must be granted: the name, the uid, the groups and the extras. */
-function requireIdentity(
-  authorizer: Authorizer,
-  user: UserInfo,
-  wanted: WantedUser,
-  verb: string,
-  constrained: boolean,
-): void {
-  const none = { subresource: '', namespace: '', name: '' };
-  const attributes = (group: string, resource: string, more: object): AccessAttributes => ({
-    verb,
-    path: '',
-    resource: { ...none, group, resource, ...more },
-  });
-  const group = constrained ? authentication : '';
-  const account = serviceAccount(wanted.name);
-  const nodeName = wanted.name.slice(nodePrefix.length);
-  const name =
-    account !== undefined
-      ? attributes(group, 'serviceaccounts', account)
-      : constrained && isNode(wanted)
-        ? attributes(group, 'nodes', { name: nodeName })
-        : attributes(group, 'users', { name: wanted.name });
-  requireAccess(authorizer, user, name);
-  if (wanted.uid !== '') {
-    requireAccess(authorizer, user, attributes(authentication, 'uids', { name: wanted.uid }));
+/** Whether somebody may be another user in one mode. Each part of the identity must be granted. */
+class IdentityCheck {
+  readonly #authorizer: Authorizer;
+  readonly #user: UserInfo;
+  readonly #verb: string;
+  readonly #constrained: boolean;
+
+  /** @param constrained false for the permission that is older than the modes. */
+  constructor(authorizer: Authorizer, user: UserInfo, verb: string, constrained: boolean) {
+    this.#authorizer = authorizer;
+    this.#user = user;
+    this.#verb = verb;
+    this.#constrained = constrained;
   }
-  if (constrained && wanted.groups.includes('')) {
-    const why = 'impersonating the empty string group is not allowed';
-    throw accessForbidden(user, attributes(group, 'groups', {}), why);
+
+  /** @throws {StatusError} 403 for the first part that is not granted. */
+  require(wanted: WantedUser): void {
+    this.#requireName(wanted);
+    if (wanted.uid !== '') this.#require(this.#asking(authentication, 'uids', { name: wanted.uid }));
+    this.#requireGroups(wanted.groups);
+    this.#requireExtras(Object.entries(wanted.extra));
   }
-  if (constrained && wanted.groups.includes(masters)) {
-    const why = 'impersonating the system:masters group is not allowed';
-    throw accessForbidden(user, attributes(group, 'groups', { name: masters }), why);
+
+  #requireName(wanted: WantedUser): void {
+    const account = serviceAccount(wanted.name);
+    if (account !== undefined) this.#require(this.#asking(this.#group, 'serviceaccounts', account));
+    else if (this.#constrained && isNode(wanted)) {
+      this.#require(this.#asking(this.#group, 'nodes', { name: wanted.name.slice(nodePrefix.length) }));
+    } else this.#require(this.#asking(this.#group, 'users', { name: wanted.name }));
   }
-  const has = (asked: AccessAttributes): boolean => authorizer.authorize(user, asked).allowed;
-  const many = constrained && wanted.groups.length >= manyChecks;
-  if (!many || !has(attributes(group, 'groups', { name: '*' }))) {
-    for (const wantedGroup of wanted.groups) {
-      requireAccess(authorizer, user, attributes(group, 'groups', { name: wantedGroup }));
+
+  #requireGroups(groups: readonly string[]): void {
+    const asking = (name: string): AccessAttributes => this.#asking(this.#group, 'groups', { name });
+    if (this.#constrained && groups.includes('')) {
+      throw this.#refuse(asking(''), 'impersonating the empty string group is not allowed');
+    }
+    if (this.#constrained && groups.includes(masters)) {
+      throw this.#refuse(asking(masters), 'impersonating the system:masters group is not allowed');
+    }
+    if (this.#hasAll(groups.length, asking('*'))) return;
+    for (const group of groups) this.#require(asking(group));
+  }
+
+  #requireExtras(extras: readonly Extra[]): void {
+    const asking = (more: object): AccessAttributes => this.#asking(authentication, 'userextras', more);
+    const fault = this.#constrained ? extraFault(extras) : undefined;
+    if (fault !== undefined) throw this.#refuse(asking({}), fault);
+    const count = extras.flatMap(([, texts]) => texts).length;
+    if (this.#hasAll(count, asking({ subresource: '*', name: '*' }))) return;
+    for (const [key, texts] of extras) {
+      for (const text of texts) this.#require(asking({ subresource: key, name: text }));
     }
   }
-  const extras = Object.entries(wanted.extra);
-  const fault = constrained ? extraFault(extras) : undefined;
-  if (fault !== undefined) throw accessForbidden(user, attributes(authentication, 'userextras', {}), fault);
-  const everyExtra = attributes(authentication, 'userextras', { subresource: '*', name: '*' });
-  if (constrained && extras.flatMap(([, texts]) => texts).length >= manyChecks && has(everyExtra)) return;
-  for (const [key, texts] of extras) {
-    for (const text of texts) {
-      const extra = attributes(authentication, 'userextras', { subresource: key, name: text });
-      requireAccess(authorizer, user, extra);
-    }
+
+  /** The API group of names and groups. */
+  get #group(): string {
+    return this.#constrained ? authentication : '';
+  }
+
+  #asking(group: string, resource: string, more: object): AccessAttributes {
+    const resourceAsked = { subresource: '', namespace: '', name: '', group, resource, ...more };
+    return { verb: this.#verb, path: '', resource: resourceAsked };
+  }
+
+  #require(asked: AccessAttributes): void {
+    requireAccess(this.#authorizer, this.#user, asked);
+  }
+
+  #refuse(asked: AccessAttributes, why: string): StatusError {
+    return accessForbidden(this.#user, asked, why);
+  }
+
+  /** Whether so many need not be asked for one by one, since all of them are granted. */
+  #hasAll(count: number, everything: AccessAttributes): boolean {
+    if (!this.#constrained || count < manyChecks) return false;
+    return this.#authorizer.authorize(this.#user, everything).allowed;
   }
 }
 
+type Extra = readonly [key: string, texts: readonly string[]];
+
 /** What is wrong with the extras for a mode that is no older than it (validateExtra). */
-function extraFault(
-  extras: readonly (readonly [key: string, texts: readonly string[]])[],
-): string | undefined {
+function extraFault(extras: readonly Extra[]): string | undefined {
   for (const [key, texts] of extras) {
     if (key === '') return 'impersonating the empty string key in extra is not allowed';
     const wrong = domainPrefixedPathErrors('extra.key', key);
