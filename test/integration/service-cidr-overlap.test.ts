@@ -15,6 +15,7 @@ const addresses = `${group}/ipaddresses`;
 /** A server, and the controller of its ranges, which hears nothing any more of a path once it is deaf to it. */
 async function start(): Promise<{ client: Transport; deafTo: Set<string> }> {
   const server = await startApiServer();
+  onTestFinished(() => server.stop());
   const { client } = server;
   const deafTo = new Set<string>();
   const transport: Transport = {
@@ -33,6 +34,11 @@ async function start(): Promise<{ client: Transport; deafTo: Set<string> }> {
     },
     close: () => Promise.resolve(),
   };
+  run(transport);
+  return { client, deafTo };
+}
+
+function run(transport: Transport): void {
   const running = runControllers({
     transport,
     catalog: clusterControllers({ transport, rootCa: 'PEM' }),
@@ -40,11 +46,36 @@ async function start(): Promise<{ client: Transport; deafTo: Set<string> }> {
     log: pino({ enabled: false }),
     clock: fastClock(20),
   });
-  onTestFinished(async () => {
-    await running.stop();
-    await server.stop();
-  });
-  return { client, deafTo };
+  onTestFinished(() => running.stop());
+}
+
+/** Two ranges are looked at together: the second look ends when the first range has gone, and has listed it before. */
+function together(client: Transport): Transport {
+  let looks = 0;
+  const second = Promise.withResolvers<undefined>();
+  const gone = Promise.withResolvers<undefined>();
+  return {
+    server: client.server,
+    request: async (method, path, options) => {
+      // A look lists the ranges before the addresses.
+      if (method === 'GET' && path === addresses && ++looks <= 2) {
+        if (looks === 2) second.resolve(undefined);
+        await (looks === 1 ? second.promise : gone.promise);
+      }
+      return client.request(method, path, options);
+    },
+    stream: async (path, options) => {
+      const { headers, chunks } = await client.stream(path, options);
+      const heard = async function* (): AsyncGenerator<Buffer> {
+        for await (const chunk of chunks) {
+          yield chunk;
+          if (path === cidrs && chunk.includes('"DELETED"')) gone.resolve(undefined);
+        }
+      };
+      return { headers, chunks: heard() };
+    },
+    close: () => Promise.resolve(),
+  };
 }
 
 async function create(client: Transport, path: string, body: JsonRecord): Promise<void> {
@@ -79,6 +110,18 @@ it('lets one of two overlapping ranges go, not both, though its going is not hea
   await create(client, addresses, address('10.97.0.3'));
   for (const name of ['wide', 'narrow']) await call(client, 'DELETE', `${cidrs}/${name}`);
   const outcomes = await Promise.all([settled(client, 'wide'), settled(client, 'narrow')]);
+  expect(outcomes.sort()).toEqual(['gone', 'stays']);
+});
+
+it('lets one of two overlapping ranges go, not both, when the other was listed before it went', async () => {
+  const server = await startApiServer();
+  onTestFinished(() => server.stop());
+  const { client } = server;
+  run(together(client));
+  for (const name of ['one', 'other']) await createRange(client, name, '10.97.0.0/28');
+  await create(client, addresses, address('10.97.0.3'));
+  for (const name of ['one', 'other']) await call(client, 'DELETE', `${cidrs}/${name}`);
+  const outcomes = await Promise.all([settled(client, 'one'), settled(client, 'other')]);
   expect(outcomes.sort()).toEqual(['gone', 'stays']);
 });
 

@@ -24,7 +24,10 @@ function start(context: ControllerContext): readonly Runnable[] {
   const client = context.clients.for(serviceCIDRs);
   const addressClient = context.clients.for(ipAddresses);
 
-  /** Ranges that were let go, by uid. A cache shows them until it hears of it, but they are a home to no address. */
+  /**
+   * Ranges that were let go, by uid: they are a home to no address. The cache shows them until it hears of it, and a
+   * list that was read before shows them even then, so they are never forgotten. Ranges are few.
+   */
   const leaving = new Set<string>();
   /** When the deletion of a ServiceCIDR was first seen (monotonic), by uid. */
   const deletions = new Map<string, number>();
@@ -116,7 +119,6 @@ function start(context: ControllerContext): readonly Runnable[] {
     },
     deleted: ({ metadata }) => {
       deletions.delete(metadata.uid ?? '');
-      leaving.delete(metadata.uid ?? '');
       wakeDeleted();
     },
   });
