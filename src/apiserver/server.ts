@@ -37,6 +37,7 @@ import { Admission } from './rest/admission.ts';
 import type { ServerCore } from './rest/server-core.ts';
 import { registerBuiltIns, type ServiceRanges } from './built-ins.ts';
 import type { Store } from './open-store.ts';
+import { webhookClientOnDemand } from './webhooks/client-on-demand.ts';
 import { AdmissionWebhooks } from './webhooks/plugin.ts';
 import { webhookTargets } from './webhooks/targets.ts';
 import { objectKey } from './storage/storage.ts';
@@ -100,12 +101,16 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     ...(options.allocation === undefined ? {} : { allocation: options.allocation }),
   };
   registerBuiltIns(core, ranges);
-  new CustomResourceDefinitions(core).start();
+  const targets = webhookTargets(core);
+  const definitions = new CustomResourceDefinitions(core, (webhook) =>
+    webhookClientOnDemand(webhook, targets),
+  );
+  definitions.start();
   const rbac = options.authorizationMode === 'RBAC' ? new RbacAuthorizer(storage) : undefined;
   const aggregation = new RoleAggregation(core);
   const apiServices = new ApiServices(core);
   const authorizer: Authorizer = rbac ?? alwaysAllow;
-  const webhooks = new AdmissionWebhooks(core, webhookTargets(core), authorizer);
+  const webhooks = new AdmissionWebhooks(core, targets, authorizer);
   if (rbac !== undefined) core.admission.add(new CreateOnUpdateCheck(rbac));
   core.admission.add(new LimitRangeAdmission(storage));
   core.admission.add(new MutatingPolicies(core, authorizer));
@@ -184,6 +189,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       quotas.stop();
       await http.close();
       await webhooks.close();
+      await definitions.close();
       await storage.close();
     },
   };

@@ -1,16 +1,16 @@
 import type { KubeObject } from '../objects/meta.ts';
 import type { ResourceTable } from './rest/resource-table.ts';
 import { registeredSchema } from './schema/builtin.ts';
-import { encodeObject, encodePlain } from './schema/encode.ts';
+import { encodeObject, encodeSorted } from './schema/encode.ts';
 import type { StructSchema } from './schema/schema.ts';
 
 /**
- * The JSON of an object as it is stored: in the form of its own apiVersion and kind. A custom object whose
- * definition is gone, as a watch that resumes may still have to tell of, is written as it is.
+ * The JSON of an object as it is stored: in the form of its own apiVersion and kind. Custom
+ * objects, also those of versions that are not served (any more), have their members sorted.
  */
 export function encodeStored(resources: ResourceTable, object: KubeObject): string {
   const schema = schemaOf(resources, object);
-  return schema === undefined ? encodePlain(object) : encodeObject(schema, object);
+  return schema === undefined ? encodeSorted(object) : encodeObject(schema, object);
 }
 
 function schemaOf(resources: ResourceTable, object: KubeObject): StructSchema | undefined {

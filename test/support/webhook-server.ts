@@ -8,14 +8,14 @@ import { recordAt, textAt } from '../../src/objects/read.ts';
 /** What a webhook answers: a whole answer, a body of its own, or nothing ever. */
 export type Scripted =
   | { readonly response: JsonRecord; readonly after?: Promise<unknown> }
-  | { readonly review: unknown }
+  | { readonly review: unknown; readonly after?: Promise<unknown> }
   | { readonly status?: number; readonly text: string; readonly contentType?: string }
   /** Whatever a server can do. */
   | { readonly serve: (response: ServerResponse) => void }
   | 'hang'
   | 'cut';
 
-/** An admission webhook that says what a test wants. */
+/** A webhook, of admission or conversion, that says what a test wants. */
 export class WebhookServer {
   /** Of every question, by path. */
   readonly asked: { readonly path: string; readonly review: JsonRecord; readonly timeout: string | null }[] =

@@ -25,6 +25,14 @@ import {
 import { mergeValues, removeFields, withNamedParents } from './merge.ts';
 import { onlyOwnable, stripUnowned } from './ownership.ts';
 import { emptyObject, recordUpdate, untracked } from './track-update.ts';
+import {
+  changesInOthers,
+  finishSteps,
+  finishConverting,
+  inVersion,
+  type OtherVersions,
+  type Steps,
+} from './other-versions.ts';
 import { PathElementError } from './path-element.ts';
 import { joinErrors, validateConfig } from './validate-config.ts';
 
@@ -44,6 +52,8 @@ export interface ApplyRequest {
   readonly now: string;
   /** Which fields an apply to this endpoint can own. */
   readonly ownable: OwnableFields;
+  /** Where versions of the kind have other fields each. */
+  readonly otherVersions?: OtherVersions;
   /** Fills in defaults on decode (`Strategy.setDefaults`), in place. */
   setDefaults(object: KubeObject): void;
 }
@@ -62,11 +72,20 @@ export interface Applied {
  * @throws {StatusError} 400 for a body that is no configuration of this kind, 409 for conflicts, 500 for values
  * that do not fit the schema, as kube-apiserver.
  */
-export function applyObject(request: ApplyRequest): Applied {
+export function applyObject(request: Omit<ApplyRequest, 'otherVersions'>): Applied {
+  return finishSteps(apply(request));
+}
+
+/** As {@link applyObject}, where managers may use versions that a webhook converts to. */
+export async function applyConverting(request: ApplyRequest, versions: OtherVersions): Promise<Applied> {
+  return finishConverting(apply({ ...request, otherVersions: versions }), versions);
+}
+
+function* apply(request: ApplyRequest): Steps<Applied> {
   const { config, duplicates } = parseConfig(request.bytes);
   checkConfigKind(config, request.expected);
   const live = request.live?.metadata.uid === undefined ? undefined : request.live;
-  const object = new ApplyRun(request, config, live).apply();
+  const object = yield* new ApplyRun(request, config, live).apply();
   if (duplicates !== undefined) {
     const text = `error converting YAML to JSON: ${duplicates}`;
     if (request.fieldValidation === 'Strict') throw badRequest(`error strict decoding YAML: ${text}`);
@@ -91,9 +110,9 @@ class ApplyRun {
     this.#base = this.#live === undefined ? emptyObject(this.#schema) : untracked(this.#live);
   }
 
-  apply(): KubeObject {
+  *apply(): Steps<KubeObject> {
     try {
-      return this.#apply();
+      return yield* this.#apply();
     } catch (error) {
       if (!(error instanceof PathElementError)) throw error;
       throw plainError(`failed to create typed live object (${this.#subject()}): ${this.#faultsOfLive()}`);
@@ -106,19 +125,20 @@ class ApplyRun {
     return joinErrors(faults.filter((text) => !text.includes(': duplicate entries')));
   }
 
-  #apply(): KubeObject {
+  *#apply(): Steps<KubeObject> {
     const errors = validateConfig(this.#schema, this.#config);
     if (errors.length > 0) {
       throw plainError(`failed to create typed patch object (${this.#subject()}): ${joinErrors(errors)}`);
     }
-    const before = this.#readManagers();
+    const before = yield* this.#readManagers();
     const self = this.#row(this.#filter(fieldsOf(this.#schema, this.#config)));
     const id = managerId(self);
     const previous = before.get(id);
     const managers: Managers = new Map(before).set(id, self);
     const merged = mergeValues(this.#schema, this.#base, this.#config);
-    const pruned = previous === undefined ? merged : this.#prune(merged, managers, previous.fields);
-    this.#settleConflicts(managers, id, pruned);
+    yield* this.#checkVersions(before);
+    const pruned = previous === undefined ? merged : yield* this.#prune(merged, managers, previous);
+    yield* this.#settleConflicts(managers, id, pruned);
     takeUnowned(managers, id);
     if (jsonEqual(this.#base, pruned) && this.#live !== undefined) {
       const row = managers.get(id);
@@ -147,7 +167,7 @@ class ApplyRun {
    * Who owns what before this apply. An object that nobody tracked belongs to "before-first-apply", so that the
    * first apply does not silently change it.
    */
-  #readManagers(): Managers {
+  *#readManagers(): Steps<Managers> {
     let managers: Managers;
     try {
       managers = decodeManagers(this.#live?.metadata.managedFields);
@@ -166,7 +186,7 @@ class ApplyRun {
         ownable,
       };
       try {
-        recordUpdate(managers, update, emptyObject(this.#schema), untracked(this.#live));
+        yield* recordUpdate(managers, update, emptyObject(this.#schema), untracked(this.#live));
       } catch (error) {
         if (!(error instanceof PathElementError)) throw error;
         const step = 'failed to create manager for existing fields: failed to convert new object';
@@ -180,18 +200,52 @@ class ApplyRun {
    * Takes away what this manager applied the last time and not now, unless another one owns it, and never anything
    * that this manager did not apply.
    */
-  #prune(merged: unknown, managers: Managers, last: FieldSet): unknown {
-    const schema = this.#schema;
+  *#prune(merged: unknown, managers: Managers, last: Managed): Steps<unknown> {
+    const version = this.#versionOf(last);
+    const schema = this.#schemaOf(version);
+    const whole = yield* this.#in(merged, version);
+    const lastNamed = withNamedParents(schema, last.fields);
+    let kept: unknown = removeFields(schema, whole, lastNamed) ?? {};
+    const versions = new Set([...managers.values()].map((row) => this.#versionOf(row)));
+    // That of the last apply first: what it prunes may be what other versions are made of.
+    for (const at of new Set([version, ...versions])) {
+      const owners = [...managers.values()].filter((row) => this.#versionOf(row) === at);
+      kept = yield* this.#addBack(merged, kept, at, unionAll(owners.map(({ fields }) => fields)));
+    }
+    const left = yield* this.#in(kept, version);
+    const all = withNamedParents(schema, fieldsOf(schema, whole));
+    const gone = difference(all, withNamedParents(schema, fieldsOf(schema, left ?? {})));
+    const pruned = removeFields(schema, whole, intersection(gone, lastNamed)) ?? {};
+    return yield* this.#in(pruned, apiVersionOf(this.#request.expected));
+  }
+
+  /** What is pruned, in a version, with what managers own in it. */
+  *#addBack(merged: unknown, pruned: unknown, version: string, owned: FieldSet): Steps<unknown> {
+    const schema = this.#schemaOf(version);
+    const whole = yield* this.#in(merged, version);
+    const bare = yield* this.#in(pruned, version);
     const named = (set: FieldSet): FieldSet => withNamedParents(schema, set);
-    const lastNamed = named(last);
-    const all = named(fieldsOf(schema, merged));
-    const owned = unionAll([...managers.values()].map(({ fields }) => fields));
-    const bare = removeFields(schema, merged, lastNamed);
-    const left = named(fieldsOf(schema, bare ?? {}));
-    const keep = union(left, named(owned));
-    const withOwned = removeFields(schema, merged, difference(all, keep));
-    const leftWithOwned = named(fieldsOf(schema, withOwned ?? {}));
-    return removeFields(schema, merged, intersection(difference(all, leftWithOwned), lastNamed)) ?? {};
+    const keep = union(named(fieldsOf(schema, bare)), named(owned));
+    return removeFields(schema, whole, difference(named(fieldsOf(schema, whole)), keep)) ?? {};
+  }
+
+  /** The version of a row; one and the same where all versions have the same fields. */
+  #versionOf({ apiVersion }: Managed): string {
+    const { otherVersions, expected } = this.#request;
+    return otherVersions === undefined ? apiVersionOf(expected) : apiVersion;
+  }
+
+  #schemaOf(apiVersion: string): StructSchema {
+    return this.#request.otherVersions?.schemaOf(apiVersion) ?? this.#schema;
+  }
+
+  *#in(value: unknown, apiVersion: string): Steps<unknown> {
+    return this.#request.otherVersions === undefined ? value : yield* inVersion(value, apiVersion);
+  }
+
+  /** The stored object must be there in each version that a manager used. @throws {StatusError} 500 */
+  *#checkVersions(managers: Managers): Steps<void> {
+    for (const row of managers.values()) yield* this.#in(this.#base, this.#versionOf(row));
   }
 
   #filter(set: FieldSet): FieldSet {
@@ -199,16 +253,22 @@ class ApplyRun {
   }
 
   /** @throws {StatusError} 409, unless forced: then the others lose what they owned. */
-  #settleConflicts(managers: Managers, id: string, next: unknown): void {
+  *#settleConflicts(managers: Managers, id: string, next: unknown): Steps<void> {
+    const { otherVersions, expected, force } = this.#request;
     const changed = this.#filter(changedFields(this.#schema, this.#base, next));
     const removed = this.#filter(removedFields(this.#schema, this.#base, next));
-    const conflicts = findConflicts(managers, id, changed);
-    if (conflicts.size > 0 && !this.#request.force) {
+    const own = apiVersionOf(expected);
+    const others = yield* changesInOthers(managers, own, otherVersions, this.#base, next);
+    const changesFor = (row: Managed) => others.get(row.apiVersion) ?? { changed, removed };
+    const conflicts = findConflicts(managers, id, (owner) => changesFor(owner).changed);
+    if (conflicts.size > 0 && !force) {
       const refused = this.#withoutAllowed(conflicts);
       if (refused.size > 0) throw conflictError(refused);
     }
-    const gone = union(changed, removed);
-    for (const other of [...managers.keys()]) if (other !== id) takeFields(managers, other, gone);
+    for (const [other, row] of [...managers]) {
+      const there = changesFor(row);
+      if (other !== id) takeFields(managers, other, union(there.changed, there.removed));
+    }
   }
 
   /** `kubectl` may change what its client-side applies set. */

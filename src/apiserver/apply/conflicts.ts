@@ -10,12 +10,20 @@ export interface Conflict {
   readonly fields: FieldSet;
 }
 
-/** The conflicts of a change, by identifier of the owner. */
-export function findConflicts(managers: Managers, self: string, changed: FieldSet): Map<string, Conflict> {
+/**
+ * The conflicts of a change, by identifier of the owner.
+ *
+ * @param changedFor what changes, in the version of an owner.
+ */
+export function findConflicts(
+  managers: Managers,
+  self: string,
+  changedFor: (owner: Managed) => FieldSet,
+): Map<string, Conflict> {
   const conflicts = new Map<string, Conflict>();
   for (const [id, owner] of managers) {
     if (id === self) continue;
-    const fields = intersection(owner.fields, changed);
+    const fields = intersection(owner.fields, changedFor(owner));
     if (!isEmptySet(fields)) conflicts.set(id, { owner, fields });
   }
   return conflicts;

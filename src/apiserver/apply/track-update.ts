@@ -1,6 +1,7 @@
 /** Ownership after a write that is not an apply (apimachinery `util/managedfields`, the Update half). */
 import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject, ManagedFieldsEntry } from '../../objects/meta.ts';
+import { StatusError } from '../../objects/status.ts';
 import type { OwnableFields } from '../../registry/strategy.ts';
 import { type StructSchema, zeroValue } from '../schema/schema.ts';
 import { changedFields, removedFields } from './compare.ts';
@@ -16,6 +17,13 @@ import {
   type Managers,
   takeFields,
 } from './managers.ts';
+import {
+  changesInOthers,
+  finishSteps,
+  finishConverting,
+  type OtherVersions,
+  type Steps,
+} from './other-versions.ts';
 import { PathElementError } from './path-element.ts';
 import { onlyOwnable, stripUnowned } from './ownership.ts';
 import { shapeOf } from './shape.ts';
@@ -37,6 +45,8 @@ export interface UpdateToTrack {
   readonly now: string;
   /** Which fields a write to this endpoint can own. */
   readonly ownable: OwnableFields;
+  /** Where versions of the kind have other fields each. */
+  readonly otherVersions?: OtherVersions;
 }
 
 /**
@@ -45,10 +55,26 @@ export interface UpdateToTrack {
  *
  * A client that sends `managedFields: []` or `[{}]` gives up tracking: the object has none until it is applied.
  */
-export function trackUpdate(update: UpdateToTrack): ManagedFieldsEntry[] | undefined {
+export function trackUpdate(update: Omit<UpdateToTrack, 'otherVersions'>): ManagedFieldsEntry[] | undefined {
   const { live, next } = update;
   if (live === undefined && next.metadata.managedFields === undefined) return trackCreate(update);
-  return track(update);
+  return finishSteps(track(update));
+}
+
+/**
+ * As {@link trackUpdate}, where managers may use versions that a webhook converts to. An object that cannot be converted
+ * has no managedFields any more (`FieldManager.UpdateNoErrors`).
+ */
+export async function trackConverting(
+  update: UpdateToTrack,
+  versions: OtherVersions,
+): Promise<ManagedFieldsEntry[] | undefined> {
+  try {
+    return await finishConverting(track({ ...update, otherVersions: versions }), versions);
+  } catch (error) {
+    if (error instanceof StatusError) return undefined;
+    throw error;
+  }
 }
 
 type Entries = ManagedFieldsEntry[] | undefined;
@@ -68,13 +94,13 @@ function trackCreate(update: UpdateToTrack): Entries {
     if (error instanceof PathElementError) return undefined;
     throw error;
   }
-  if (shape.length > longestShape) return track(update);
+  if (shape.length > longestShape) return finishSteps(track(update));
   let shapes = created.get(schema);
   if (shapes === undefined) created.set(schema, (shapes = new Map<string, Entries>()));
   if (shapes.has(shape)) {
     return shapes.get(shape)?.map((entry) => ({ ...entry, manager: managerOf(update), time: now }));
   }
-  const entries = track(update);
+  const entries = finishSteps(track(update));
   if (shapes.size >= maxShapes) shapes.clear();
   shapes.set(shape, entries);
   return entries;
@@ -84,13 +110,13 @@ function managerOf({ manager }: Pick<UpdateToTrack, 'manager'>): string {
   return manager === '' ? 'unknown' : manager;
 }
 
-function track(update: UpdateToTrack): Entries {
+function* track(update: UpdateToTrack): Steps<Entries> {
   const { live, next } = update;
   const { managers, entries } = startingManagers(update);
   if (live !== undefined && managers.size === 0) return undefined;
   const before = new Map(managers);
   try {
-    recordUpdate(
+    yield* recordUpdate(
       managers,
       update,
       live === undefined ? emptyObject(update.schema) : untracked(live),
@@ -130,29 +156,33 @@ export function emptyObject(schema: StructSchema): unknown {
 }
 
 /** Records in `managers` that `manager` changed `from` into `to` by an update. */
-export function recordUpdate(
+export function* recordUpdate(
   managers: Managers,
   update: Omit<UpdateToTrack, 'live' | 'next'>,
   from: unknown,
   to: unknown,
-): void {
-  const { schema, subresource, ownable } = update;
+): Steps<void> {
+  const { schema, subresource, ownable, apiVersion, otherVersions } = update;
   dropEmptyRows(managers);
   const changed = onlyOwnable(changedFields(schema, from, to), ownable);
   // What is removed only matters to those who own something, and of a new object nobody does.
   const removed = managers.size === 0 ? emptySet : onlyOwnable(removedFields(schema, from, to), ownable);
   const gone = union(changed, removed);
   if (isEmptySet(gone)) return;
+  const others = yield* changesInOthers(managers, apiVersion, otherVersions, from, to);
   const self: Managed = {
     manager: managerOf(update),
     operation: 'Update',
-    apiVersion: update.apiVersion,
+    apiVersion,
     subresource,
     time: update.now,
     fields: stripUnowned(changed),
   };
   const id = managerId(self);
-  for (const other of [...managers.keys()]) takeFields(managers, other, gone);
+  for (const [other, row] of [...managers]) {
+    const there = others.get(row.apiVersion);
+    takeFields(managers, other, there === undefined ? gone : union(there.changed, there.removed));
+  }
   if (!isEmptySet(self.fields)) {
     // What the manager owned and did not touch now stays its own.
     const kept = managers.get(id);

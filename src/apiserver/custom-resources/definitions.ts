@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { jsonEqual } from '../../objects/json.ts';
 import { withApproval } from '../../registry/customresourcedefinition/approval.ts';
 import {
@@ -13,9 +14,34 @@ import { trackAs } from '../rest/tracker.ts';
 import { listPrefix, PreconditionError, type StoredObject } from '../storage/storage.ts';
 import { emptyResource } from './empty.ts';
 import { establish, judgeNames } from './names.ts';
-import { resourcesOf } from './serve.ts';
+import { type Generation, resourcesOf, storageResourceOf } from './serve.ts';
+import { type ConverterContext, WebhookConverter } from './webhook-converter.ts';
 
 const prefix = listPrefix('apiextensions.k8s.io', 'customresourcedefinitions');
+
+/** Milliseconds that requests with an old definition have (twice the longest question, as `tearDown` gives them). */
+const drainTime = 60_000;
+/** Milliseconds until what failed for an object of a definition that goes is tried again. */
+const retryTime = 2_000;
+
+interface RunningGeneration extends Generation {
+  readonly end: AbortController;
+}
+
+/** What is served of a definition. */
+interface Served {
+  readonly definition: CustomResourceDefinition;
+  readonly generation: RunningGeneration;
+  readonly resources: readonly ServedResource[];
+}
+
+/** Nothing that objects are read or written by has changed (`updateCustomResourceDefinition`). */
+function isSameGeneration(
+  before: CustomResourceDefinition,
+  { spec, status }: CustomResourceDefinition,
+): boolean {
+  return jsonEqual(before.spec, spec) && jsonEqual(before.status.acceptedNames, status.acceptedNames);
+}
 
 /**
  * Follows the stored CustomResourceDefinitions: accepts their names, serves their resources as soon as they are
@@ -24,13 +50,21 @@ const prefix = listPrefix('apiextensions.k8s.io', 'customresourcedefinitions');
  */
 export class CustomResourceDefinitions {
   readonly #core: ServerCore;
-  readonly #served = new Map<string, readonly ServedResource[]>();
+  readonly #connect: ConverterContext['connect'];
+  readonly #served = new Map<string, Served>();
+  readonly #converters = new Set<WebhookConverter>();
   /** Keys of definitions that wait for objects with finalizers. */
   readonly #waiting = new Set<string>();
+  /** Keys of definitions whose objects are being removed, and whether to look at them again. */
+  readonly #emptying = new Map<string, { again: boolean }>();
+  /** Keys of definitions whose objects could not be removed, until that is tried again. */
+  readonly #retrying = new Set<string>();
   #work: Promise<void> = Promise.resolve();
 
-  constructor(core: ServerCore) {
+  /** @param connect makes the connection to a conversion webhook. */
+  constructor(core: ServerCore, connect: ConverterContext['connect']) {
     this.#core = core;
+    this.#connect = connect;
   }
 
   /** Serves what is stored, then follows changes. */
@@ -63,15 +97,56 @@ export class CustomResourceDefinitions {
 
   #serve(key: string, definition: CustomResourceDefinition): void {
     const { resources } = this.#core;
-    const next = resourcesOf(definition);
-    for (const old of this.#served.get(key) ?? []) resources.remove(old.definition);
+    const before = this.#served.get(key);
+    const generation =
+      before !== undefined && isSameGeneration(before.definition, definition)
+        ? before.generation
+        : this.#begin(definition);
+    const next = resourcesOf(definition, generation);
+    for (const old of before?.resources ?? []) resources.remove(old.definition);
     for (const resource of next) resources.add(resource);
-    this.#served.set(key, next);
+    this.#served.set(key, { definition, generation, resources: next });
+    if (before !== undefined && before.generation !== generation) this.#end(before.generation);
+  }
+
+  #begin(definition: CustomResourceDefinition): RunningGeneration {
+    const end = new AbortController();
+    // Every open watch listens.
+    setMaxListeners(0, end.signal);
+    const converter =
+      definition.spec.conversion?.strategy === 'Webhook'
+        ? new WebhookConverter(definition, { connect: this.#connect, newUid: () => this.#core.newUid() })
+        : undefined;
+    if (converter !== undefined) this.#converters.add(converter);
+    return { since: Number(definition.metadata.resourceVersion), replaced: end.signal, converter, end };
+  }
+
+  /** Requests that are under way go on with the webhook that they began with. */
+  #end({ end, converter }: RunningGeneration): void {
+    end.abort();
+    if (converter === undefined) return;
+    const close = async (): Promise<void> => {
+      this.#converters.delete(converter);
+      await converter.close();
+    };
+    setTimeout(() => {
+      close().catch((error: unknown) =>
+        this.#core.log.debug({ err: error }, 'closing a webhook client failed'),
+      );
+    }, drainTime).unref();
   }
 
   #unserve(key: string): void {
-    for (const resource of this.#served.get(key) ?? []) this.#core.resources.remove(resource.definition);
+    const served = this.#served.get(key);
+    if (served === undefined) return;
+    for (const resource of served.resources) this.#core.resources.remove(resource.definition);
     this.#served.delete(key);
+    this.#end(served.generation);
+  }
+
+  /** Closes all connections to conversion webhooks. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#converters].map(async (converter) => converter.destroy()));
   }
 
   #withdraw(key: string): void {
@@ -87,12 +162,49 @@ export class CustomResourceDefinitions {
   async #reconcile(key: string): Promise<void> {
     const stored = this.#core.storage.getForUpdate(key);
     if (stored === undefined || !isCustomResourceDefinition(stored.object)) return;
+    const isDeleted = stored.object.metadata.deletionTimestamp !== undefined;
     try {
-      if (!(await this.#accept(stored, stored.object))) await this.#finalize(stored, stored.object);
+      if (!(await this.#accept(stored, stored.object)) && isDeleted) this.#empty(key);
     } catch (error) {
       // Somebody wrote in between: that write brings us here again.
       if (!(error instanceof PreconditionError)) throw error;
     }
+  }
+
+  /** Beside the others: the webhooks of one definition may take their time, and nobody waits for them. */
+  #empty(key: string): void {
+    if (this.#retrying.has(key)) return;
+    const running = this.#emptying.get(key);
+    if (running !== undefined) {
+      running.again = true;
+      return;
+    }
+    const run = { again: false };
+    this.#emptying.set(key, run);
+    void this.#finalizeStored(key)
+      .catch((error: unknown) => {
+        // Somebody wrote in between: that write brings us here again.
+        if (error instanceof PreconditionError) return;
+        this.#core.log.error({ err: error, key }, 'cannot remove the objects of a CustomResourceDefinition');
+      })
+      .then(() => {
+        this.#emptying.delete(key);
+        if (run.again) this.#empty(key);
+      });
+  }
+
+  #retryLater(key: string): void {
+    this.#retrying.add(key);
+    setTimeout(() => {
+      this.#retrying.delete(key);
+      this.#look(key);
+    }, retryTime).unref();
+  }
+
+  async #finalizeStored(key: string): Promise<void> {
+    const stored = this.#core.storage.getForUpdate(key);
+    if (stored === undefined || !isCustomResourceDefinition(stored.object)) return;
+    await this.#finalize(stored, stored.object);
   }
 
   /** Decides about names, then establishes, each in a write of its own. @returns false when there is nothing to write. */
@@ -126,7 +238,8 @@ export class CustomResourceDefinitions {
     const { resources, storage } = this.#core;
     const next: CustomResourceDefinition = { ...definition, metadata: { ...metadata }, status };
     const resource = resources.find('apiextensions.k8s.io', 'v1', 'customresourcedefinitions');
-    if (resource !== undefined) trackAs(this.#core, resource, 'kube-apiserver', 'status')(next, definition);
+    if (resource !== undefined)
+      await trackAs(this.#core, resource, 'kube-apiserver', 'status')(next, definition);
     await storage.commit([{ key: stored.key, expect: stored.revision, object: next }]);
   }
 
@@ -136,13 +249,21 @@ export class CustomResourceDefinitions {
     if (deletionTimestamp === undefined || !finalizers.includes(cleanupFinalizer)) return;
     const now = timestamp(this.#core.now());
     const inProgress = terminating(definition, 'InstanceDeletionInProgress', now);
-    if (!jsonEqual(inProgress, definition.status)) {
+    // What failed stays told until a try succeeds.
+    if (!hasFailed(definition) && !jsonEqual(inProgress, definition.status)) {
       await this.#write(stored, definition, inProgress);
       return;
     }
-    const [resource] = this.#served.get(stored.key) ?? [];
-    if (resource !== undefined && !(await emptyResource(this.#core, resource))) {
+    const generation = this.#served.get(stored.key)?.generation;
+    const resource = generation === undefined ? undefined : storageResourceOf(definition, generation);
+    const emptied = resource === undefined ? undefined : await emptyResource(this.#core, resource);
+    if (resource !== undefined && emptied?.isEmpty === false) {
       this.#waitUntilEmpty(stored.key, resource);
+      const { failure } = emptied;
+      if (failure !== undefined) this.#retryLater(stored.key);
+      const status =
+        failure === undefined ? inProgress : terminating(definition, 'InstanceDeletionFailed', now, failure);
+      if (!jsonEqual(status, definition.status)) await this.#write(stored, definition, status);
       return;
     }
     const left = finalizers.filter((finalizer) => finalizer !== cleanupFinalizer);
@@ -173,6 +294,7 @@ export class CustomResourceDefinitions {
 /** How far the deletion is (apiextensions `pkg/controller/finalizer/crd_finalizer.go`). */
 const endings = {
   InstanceDeletionInProgress: ['True', 'CustomResource deletion is in progress'],
+  InstanceDeletionFailed: ['True', ''],
   InstanceDeletionCompleted: ['False', 'removed all instances'],
   NeverEstablished: ['False', 'resource was never established'],
 } as const;
@@ -181,8 +303,18 @@ function terminating(
   { status: before }: CustomResourceDefinition,
   reason: keyof typeof endings,
   now: string,
+  why = '',
 ): CustomResourceDefinition['status'] {
   const [status, message] = endings[reason];
-  const condition = { type: 'Terminating', status, lastTransitionTime: now, reason, message };
+  const condition = {
+    ...{ type: 'Terminating', status, lastTransitionTime: now, reason },
+    message: why === '' ? message : why,
+  };
   return { ...before, conditions: withCondition(before.conditions, condition) };
+}
+
+function hasFailed({ status }: CustomResourceDefinition): boolean {
+  return (status.conditions ?? []).some(
+    ({ type, reason }) => type === 'Terminating' && reason === 'InstanceDeletionFailed',
+  );
 }

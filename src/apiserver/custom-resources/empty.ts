@@ -15,16 +15,29 @@ const options: DeleteOptions = {
   dryRun: false,
 };
 
+/** What became of the objects of a definition that goes. */
+export interface Emptied {
+  readonly isEmpty: boolean;
+  /** Why some could not be deleted, in the words of the controller; undefined when nothing failed. */
+  readonly failure: string | undefined;
+}
+
 /**
  * Deletes all objects of a custom resource whose definition goes (apiextensions `finalizer` controller). Those with
  * finalizers stay until somebody has taken them off.
- *
- * @returns true when none is left.
  */
-export async function emptyResource(core: ServerCore, resource: ServedResource): Promise<boolean> {
+export async function emptyResource(core: ServerCore, resource: ServedResource): Promise<Emptied> {
   const { group, plural } = resource.definition;
   const prefix = listPrefix(group, plural);
-  for (const { object } of core.storage.list(prefix).items) {
+  const { items } = core.storage.list(prefix);
+  try {
+    await resource.conversion?.read(items);
+  } catch (error) {
+    if (!(error instanceof StatusError)) throw error;
+    return { isEmpty: false, failure: `could not list instances: ${error.message}` };
+  }
+  const failures = new Set<string>();
+  for (const { object } of items) {
     const { namespace = '', name = '' } = object.metadata;
     try {
       await deleteObject(core, resource, {
@@ -37,12 +50,20 @@ export async function emptyResource(core: ServerCore, resource: ServedResource):
     } catch (error) {
       // Gone already, or kept by a webhook: then the definition waits for it.
       if (!(error instanceof StatusError)) throw error;
-      if (error.reason !== 'NotFound')
-        core.log.warn(
-          { key: `${namespace}/${name}`, resource: plural, err: error },
-          'cannot delete an object of a CustomResourceDefinition that is being deleted',
-        );
+      if (error.reason === 'NotFound') continue;
+      failures.add(error.message);
+      core.log.warn(
+        { key: `${namespace}/${name}`, resource: plural, err: error },
+        'cannot delete an object of a CustomResourceDefinition that is being deleted',
+      );
     }
   }
-  return core.storage.count(prefix) === 0;
+  const texts = [...failures].join(', ');
+  return {
+    isEmpty: core.storage.count(prefix) === 0,
+    failure:
+      failures.size === 0
+        ? undefined
+        : `could not issue all deletes: ${failures.size === 1 ? texts : `[${texts}]`}`,
+  };
 }

@@ -1,5 +1,6 @@
 /** Which names of a definition are accepted (apiextensions `pkg/controller/status/naming_controller.go`). PURE. */
 import { jsonEqual } from '../../objects/json.ts';
+import { hasWrongBundle } from '../../registry/customresourcedefinition/conversion.ts';
 import {
   type CustomResourceCondition,
   type CustomResourceDefinition,
@@ -70,7 +71,8 @@ export function judgeNames(
 
 /**
  * The conditions of a definition whose names are accepted for the first time: from then on it is established, whatever
- * happens to its names (apiextensions `pkg/controller/establish`).
+ * happens to its names (apiextensions `pkg/controller/establish`). One whose conversion webhook could not be trusted
+ * waits for a certificate.
  */
 export function establish(
   definition: CustomResourceDefinition,
@@ -79,8 +81,11 @@ export function establish(
   const { conditions } = definition.status;
   if (!hasCondition(definition, 'NamesAccepted') || hasCondition(definition, 'Established'))
     return conditions;
-  const message = 'the initial names have been accepted';
-  return withCondition(conditions, condition('Established', 'True', now, 'InitialNamesAccepted', message));
+  const next = hasWrongBundle(definition.spec.conversion)
+    ? condition('Established', 'False', now, 'InvalidCABundle', 'The conversion webhook CABundle is invalid')
+    : condition('Established', 'True', now, 'InitialNamesAccepted', 'the initial names have been accepted');
+  const established = withCondition(conditions, next);
+  return jsonEqual(established, conditions) ? conditions : established;
 }
 
 function condition(

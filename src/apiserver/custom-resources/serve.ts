@@ -11,34 +11,77 @@ import type { Strategy } from '../../registry/strategy.ts';
 import { type ServedForm, serveResource, type ServedResource } from '../rest/served-resource.ts';
 import { schemaFromCustomResource } from '../schema/custom-schema.ts';
 import { customTableConverter } from '../tables/custom-columns.ts';
+import { ConvertedObjects } from './converted-objects.ts';
+import type { WebhookConverter } from './webhook-converter.ts';
 
 const verbs = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch'];
 const verbsAtTheEnd = ['delete', 'deletecollection', 'get', 'list', 'watch'];
 
+/** The resources of a definition, as long as its spec and its names stay the same. */
+export interface Generation {
+  /** The revision of the definition at which it began. */
+  readonly since: number;
+  /** Aborts at its end. */
+  readonly replaced: AbortSignal;
+  /** Strategy Webhook. */
+  readonly converter: WebhookConverter | undefined;
+}
+
 /** The resources of an established definition: one for each served version, by its accepted names. */
-export function resourcesOf(definition: CustomResourceDefinition): ServedResource[] {
+export function resourcesOf(definition: CustomResourceDefinition, generation: Generation): ServedResource[] {
   const versions = definition.spec.versions ?? [];
-  const several = versions.length > 1 || (definition.status.storedVersions ?? []).length > 1;
-  const storage = versions.find((version) => version.storage);
   return versions
     .filter((version) => version.served)
-    .map((version) => {
-      const served = serveVersion(definition, version, storage);
-      return several
-        ? {
-            ...served,
-            shared: versionForm(definition.spec.group, version.name, storage?.name ?? version.name),
-          }
-        : served;
-    });
+    .map((version) => serveVersion(definition, version, generation));
+}
+
+/** The resource of the version that objects are stored in, whether it is served or not. */
+export function storageResourceOf(
+  definition: CustomResourceDefinition,
+  generation: Generation,
+): ServedResource | undefined {
+  const storage = storageVersion(definition);
+  return storage === undefined ? undefined : serveVersion(definition, storage, generation);
+}
+
+function storageVersion({ spec }: CustomResourceDefinition): CustomResourceVersion | undefined {
+  return (spec.versions ?? []).find((version) => version.storage);
+}
+
+/** How objects of a version get from and to what is stored, where that may be another version. */
+function formsOf(
+  { spec, status }: CustomResourceDefinition,
+  { name }: CustomResourceVersion,
+  storage: string,
+  { converter, since }: Generation,
+): Pick<ServedResource, 'shared' | 'conversion'> {
+  const versions = spec.versions ?? [];
+  if (versions.length <= 1 && (status.storedVersions ?? []).length <= 1) return { shared: undefined };
+  if (converter === undefined) return { shared: versionForm(spec.group, name, storage) };
+  const { kind } = status.acceptedNames;
+  const schemas = versions.map((version) => {
+    const openAPIV3Schema = version.schema?.openAPIV3Schema;
+    const schema = schemaFromCustomResource(openAPIV3Schema, kind);
+    return [`${spec.group}/${version.name}`, { schema, openAPIV3Schema }] as const;
+  });
+  const conversion = new ConvertedObjects({
+    converter,
+    apiVersion: `${spec.group}/${name}`,
+    storedApiVersion: `${spec.group}/${storage}`,
+    versions: new Map(schemas),
+    since,
+  });
+  return { shared: undefined, conversion };
 }
 
 function serveVersion(
   definition: CustomResourceDefinition,
   version: CustomResourceVersion,
-  storage: CustomResourceVersion | undefined,
+  generation: Generation,
 ): ServedResource {
   const { spec, status } = definition;
+  const storage = storageVersion(definition);
+  const served = formsOf(definition, version, storage?.name ?? version.name, generation);
   const versions = spec.versions ?? [];
   const {
     plural,
@@ -49,11 +92,16 @@ function serveVersion(
     categories = [],
   } = status.acceptedNames;
   const namespaced = spec.scope === 'Namespaced';
-  const forms = {
-    apiVersion: `${spec.group}/${version.name}`,
-    storedApiVersion: `${spec.group}/${storage?.name ?? version.name}`,
-    since: Number(definition.metadata.resourceVersion),
-  };
+  const apiVersion = `${spec.group}/${version.name}`;
+  const forms =
+    served.conversion === undefined
+      ? {
+          apiVersion,
+          storedApiVersion: `${spec.group}/${storage?.name ?? version.name}`,
+          since: generation.since,
+        }
+      : // What the conversion gives has its defaults, and stays in the version of the request.
+        { apiVersion, storedApiVersion: apiVersion, since: undefined };
   const warning = deprecation(spec.group, kind, version, versions);
   return serveResource(
     {
@@ -86,6 +134,7 @@ function serveVersion(
       const other = versions.find((candidate) => candidate.name === name);
       return other === undefined ? undefined : schemaFromCustomResource(other.schema?.openAPIV3Schema, kind);
     },
+    { ...served, replaced: generation.replaced },
   );
 }
 

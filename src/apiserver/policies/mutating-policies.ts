@@ -17,7 +17,7 @@ import type { ServedResource } from '../rest/served-resource.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { builtinSchema } from '../schema/builtin.ts';
 import type { StructSchema } from '../schema/schema.ts';
-import { servedObject } from '../webhooks/review.ts';
+import { requestedForm, servedObject, versionedFor } from '../webhooks/review.ts';
 import { concerns, type Invocation, invocationsOf, policyInput, policyKind } from './policy-input.ts';
 
 const policies = policyKind<MutatingAdmissionPolicy>('MutatingAdmissionPolicy', 'mutatingadmissionpolicies');
@@ -54,7 +54,7 @@ export class MutatingPolicies implements AdmissionPlugin {
     rounds: Reinvocation,
   ): Promise<KubeObject | undefined> {
     await loadRuleEngine();
-    const { invocations, misconfigured } = invocationsOf(this.#core, policies, attributes);
+    const { invocations, misconfigured } = await invocationsOf(this.#core, policies, attributes);
     const failures: Failure[] = misconfigured.map((found) => ({
       ...found,
       why: `failed to configure binding: ${found.why}`,
@@ -65,9 +65,10 @@ export class MutatingPolicies implements AdmissionPlugin {
     for (const invocation of invocations) {
       const id = idOf(invocation);
       if (!turn.asks(id)) continue;
-      const next = this.#apply(invocation, { ...attributes, object }, failures);
-      if (next !== undefined && !jsonEqual(next, object)) {
-        object = next;
+      const seen = await versionedFor(invocation.resource, { ...attributes, object });
+      const next = this.#apply(invocation, seen, failures);
+      if (next !== undefined && !jsonEqual(next, seen.object)) {
+        object = await requestedForm(attributes, next);
         turn.changed();
       }
       if (invocation.policy.spec?.reinvocationPolicy === 'IfNeeded') turn.asked(id);

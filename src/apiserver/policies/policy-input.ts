@@ -55,11 +55,11 @@ export function concerns(
 }
 
 /** Which policies are bound to a write, by their names, and what is wrong with the others. */
-export function invocationsOf<P extends Policy>(
+export async function invocationsOf<P extends Policy>(
   core: ServerCore,
   kind: PolicyKind<P>,
   attributes: AdmissionAttributes,
-): { readonly invocations: Invocation<P>[]; readonly misconfigured: Misconfigured<P>[] } {
+): Promise<{ readonly invocations: Invocation<P>[]; readonly misconfigured: Misconfigured<P>[] }> {
   const stored = (prefix: string): KubeObject[] =>
     core.storage.list(prefix).items.map(({ object }) => object);
   const policies = stored(kind.policies).filter((object) => kind.isPolicy(object));
@@ -75,7 +75,7 @@ export function invocationsOf<P extends Policy>(
       if (binding.spec?.policyName !== policy.metadata.name) continue;
       const match = binding.spec?.matchResources;
       if (match !== undefined && matchResources(core, match, attributes) === undefined) continue;
-      const params = paramsOf(core, spec.paramKind, binding, attributes.namespace);
+      const params = await paramsOf(core, spec.paramKind, binding, attributes.namespace);
       if (typeof params === 'string') misconfigured.push({ policy, binding, why: params });
       else for (const one of params) invocations.push({ policy, binding, resource, params: one });
     }
@@ -139,12 +139,12 @@ export function policyInput(
 }
 
 /** The objects that a binding gives to its policy (null for one without any), or why there are none. */
-function paramsOf(
+async function paramsOf(
   core: ServerCore,
   paramKind: CommonPolicySpec['paramKind'],
   { spec }: PolicyBinding,
   requestNamespace: string,
-): readonly unknown[] | string {
+): Promise<readonly unknown[] | string> {
   const reference = spec?.paramRef;
   if (paramKind === undefined || reference === undefined) return [null];
   const { apiVersion = '', kind = '' } = paramKind;
@@ -164,16 +164,16 @@ function paramsOf(
   if (definition.namespaced && namespace === '') {
     return 'cannot use namespaced paramRef in policy binding that matches cluster-scoped resources';
   }
-  const found =
+  const stored =
     name === ''
-      ? core.storage.list(listPrefix(of, plural, namespace)).items.map(({ object }) => object)
-      : [core.storage.getForUpdate(objectKey(of, plural, namespace, name))?.object];
+      ? core.storage.list(listPrefix(of, plural, namespace)).items
+      : [core.storage.getForUpdate(objectKey(of, plural, namespace, name)) ?? []].flat();
+  const { conversion } = resource;
+  const found = conversion === undefined ? stored : await conversion.read(stored);
   const labels = compileLabelSelector(selector ?? {});
-  const params = found.flatMap((object) =>
-    object !== undefined && (name !== '' || matchesLabels(labels, object.metadata.labels))
-      ? [servedObject(resource, object)]
-      : [],
-  );
+  const params = found
+    .filter(({ object }) => name !== '' || matchesLabels(labels, object.metadata.labels))
+    .map(({ object }) => servedObject(resource, object));
   if (params.length > 0 || reference.parameterNotFoundAction === 'Allow') return params;
   return 'no params found for policy binding with `Deny` parameterNotFoundAction';
 }

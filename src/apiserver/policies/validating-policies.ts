@@ -7,6 +7,7 @@ import { loadRuleEngine, ruleEngine } from '../../registry/cel/on-demand.ts';
 import type { Authorizer } from '../authorization/authorizer.ts';
 import type { AdmissionAttributes, AdmissionPlugin, AdmissionReply } from '../rest/admission.ts';
 import type { ServerCore } from '../rest/server-core.ts';
+import { versionedFor } from '../webhooks/review.ts';
 import { concerns, invocationsOf, policyInput, policyKind } from './policy-input.ts';
 
 const policies = policyKind<ValidatingAdmissionPolicy>(
@@ -42,7 +43,7 @@ export class ValidatingPolicies implements AdmissionPlugin {
   /** @throws {StatusError} for the first refusal of a binding with the action Deny. */
   async validate(attributes: AdmissionAttributes, reply: AdmissionReply): Promise<void> {
     await loadRuleEngine();
-    const { invocations, misconfigured } = invocationsOf(this.#core, policies, attributes);
+    const { invocations, misconfigured } = await invocationsOf(this.#core, policies, attributes);
     const denied: StatusError[] = [];
     const deny = (policy: KubeObject, binding: KubeObject, refusal: Refusal) =>
       denied.push(refuse(attributes, policy, binding, refusal));
@@ -53,7 +54,8 @@ export class ValidatingPolicies implements AdmissionPlugin {
     for (const invocation of invocations) {
       const { policy, binding } = invocation;
       const actions = binding.spec?.validationActions ?? [];
-      const input = policyInput(this.#core, invocation, attributes, this.#authorizer);
+      const seen = await versionedFor(invocation.resource, attributes);
+      const input = policyInput(this.#core, invocation, seen, this.#authorizer);
       for (const refusal of ruleEngine().judgePolicy(policy.spec ?? {}, input)) {
         if (refusal.always === true || actions.includes('Deny')) deny(policy, binding, refusal);
         if (refusal.always !== true && actions.includes('Warn')) {

@@ -10,7 +10,7 @@ import { PreconditionError, type StoredObject } from '../storage/storage.ts';
 import { type AdmissionAttributes, checkNamespaceLifecycle } from './admission.ts';
 import { commitWith, nothing } from './begin.ts';
 import { generateName, matchNamespace } from './object-name.ts';
-import { keyOf, type ServedResource, subjectOf } from './served-resource.ts';
+import { keyOf, type ServedResource, servedAgain, servedVersion, subjectOf } from './served-resource.ts';
 import { type ServerCore, strategyContext } from './server-core.ts';
 import { fillSystemFields, isVersion } from './system-fields.ts';
 
@@ -26,7 +26,7 @@ export interface Creation {
   readonly options?: Readonly<Record<string, unknown>>;
   warn(text: string): void;
   /** Called with the object after mutating admission: records who manages its fields. */
-  track(object: KubeObject): void;
+  track(object: KubeObject): void | Promise<void>;
 }
 
 /** What a write came to. */
@@ -100,7 +100,8 @@ async function createOnce(core: ServerCore, resource: ServedResource, creation: 
   const reply = { warn: (text: string) => creation.warn(text) };
   checkNamespaceLifecycle(core.storage, attributes);
   // Before admission: what plugins and webhooks add belongs to nobody (apiserver `handlers/create.go`).
-  creation.track(object);
+  const tracking = creation.track(object);
+  if (tracking instanceof Promise) await tracking;
   const webhooks = core.admission.handles(attributes);
   if (webhooks) {
     object = (await core.admission.mutate(attributes, reply)) ?? object;
@@ -115,6 +116,8 @@ async function createOnce(core: ServerCore, resource: ServedResource, creation: 
   const begin = subresource === '' ? strategy.beginCreate?.(object, context) : undefined;
   const reservation = begin ?? nothing;
   let key: string;
+  /** In the version that is stored, where that is another one. */
+  let stored: KubeObject | undefined;
   try {
     finishObject(resource, object, context, creation);
     // Strategies may have named it: LimitRanges need no name of a client.
@@ -123,6 +126,7 @@ async function createOnce(core: ServerCore, resource: ServedResource, creation: 
       await core.admission.validate({ ...attributes, name: object.metadata.name ?? '', object }, reply);
     }
     if (!dryRun) checkNoResourceVersion(object);
+    if (resource.conversion !== undefined) stored = await resource.conversion.write(object);
     checkAbsent(core, resource, key, object);
   } catch (error) {
     reservation.rollback();
@@ -130,9 +134,9 @@ async function createOnce(core: ServerCore, resource: ServedResource, creation: 
   }
   if (dryRun) {
     reservation.rollback();
-    return { object, stored: undefined };
+    return { object: await servedAgain(resource, object, stored), stored: undefined };
   }
-  return store(core, resource, key, object, reservation, context);
+  return store(core, resource, key, stored ?? object, reservation, context);
 }
 
 /** Admission has seen the object without the name that is made for it. */
@@ -185,7 +189,9 @@ async function store(
 ): Promise<Written> {
   try {
     const stored = await commitWith(core, reservation, { key, expect: 'absent', object }, context);
-    return { object, stored };
+    if (resource.conversion === undefined) return { object, stored };
+    const shown = await servedVersion(resource, stored);
+    return { object: shown?.object ?? object, stored: shown };
   } catch (error) {
     if (error instanceof PreconditionError && error.key === key)
       throw taken(resource, object.metadata.name ?? '', error.present?.object);

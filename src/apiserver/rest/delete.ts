@@ -7,7 +7,7 @@ import { PreconditionError, type StoredObject } from '../storage/storage.ts';
 import { type AdmissionAttributes, checkNamespaceLifecycle } from './admission.ts';
 import { commitWith, nothing } from './begin.ts';
 import { type DeleteOptions, optionsObject } from './delete-options.ts';
-import { keyOf, type ServedResource } from './served-resource.ts';
+import { keyOf, type ServedResource, servedVersion } from './served-resource.ts';
 import { type ServerCore, strategyContext, timestamp } from './server-core.ts';
 
 export interface Deletion {
@@ -47,7 +47,9 @@ export async function deleteObject(
 
 async function deleteOnce(core: ServerCore, resource: ServedResource, deletion: Deletion): Promise<Deleted> {
   const { namespace, name, options } = deletion;
-  const live = core.storage.getForUpdate(keyOf(resource, namespace, name));
+  const { conversion } = resource;
+  const stored = core.storage.getForUpdate(keyOf(resource, namespace, name));
+  const live = conversion === undefined || stored === undefined ? stored : await conversion.readNow(stored);
   const attributes: AdmissionAttributes = {
     operation: 'DELETE',
     resource,
@@ -74,7 +76,9 @@ async function deleteOnce(core: ServerCore, resource: ServedResource, deletion: 
   if (next !== undefined) {
     const removable = isRemovable(resource.definition.strategy, next);
     if (options.dryRun) return { object: next, removed: removable };
-    const [marked] = await core.storage.commit([{ key: live.key, expect: live.revision, object: next }]);
+    const object = conversion === undefined ? next : await conversion.write(next);
+    const [written] = await core.storage.commit([{ key: live.key, expect: live.revision, object }]);
+    const marked = await servedVersion(resource, written);
     if (!removable || marked === undefined) return { object: marked?.object ?? next, removed: false };
     return removeNow(core, resource, marked, false);
   }
@@ -274,5 +278,6 @@ async function removeNow(
   }
   const write = { key: live.key, expect: live.revision, object: undefined };
   const removed = await commitWith(core, reservation, write, context);
-  return { object: removed?.object ?? live.object, removed: true };
+  const last = resource.conversion === undefined ? removed : undefined;
+  return { object: last?.object ?? live.object, removed: true };
 }

@@ -1,7 +1,7 @@
 /** One function per verb: reads options and body, calls the verb, writes the answer. */
 import { badRequest, conflict, notFound } from '../../objects/status-errors.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { applyObject } from '../apply/apply.ts';
+import { applyConverting, applyObject, type ApplyRequest } from '../apply/apply.ts';
 import type { ApiRequest, Reply } from '../http/exchange.ts';
 import { bodyMediaType, patchType } from '../http/media-types.ts';
 import { patchObject } from '../patch/patch.ts';
@@ -17,7 +17,7 @@ import { outputOf, sendList, sendObject, sendStatus, sendStored, sendWritten } f
 import { booleanParameter } from './query.ts';
 import { waitForRevision } from './read.ts';
 import { selectionOf } from './selection.ts';
-import { keyOf, type ServedResource } from './served-resource.ts';
+import { keyOf, type ServedResource, servedVersion } from './served-resource.ts';
 import { type ServerCore, timestamp } from './server-core.ts';
 import { dedupOwnerReferences, wipeSystemFields } from './system-fields.ts';
 import { ownableFields, tracker } from './tracker.ts';
@@ -45,7 +45,7 @@ export const handleGet: ResourceHandler = async (core, resource, request, reply)
   if (revision > 0) await waitForRevision(core, resource, revision, request.signal);
   const stored = core.storage.get(keyOf(resource, namespace, name));
   if (stored === undefined) throw notFound(resource.groupResource, name);
-  sendStored(reply, 200, output, resource, stored, core.now());
+  sendStored(reply, 200, output, resource, await servedVersion(resource, stored), core.now());
 };
 
 export const handleList: ResourceHandler = async (core, resource, request, reply) => {
@@ -155,26 +155,31 @@ export const handlePatch: ResourceHandler = async (core, resource, request, repl
   const { fieldValidation } = options;
   checkPathName(name);
   let warned = false;
-  const produce = (live: StoredObject | undefined): KubeObject => {
+  const patched = (live: StoredObject | undefined): Patched | Promise<Patched> => {
     const stored = live?.object ?? emptyObject(resource, namespace, name);
     const base = servedForm(resource, stored);
-    // Of the built-in kinds, the text that is stored is what `base` would be written as.
-    const liveText = base === stored && !resource.custom ? live?.text() : undefined;
-    const { object, warnings } =
-      type === 'apply'
-        ? applyObject({
-            bytes,
-            live: base,
-            expected,
-            fieldValidation,
-            manager: options.fieldManager,
-            force: options.force,
-            subresource,
-            now: timestamp(core.now()),
-            ownable: ownableFields(resource, subresource),
-            setDefaults: (next) => setDefaults(resource, next, true),
-          })
-        : patchObject({ type, bytes, live: base, liveText, expected, fieldValidation });
+    if (type !== 'apply') {
+      // Of the built-in kinds, the text that is stored is what `base` would be written as.
+      const liveText = base === stored && !resource.custom ? live?.text() : undefined;
+      return patchObject({ type, bytes, live: base, liveText, expected, fieldValidation });
+    }
+    const apply: ApplyRequest = {
+      bytes,
+      live: base,
+      expected,
+      fieldValidation,
+      manager: options.fieldManager,
+      force: options.force,
+      subresource,
+      now: timestamp(core.now()),
+      ownable: ownableFields(resource, subresource),
+      setDefaults: (next) => setDefaults(resource, next, true),
+    };
+    return resource.conversion === undefined
+      ? applyObject(apply)
+      : applyConverting(apply, resource.conversion);
+  };
+  const checked = ({ object, warnings }: Patched, live: StoredObject | undefined): KubeObject => {
     if (!warned) for (const warning of warnings) reply.warn(warning);
     warned = true;
     const { uid = '' } = object.metadata;
@@ -185,6 +190,10 @@ export const handlePatch: ResourceHandler = async (core, resource, request, repl
     matchNamespace(object, resource.definition.namespaced ? namespace : '');
     matchName(object, name);
     return storedForm(resource, object, type === 'apply');
+  };
+  const produce = (live: StoredObject | undefined): KubeObject | Promise<KubeObject> => {
+    const next = patched(live);
+    return next instanceof Promise ? next.then((made) => checked(made, live)) : checked(next, live);
   };
   const updated = await updateObject(core, resource, {
     namespace,
@@ -201,6 +210,12 @@ export const handlePatch: ResourceHandler = async (core, resource, request, repl
   });
   sendWritten(reply, updated.created ? 201 : 200, output, resource, updated, core.now());
 };
+
+/** What a patch or an apply makes of an object. */
+interface Patched {
+  readonly object: KubeObject;
+  readonly warnings: readonly string[];
+}
 
 export const handleDelete: ResourceHandler = async (core, resource, request, reply) => {
   const output = outputOf(request, resource, 'object');

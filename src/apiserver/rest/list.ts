@@ -43,7 +43,7 @@ export async function listObjects(
   const fromCache = options.resourceVersion === '0' && resource.definition.uncached !== true;
   const unlimited = options.limit <= 0 || fromCache;
   const limit = unlimited ? Infinity : options.limit;
-  const page = readPage(core, resource, prefix, start, limit, selection, options.continueToken !== '');
+  const page = await readPage(core, resource, prefix, start, limit, selection, options.continueToken !== '');
   const last = page.lastKey;
   const metadata: ListMeta = { resourceVersion: String(page.revision) };
   if (page.remaining > 0 && last !== undefined) {
@@ -86,7 +86,7 @@ interface Page {
   readonly revision: number;
 }
 
-function readPage(
+async function readPage(
   core: ServerCore,
   resource: ServedResource,
   prefix: string,
@@ -94,7 +94,7 @@ function readPage(
   limit: number,
   selection: Selection,
   continued: boolean,
-): Page {
+): Promise<Page> {
   const items: StoredObject[] = [];
   let { after, revision } = start;
   for (;;) {
@@ -109,7 +109,9 @@ function readPage(
       continued,
     );
     revision = result.revision;
-    for (const item of result.items) {
+    const served =
+      resource.conversion === undefined ? result.items : await resource.conversion.read(result.items);
+    for (const item of served) {
       if (selection.everything || isSelected(selection, resource, item)) items.push(item);
       after = item.key;
       if (items.length === limit) break;

@@ -24,6 +24,10 @@ export interface ServedResource {
   readonly table: TableConverter;
   /** Objects are stored in another form than they are served in (events.k8s.io; further versions of custom resources). */
   readonly shared: ServedForm | undefined;
+  /** Custom resources whose versions a webhook converts (`spec.conversion`). */
+  readonly conversion?: VersionConversion;
+  /** Custom resources: aborts when the definition is another one, or gone: then watches end. */
+  readonly replaced?: AbortSignal;
   /** The head of every encoding: `{"kind":"Service","apiVersion":"v1",`. Items of lists go without. */
   readonly head: string;
 }
@@ -35,15 +39,36 @@ export interface ServedForm {
 }
 
 /**
+ * How objects get from and to the version that they are stored in where somebody has to be asked. All methods reject
+ * with a StatusError, 500, when there is no answer.
+ */
+export interface VersionConversion {
+  /** Stored versions as the resource serves them, in their order; those that were asked about lately without a question. */
+  read(stored: readonly StoredObject[]): Promise<readonly StoredObject[]>;
+  /** One stored version as the resource serves it: the webhook is asked in any case. */
+  readNow(stored: StoredObject): Promise<StoredObject>;
+  /** An object in the form that it would be stored in, as the resource serves it. */
+  show(object: KubeObject): Promise<KubeObject>;
+  /** An object of the resource as it is stored. */
+  write(object: KubeObject): Promise<KubeObject>;
+  /** An object in any version of the resource in another one, with all that it then has. */
+  toVersion(object: KubeObject, apiVersion: string): Promise<KubeObject>;
+  /** Of an apiVersion of the resource; undefined for one that it has not. */
+  schemaOf(apiVersion: string): StructSchema | undefined;
+}
+
+/**
  * @param schema of the kind, with apiVersion, kind and metadata among its fields.
  * @param table is asked for when the first table is wanted.
  * @param schemaOfVersion only custom resources have it: the schema of any version of the definition.
+ * @param forms how objects are stored; absent: as the definition says.
  */
 export function serveResource(
   definition: ResourceDefinition,
   schema: StructSchema,
   table: () => TableConverter,
   schemaOfVersion?: (version: string) => StructSchema | undefined,
+  forms: Pick<ServedResource, 'shared' | 'conversion' | 'replaced'> = { shared: definition.storedAs },
 ): ServedResource {
   const custom = schemaOfVersion !== undefined;
   const { group, version, kind, plural } = definition;
@@ -59,7 +84,7 @@ export function serveResource(
     get table() {
       return table();
     },
-    shared: definition.storedAs,
+    ...forms,
     head: custom
       ? `{"apiVersion":${JSON.stringify(apiVersion)},"kind":${JSON.stringify(kind)},`
       : `{"kind":${JSON.stringify(kind)},"apiVersion":${JSON.stringify(apiVersion)},`,
@@ -114,4 +139,26 @@ export function otherJson(resource: ServedResource, stored: StoredObject): strin
   const { object } = stored;
   const shown = presented(resource, object);
   return shown === object ? undefined : encodeObject(resource.schema, shown);
+}
+
+/** A stored version as the resource serves it; the webhook of a definition is asked. @throws {StatusError} 500 */
+export async function servedVersion<T extends StoredObject | undefined>(
+  { conversion }: ServedResource,
+  stored: T,
+): Promise<T | StoredObject> {
+  return conversion === undefined || stored === undefined ? stored : conversion.readNow(stored);
+}
+
+/**
+ * What a dry run answers: the object as it would be read again.
+ *
+ * @param stored as it would be stored; undefined where that is the object itself.
+ * @throws {StatusError} 500
+ */
+export async function servedAgain(
+  { conversion }: ServedResource,
+  object: KubeObject,
+  stored: KubeObject | undefined,
+): Promise<KubeObject> {
+  return conversion === undefined || stored === undefined ? object : conversion.show(stored);
 }

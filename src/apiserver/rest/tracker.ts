@@ -1,12 +1,12 @@
-import type { KubeObject } from '../../objects/meta.ts';
+import type { KubeObject, ManagedFieldsEntry } from '../../objects/meta.ts';
 import { managerName } from '../apply/manager-name.ts';
 import type { OwnableFields } from '../../registry/strategy.ts';
-import { trackUpdate } from '../apply/track-update.ts';
+import { trackConverting, trackUpdate } from '../apply/track-update.ts';
 import type { ApiRequest } from '../http/exchange.ts';
 import type { ServedResource } from './served-resource.ts';
 import { type ServerCore, timestamp } from './server-core.ts';
 
-type Track = (object: KubeObject, live?: KubeObject) => void;
+type Track = (object: KubeObject, live?: KubeObject) => void | Promise<void>;
 
 /** Records the request's manager as the owner of the fields that it changes. */
 export function tracker(
@@ -37,8 +37,9 @@ export function trackAs(
   subresource: string,
 ): Track {
   const ownable = ownableFields(resource, subresource);
+  const { conversion } = resource;
   return (object, live) => {
-    const managedFields = trackUpdate({
+    const update = {
       schema: resource.schema,
       live,
       next: object,
@@ -47,8 +48,16 @@ export function trackAs(
       apiVersion: resource.apiVersion,
       now: timestamp(core.now()),
       ownable,
-    });
-    if (managedFields === undefined) delete object.metadata.managedFields;
-    else object.metadata.managedFields = managedFields;
+    };
+    if (conversion === undefined) {
+      setManagedFields(object, trackUpdate(update));
+      return undefined;
+    }
+    return trackConverting(update, conversion).then((entries) => setManagedFields(object, entries));
   };
+}
+
+function setManagedFields({ metadata }: KubeObject, entries: ManagedFieldsEntry[] | undefined): void {
+  if (entries === undefined) delete metadata.managedFields;
+  else metadata.managedFields = entries;
 }

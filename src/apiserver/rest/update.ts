@@ -3,14 +3,14 @@ import { jsonEqual } from '../../objects/json.ts';
 import { conflict, modified, notFound, plainError } from '../../objects/status-errors.ts';
 import { invalid, invalidObject } from '../../registry/field-errors.ts';
 import { validateCommonFields } from '../../registry/metadata.ts';
-import type { Reservation, StrategyContext, SubresourceStrategy } from '../../registry/strategy.ts';
+import type { StrategyContext, SubresourceStrategy } from '../../registry/strategy.ts';
 import type { UserInfo } from '../http/exchange.ts';
 import { PreconditionError, type StoredObject, type Write } from '../storage/storage.ts';
 import { type AdmissionAttributes, type BodyKind, checkNamespaceLifecycle } from './admission.ts';
 import { commitWith, nothing } from './begin.ts';
 import { matchNamespace } from './object-name.ts';
 import { createObject, type Written } from './create.ts';
-import { keyOf, type ServedResource, subjectOf } from './served-resource.ts';
+import { keyOf, type ServedResource, servedAgain, servedVersion, subjectOf } from './served-resource.ts';
 import { type ServerCore, strategyContext } from './server-core.ts';
 import { preconditionFailed } from './storage-error.ts';
 import { dedupOwnerReferences, isVersion, keepSystemFields } from './system-fields.ts';
@@ -37,9 +37,9 @@ export interface Update {
    * caller of `produce`. Called again when the object changed in between. Its resourceVersion, when set, must be
    * the stored one.
    */
-  produce(live: StoredObject | undefined): KubeObject;
+  produce(live: StoredObject | undefined): KubeObject | Promise<KubeObject>;
   /** Records who manages the fields of the next version. */
-  track(object: KubeObject, live: KubeObject | undefined): void;
+  track(object: KubeObject, live: KubeObject | undefined): void | Promise<void>;
 }
 
 /** Another object through which one is read and changed. */
@@ -92,8 +92,10 @@ function seenThrough(
 
 async function updateOnce(core: ServerCore, resource: ServedResource, update: Update): Promise<Updated> {
   const { name, namespace } = update;
-  const live = core.storage.getForUpdate(keyOf(resource, namespace, name));
-  if (live === undefined) return createByUpdate(core, resource, update);
+  const stored = core.storage.getForUpdate(keyOf(resource, namespace, name));
+  if (stored === undefined) return createByUpdate(core, resource, update);
+  const { conversion } = resource;
+  const live = conversion === undefined ? stored : await conversion.readNow(stored);
   const { strategy } = resource.definition;
   const old = live.object;
   if (update.uid !== '' && update.uid !== old.metadata.uid) {
@@ -103,7 +105,8 @@ async function updateOnce(core: ServerCore, resource: ServedResource, update: Up
       uidMismatch(resource, namespace, name, update.uid, old.metadata.uid),
     );
   }
-  let object = update.produce(live);
+  const produced = update.produce(live);
+  let object = produced instanceof Promise ? await produced : produced;
   const attributes: AdmissionAttributes = {
     operation: 'UPDATE',
     resource,
@@ -120,7 +123,8 @@ async function updateOnce(core: ServerCore, resource: ServedResource, update: Up
   const repeated = dedupOwnerReferences(object);
   if (repeated !== undefined) update.warn(repeated);
   checkNamespaceLifecycle(core.storage, attributes);
-  update.track(object, old);
+  const tracking = update.track(object, old);
+  if (tracking instanceof Promise) await tracking;
   const { view } = update;
   const seen = view === undefined ? attributes : seenThrough(view, attributes, object, old);
   const webhooks = core.admission.handles(seen);
@@ -136,6 +140,7 @@ async function updateOnce(core: ServerCore, resource: ServedResource, update: Up
   const begin = update.subresource === '' ? strategy.beginUpdate?.(object, old, context) : undefined;
   let reservation = begin ?? nothing;
   let removed: boolean;
+  let next: KubeObject;
   try {
     if (webhooks) matchNamespace(object, resource.definition.namespaced ? update.namespace : '');
     finishObject(resource, rules, object, old, context, update);
@@ -147,31 +152,32 @@ async function updateOnce(core: ServerCore, resource: ServedResource, update: Up
       reservation = nothing;
       reservation = strategy.beginDelete?.(old, context) ?? nothing;
     }
+    next = conversion === undefined || removed ? object : await conversion.write(object);
   } catch (error) {
     reservation.rollback();
     throw error;
   }
-  if (update.dryRun || (!removed && isUnchanged(object, old))) {
+  if (update.dryRun || (!removed && isUnchanged(next, stored.object))) {
     reservation.rollback();
     return update.dryRun
-      ? { object, stored: undefined, created: false }
+      ? {
+          object: removed ? object : await servedAgain(resource, object, next),
+          stored: undefined,
+          created: false,
+        }
       : { object: old, stored: live, created: false };
   }
-  return store(core, live, object, removed, reservation, context);
-}
-
-async function store(
-  core: ServerCore,
-  live: StoredObject,
-  object: KubeObject,
-  removed: boolean,
-  reservation: Reservation,
-  context: StrategyContext,
-): Promise<Updated> {
-  const write: Write = { key: live.key, expect: live.revision, object: removed ? undefined : object };
-  const stored = await commitWith(core, reservation, write, context);
-  if (!removed) return { object, stored, created: false };
-  if (stored !== undefined) object.metadata.resourceVersion = String(stored.revision);
+  const write: Write = { key: stored.key, expect: stored.revision, object: removed ? undefined : next };
+  const written = await commitWith(core, reservation, write, context);
+  if (!removed) {
+    const shown = await servedVersion(resource, written);
+    return {
+      object: conversion === undefined ? object : (shown?.object ?? object),
+      stored: shown,
+      created: false,
+    };
+  }
+  if (written !== undefined) object.metadata.resourceVersion = String(written.revision);
   return { object, stored: undefined, created: false };
 }
 
@@ -194,7 +200,8 @@ async function createByUpdate(core: ServerCore, resource: ServedResource, update
   if (update.uid !== '') {
     throw conflict(resource.groupResource, name, uidMismatch(resource, namespace, name, update.uid, ''));
   }
-  const object = update.produce(undefined);
+  const produced = update.produce(undefined);
+  const object = produced instanceof Promise ? await produced : produced;
   checkVersionIsNumber(object.metadata.resourceVersion);
   // It is of no object; a dry run, which stores nothing, answers with it.
   if (!dryRun) delete object.metadata.resourceVersion;

@@ -1,7 +1,7 @@
 import { setImmediate as scheduleImmediate } from 'node:timers';
 import { setImmediate } from 'node:timers/promises';
 import { StatusError } from '../../objects/status.ts';
-import { expired } from '../../objects/status-errors.ts';
+import { expired, internalError } from '../../objects/status-errors.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { ApiRequest, Reply, ReplyStream } from '../http/exchange.ts';
 import type { MediaType } from '../http/media-types.ts';
@@ -18,6 +18,7 @@ import { waitForRevision } from './read.ts';
 import type { Selection } from './selection.ts';
 import { prefixOf, presented, type ServedResource } from './served-resource.ts';
 import type { ServerCore } from './server-core.ts';
+import { ConvertedEvents } from './watch-conversion.ts';
 import { eventLine, type EventType, joinLines, line } from './watch-lines.ts';
 
 /** What is watched, and how the client wants it. */
@@ -93,6 +94,11 @@ function toldInStream(error: unknown, uncached: boolean): StatusError {
   return expired(`too old resource version: ${error.revision} (${error.compactedRevision})`);
 }
 
+/** Why the objects of a watch cannot be had (`etcd3` transformErrorToEvent). */
+function conversionFailure(error: unknown): StatusError {
+  return internalError(error instanceof Error ? error.message : String(error));
+}
+
 /** Who asks for any state but not for what exists (`sendInitialEvents=false` without a version) starts at now. */
 function startOf(core: ServerCore, from: number): number {
   return from === 0 ? core.storage.revision : from;
@@ -115,6 +121,11 @@ class WatchSession {
   readonly #deadline: number;
   readonly #over = Promise.withResolvers<undefined>();
   #isOver = false;
+  /** Where a webhook is asked for the objects. */
+  readonly #converted: ConvertedEvents | undefined;
+  /** Ends the watch with its definition. */
+  readonly #onReplaced = (): void =>
+    void (this.#converted?.settled() ?? Promise.resolve()).then(() => this.end());
 
   /** @param milliseconds that the watch lasts at most, from now on. */
   constructor(
@@ -132,12 +143,23 @@ class WatchSession {
     if (signal.aborted) this.end();
     signal.addEventListener('abort', () => this.end(), { once: true });
     this.#timers.push(setTimeout(() => this.end(), Math.min(milliseconds, longestTimer)));
+    const { conversion } = watch.resource;
+    if (conversion === undefined) return;
+    this.#converted = new ConvertedEvents(conversion, !watch.selection.everything, {
+      take: (event) => this.#take(event),
+      fail: (error) => {
+        this.sendError(conversionFailure(error));
+        this.end();
+      },
+    });
   }
 
   /** Ends the watch: {@link run} resolves. */
   end(): void {
     this.#isOver = true;
     for (const timer of this.#timers.splice(0)) clearTimeout(timer);
+    this.#watch.resource.replaced?.removeEventListener('abort', this.#onReplaced);
+    this.#converted?.stop();
     this.#over.resolve(undefined);
   }
 
@@ -149,7 +171,7 @@ class WatchSession {
   async sendInitial(prefix: string): Promise<number> {
     const { selection, options } = this.#watch;
     const { items, revision } = this.#core.storage.list(prefix);
-    for (const item of items) {
+    for (const item of await this.#served(items)) {
       const isSelected =
         selection.everything || (selection.mayMatch(item.text()) && selection.matches(item.object));
       if (isSelected) this.#sendStored('ADDED', item);
@@ -163,11 +185,31 @@ class WatchSession {
     return revision;
   }
 
+  /** Objects as the resource serves them. @throws {StatusError} 500 */
+  async #served(items: readonly StoredObject[]): Promise<readonly StoredObject[]> {
+    const { conversion } = this.#watch.resource;
+    try {
+      return conversion === undefined ? items : await conversion.read(items);
+    } catch (error) {
+      throw conversionFailure(error);
+    }
+  }
+
   get #mediaType(): MediaType {
     return this.#watch.output.negotiated.mediaType;
   }
 
   onEvent(event: StorageEvent): void {
+    if (this.#converted === undefined) {
+      this.#take(event);
+      return;
+    }
+    this.#converted.push(event);
+    if (this.#converted.bytes > maxBacklog)
+      this.#overflow('ending a watch whose objects take too long to be converted');
+  }
+
+  #take(event: StorageEvent): void {
     const { selection } = this.#watch;
     if (selection.everything) {
       this.#sendStored(event.type, event.current);
@@ -189,11 +231,17 @@ class WatchSession {
   async run(): Promise<void> {
     const { options, resource } = this.#watch;
     if (!this.#isOver && options.allowWatchBookmarks && resource.definition.uncached !== true) {
-      const send = (): void => this.#sendBookmark(this.#core.storage.revision);
+      // Not while events wait for their objects.
+      const send = (): void => {
+        if (this.#converted?.isIdle !== false) this.#sendBookmark(this.#core.storage.revision);
+      };
       this.#timers.push(setInterval(send, bookmarkEvery));
       const last = this.#deadline - performance.now() - bookmarkBeforeEnd;
       if (last > 0 && last <= longestTimer) this.#timers.push(setTimeout(send, last));
     }
+    const { replaced } = resource;
+    if (replaced?.aborted === true) this.#onReplaced();
+    else if (!this.#isOver) replaced?.addEventListener('abort', this.#onReplaced);
     await this.#over.promise;
     if (!this.#signal.aborted) this.#flush();
   }
@@ -251,23 +299,26 @@ class WatchSession {
     this.#pending.push(chunk);
     this.#pendingBytes += chunk.length;
     if (this.#pendingBytes > maxBacklog) {
-      this.#overflown = true;
-      // one that resumes from far behind gets what fits, so that each try brings it on
-      if (this.#blocked) this.#pending = [];
-      this.#core.log.warn(
-        {
-          resource: this.#watch.resource.definition.plural,
-          namespace: this.#watch.namespace,
-          reason: 'SlowWatcher',
-        },
+      this.#overflow(
         'ending a watch whose client does not read; it can resume from its last resourceVersion',
       );
-      this.end();
       return;
     }
     if (this.#scheduled || this.#blocked) return;
     this.#scheduled = true;
     scheduleImmediate(() => this.#flush());
+  }
+
+  #overflow(why: string): void {
+    this.#overflown = true;
+    // one that resumes from far behind gets what fits, so that each try brings it on
+    if (this.#blocked) this.#pending = [];
+    const { definition } = this.#watch.resource;
+    this.#core.log.warn(
+      { resource: definition.plural, namespace: this.#watch.namespace, reason: 'SlowWatcher' },
+      why,
+    );
+    this.end();
   }
 
   /** Hands on what waits and lets other work have its turn; resolves when the client has read, or the watch is over. */

@@ -19,7 +19,7 @@ import { patchObject } from '../patch/patch.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
 import { matchName, matchNamespace } from '../rest/object-name.ts';
 import { type Output, sendObject } from '../rest/output.ts';
-import { keyOf, type ServedResource } from '../rest/served-resource.ts';
+import { keyOf, type ServedResource, servedVersion } from '../rest/served-resource.ts';
 import { tracker } from '../rest/tracker.ts';
 import { updateObject } from '../rest/update.ts';
 import { writeOptions, type WriteOptions } from '../rest/write-options.ts';
@@ -51,7 +51,7 @@ export const scaleHandler: ResourceHandler = async (core, resource, request, rep
     if (scale === undefined) throw notFound(resource.groupResource, name);
     return scale;
   };
-  const stored = core.storage.get(keyOf(resource, namespace, name))?.object;
+  const stored = (await servedVersion(resource, core.storage.get(keyOf(resource, namespace, name))))?.object;
   let scaled = scaleOfStored(stored);
   if (request.method === 'GET' || request.method === 'HEAD') {
     if (stored !== undefined) form.check?.(stored);

@@ -22,20 +22,34 @@ export interface WebhookAnswer {
 /** The version of a review. */
 export type ReviewVersion = 'v1' | 'v1beta1';
 
-const kind = 'AdmissionReview';
-const group = 'admission.k8s.io';
-const schema = 'io.k8s.api.admission.v1.AdmissionReview';
+/** True for the versions of reviews that are known here. */
+export function isReviewVersion(version: string): version is ReviewVersion {
+  return version === 'v1' || version === 'v1beta1';
+}
+
+/** A kind of review: both versions of it have the same fields. */
+export interface ReviewKind {
+  readonly group: string;
+  readonly kind: string;
+  /** The name of its schema. */
+  readonly schema: string;
+}
+
 /** The scheme of the client that asks webhooks, by the place where it is made. */
 const scheme = 'k8s.io/apiserver/pkg/util/webhook/client.go:69';
 /** What is shown of the body of an answer that is an error (`maxUnstructuredResponseTextBytes`). */
 const maxShown = 2048;
 
 /**
- * The AdmissionReview of an answer: values are of the types that Go's have, unknown fields are dropped.
+ * The review of an answer: values are of the types that Go's have, unknown fields are dropped.
  *
  * @throws {Error} with client-go's message when it is none of the version that was asked in.
  */
-export function readAnswer(answer: WebhookAnswer, asked: ReviewVersion): JsonRecord {
+export function readAnswer(
+  answer: WebhookAnswer,
+  { group, kind, schema }: ReviewKind,
+  asked: ReviewVersion,
+): JsonRecord {
   const { status, contentType, bytes } = answer;
   if (status < 200 || status > 206) throw new Error(statusMessage(answer) ?? codeMessage(answer));
   if (bytes.length === 0) {

@@ -6,7 +6,7 @@ import type {
   WebhookConfiguration,
   WebhookRule,
 } from '../../registry/webhookconfiguration/webhook.ts';
-import type { ReviewVersion } from './answer.ts';
+import { isReviewVersion, type ReviewVersion } from './answer.ts';
 import type { WebhookClient } from './client.ts';
 
 /** One webhook of a stored configuration, ready to be matched and called. */
@@ -49,10 +49,6 @@ export function hooksOf(configuration: WebhookConfiguration, connect: ClientFact
     reviewVersion: webhook.admissionReviewVersions?.find(isReviewVersion) ?? 'v1',
     client: connect(webhook),
   }));
-}
-
-function isReviewVersion(version: string): version is ReviewVersion {
-  return version === 'v1' || version === 'v1beta1';
 }
 
 export function isWebhookConfiguration(object: KubeObject): object is WebhookConfiguration {

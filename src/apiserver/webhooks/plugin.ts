@@ -18,11 +18,24 @@ import { WebhookConfigurations } from './configurations.ts';
 import type { Hook } from './hook.ts';
 import { type Invocation, isExempt, matchRules, matchSelectors } from './matching.ts';
 import { deniedBy } from './rejection.ts';
-import { reviewOf, servedObject, type Verdict, verdictOf } from './review.ts';
+import {
+  admissionReview,
+  requestedForm,
+  reviewOf,
+  servedObject,
+  type Verdict,
+  verdictOf,
+  versionedFor,
+} from './review.ts';
 
 /** A webhook could not be asked, or its answer is none: `failurePolicy` says what that means. */
 class WebhookFailure extends Error {
   override readonly name = 'WebhookFailure';
+}
+
+/** A webhook to be asked, with the write as it sees it. */
+interface Asked extends Invocation {
+  readonly attributes: AdmissionAttributes;
 }
 
 /**
@@ -118,22 +131,36 @@ export class AdmissionWebhooks implements AdmissionPlugin {
   /** Asks the validating webhooks, all at once; the first of them that refuses is heard. */
   async validate(attributes: AdmissionAttributes, reply: AdmissionReply): Promise<void> {
     await loadRulesFor(this.#validating.hooks);
-    const invocations = this.#validating.hooks.flatMap((hook) => this.#invocation(hook, attributes) ?? []);
+    const invocations: Asked[] = [];
+    for (const hook of this.#validating.hooks) {
+      const invocation = await this.#invocation(hook, attributes);
+      if (invocation !== undefined) invocations.push(invocation);
+    }
     const answers = await Promise.allSettled(
       invocations.map(async (invocation) => {
-        const verdict = await this.#ask(invocation, attributes, false);
+        const verdict = await this.#ask(invocation, invocation.attributes, false);
         if (verdict !== undefined) judge(invocation.hook, verdict, reply);
       }),
     );
     for (const answer of answers) if (answer.status === 'rejected') throw answer.reason;
   }
 
-  #invocation(hook: Hook, attributes: AdmissionAttributes): Invocation | undefined {
+  async #invocation(hook: Hook, attributes: AdmissionAttributes): Promise<Asked | undefined> {
     if (isExempt(attributes)) return undefined;
     const resource = matchRules(this.#core, hook, attributes);
     if (resource === undefined || !matchSelectors(this.#core, hook, attributes)) return undefined;
-    const invocation = { hook, resource };
-    return hook.conditions.length === 0 || this.#isWanted(invocation, attributes) ? invocation : undefined;
+    const versioned = await this.#versioned(resource, attributes);
+    const invocation = { hook, resource, attributes: versioned };
+    return hook.conditions.length === 0 || this.#isWanted(invocation, versioned) ? invocation : undefined;
+  }
+
+  /** The write in the version that a webhook is asked about. @throws {StatusError} 500 */
+  async #versioned(resource: ServedResource, attributes: AdmissionAttributes): Promise<AdmissionAttributes> {
+    try {
+      return await versionedFor(resource, attributes);
+    } catch (error) {
+      throw error instanceof StatusError ? internalError(error.message, error) : error;
+    }
   }
 
   /** Whether the conditions of a webhook hold. @throws {StatusError} 403 when that cannot be found out and failures count. */
@@ -155,14 +182,17 @@ export class AdmissionWebhooks implements AdmissionPlugin {
     attributes: AdmissionAttributes,
     reply: AdmissionReply,
   ): Promise<{ readonly object: KubeObject | undefined; readonly changed: boolean } | undefined> {
-    const invocation = this.#invocation(hook, attributes);
+    const invocation = await this.#invocation(hook, attributes);
     if (invocation === undefined) return undefined;
-    const verdict = await this.#ask(invocation, attributes, true);
+    const versioned = invocation.attributes;
+    const verdict = await this.#ask(invocation, versioned, true);
     const { object } = attributes;
     if (verdict === undefined) return { object, changed: false };
     judge(hook, verdict, reply);
-    const patched = this.#patched(invocation, object, verdict, attributes.body);
-    return patched === undefined ? { object, changed: false } : { object: patched, changed: true };
+    const patched = this.#patched(invocation, versioned.object, verdict, attributes.body);
+    return patched === undefined
+      ? { object, changed: false }
+      : { object: await requestedForm(attributes, patched), changed: true };
   }
 
   /** What the webhook says; undefined when it cannot be asked and `failurePolicy` ignores that. @throws {StatusError} */
@@ -239,7 +269,7 @@ async function ask(
   let review: JsonRecord;
   try {
     const answer = await hook.client.ask(reviewOf(invocation, attributes, uid));
-    review = readAnswer(answer, hook.reviewVersion);
+    review = readAnswer(answer, admissionReview, hook.reviewVersion);
   } catch (error) {
     throw new WebhookFailure(`failed to call webhook: ${messageOf(error)}`, { cause: error });
   }

@@ -5,7 +5,7 @@ import type { AdmissionAttributes, BodyKind } from '../rest/admission.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
 import { builtinSchema } from '../schema/builtin.ts';
 import { encodeObject } from '../schema/encode.ts';
-import type { ReviewVersion } from './answer.ts';
+import type { ReviewKind, ReviewVersion } from './answer.ts';
 import type { Invocation } from './matching.ts';
 
 /** What a webhook said. */
@@ -21,6 +21,8 @@ export interface Verdict {
 
 const group = 'admission.k8s.io';
 const kind = 'AdmissionReview';
+/** The question and the answer about a write. */
+export const admissionReview: ReviewKind = { group, kind, schema: 'io.k8s.api.admission.v1.AdmissionReview' };
 
 /** The body of the question, members in Go's order. */
 export function reviewOf(
@@ -115,6 +117,34 @@ export function servedObject(resource: ServedResource, object: KubeObject, body?
 }
 
 /**
+ * A write as somebody sees it who is asked about another version of the resource (apiserver `VersionedAttributes`):
+ * the same, but where a webhook converts.
+ *
+ * @throws {StatusError} 500 when that fails.
+ */
+export async function versionedFor(
+  { apiVersion }: ServedResource,
+  attributes: AdmissionAttributes,
+): Promise<AdmissionAttributes> {
+  const { resource, object, oldObject, body } = attributes;
+  if (resource.conversion === undefined || resource.apiVersion === apiVersion || body !== undefined) {
+    return attributes;
+  }
+  const convert = async (one: KubeObject | undefined): Promise<KubeObject | undefined> =>
+    one === undefined ? undefined : resource.conversion?.toVersion(one, apiVersion);
+  return { ...attributes, object: await convert(object), oldObject: await convert(oldObject) };
+}
+
+/** An object of {@link versionedFor}, changed, as the write has it again. @throws {StatusError} 500 */
+export async function requestedForm(
+  { resource, body }: AdmissionAttributes,
+  object: KubeObject,
+): Promise<KubeObject> {
+  const { conversion, apiVersion } = resource;
+  return conversion === undefined || body !== undefined ? object : conversion.toVersion(object, apiVersion);
+}
+
+/**
  * What a review answers to a question (`VerifyAdmissionResponse`).
  *
  * @throws {Error} in kube-apiserver's words when it is no answer.
@@ -147,7 +177,7 @@ export function verdictOf(
 }
 
 /** Go's text of a GroupVersionKind. */
-function typeText(apiVersion: string, kind: string): string {
+export function typeText(apiVersion: string, kind: string): string {
   return `${apiVersion === '' ? '/' : apiVersion}, Kind=${kind}`;
 }
 

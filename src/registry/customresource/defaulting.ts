@@ -15,6 +15,8 @@ interface Defaulting {
   /** What may still be added. */
   left: number;
   readonly keepNulls: boolean;
+  /** False when only nulls go. */
+  readonly fills: boolean;
 }
 
 /**
@@ -25,7 +27,15 @@ interface Defaulting {
  * @throws {StatusError} 500 in etcd's words when the object would become too large to be stored.
  */
 export function applyDefaults(schema: JsonSchema, object: object, keepNulls = false): void {
-  visit(schema, object, 0, { left: maxAdded, keepNulls });
+  visit(schema, object, 0, { left: maxAdded, keepNulls, fills: true });
+}
+
+/**
+ * Takes out nulls that are not allowed and have no default, in place, and fills in nothing: what a conversion made
+ * (`PruneNonNullableNullsWithoutDefaults`).
+ */
+export function dropNulls(schema: JsonSchema, object: object): void {
+  visit(schema, object, 0, { left: maxAdded, keepNulls: false, fills: false });
 }
 
 function visit(schema: JsonSchema, value: unknown, depth: number, defaulting: Defaulting): void {
@@ -66,7 +76,7 @@ export function withDefaults<T extends object>(schema: JsonSchema, object: T): T
 const haveDefaults = new WeakMap<JsonSchema, boolean>();
 
 /** False when no part of the schema has a default; true may be wrong (a property of that name). */
-function mayDefault(schema: JsonSchema): boolean {
+export function mayDefault(schema: JsonSchema): boolean {
   let may = haveDefaults.get(schema);
   if (may === undefined) {
     may = JSON.stringify(schema).includes('"default":');
@@ -81,7 +91,7 @@ function replaceNull(property: JsonSchema, object: JsonRecord, name: string, def
 }
 
 function setDefault(property: JsonSchema, object: JsonRecord, name: string, defaulting: Defaulting): void {
-  if (property.default === undefined) return;
+  if (property.default === undefined || !defaulting.fills) return;
   defaulting.left -= name.length + sizeOf(property.default);
   if (defaulting.left < 0) throw plainError('etcdserver: request is too large');
   // Not by assignment: a definition may name a property __proto__.

@@ -39,8 +39,11 @@ export interface CustomKind {
   readonly apiVersion: string;
   /** The apiVersion in which objects reach the strategy: that of the storage version. */
   readonly storedApiVersion: string;
-  /** The revision of the definition: what was written later has the defaults of this schema. */
-  readonly since: number;
+  /**
+   * The revision of the definition: what was written later has the defaults of this schema. Undefined where a webhook
+   * converts: what reaches the strategy has the defaults that it should have.
+   */
+  readonly since: number | undefined;
 }
 
 /** A custom object: metadata and anything else. */
@@ -98,7 +101,7 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
       : [invalid('apiVersion', object.apiVersion, `must be ${apiVersion}`)]),
   ];
   const decorate = (object: CustomObject): CustomObject =>
-    schema === undefined || Number(object.metadata.resourceVersion) > since
+    schema === undefined || since === undefined || Number(object.metadata.resourceVersion) > since
       ? object
       : withDefaults(schema, object);
   const base = genericStrategy<CustomObject>({ ...rules, allowUnconditionalUpdate: false, hasStatus });
@@ -145,7 +148,7 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
     },
     warningsOnUpdate,
     decorate,
-    isDecorated: ({ revision }) => revision > since,
+    isDecorated: ({ revision }) => since === undefined || revision > since,
     fields: selectable(version),
     ready: () => (schema !== undefined && hasRules(schema) ? loadRuleEngine() : undefined),
     ...(hasStatus ? { status } : {}),

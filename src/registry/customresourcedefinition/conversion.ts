@@ -1,5 +1,6 @@
 import { type FieldError, forbiddenField, invalid, notSupported, required } from '../field-errors.ts';
 import { isDNS1035Label } from '../names.ts';
+import { caBundleFault } from '../webhookconfiguration/ca-bundle.ts';
 import { validateClientConfig } from '../webhookconfiguration/client-config.ts';
 import type { CustomResourceConversion } from './definition.ts';
 
@@ -9,23 +10,71 @@ const reviewVersions = ['v1', 'v1beta1'];
 
 /**
  * The rules of `spec.conversion` (apiextensions `validateCustomResourceConversion`; its paths are those of the
- * internal type). What would be a valid webhook is refused: this server converts no objects.
+ * internal type).
+ *
+ * @param preservesUnknown `spec.preserveUnknownFields`: what nobody declares cannot be converted.
+ * @param mayHaveWrongBundle see {@link mayKeepWrongBundle}.
  */
-export function validateConversion(conversion: CustomResourceConversion | undefined): FieldError[] {
-  const { strategy, webhook } = conversion ?? { strategy: 'None' };
-  const { clientConfig, conversionReviewVersions } = webhook ?? {};
-  // An empty list of clients arrives as null, as Go keeps it.
-  const versions = conversionReviewVersions ?? [];
-  if (strategy === 'Webhook') {
-    const errors = [
-      ...(clientConfig === undefined
-        ? [required(`${path}.webhookClientConfig`, 'required when strategy is set to Webhook')]
-        : validateClientConfig(clientConfig, `${path}.webhookClientConfig`)),
-      ...validateReviewVersions(versions),
-    ];
-    if (errors.length > 0) return errors;
-    return [forbiddenField(`${path}.strategy`, 'this server converts between versions by "None" only')];
-  }
+export function validateConversion(
+  conversion: CustomResourceConversion | undefined,
+  preservesUnknown: boolean,
+  mayHaveWrongBundle: boolean,
+): FieldError[] {
+  if (conversion === undefined) return [];
+  const { strategy, webhook } = conversion;
+  const preserved =
+    preservesUnknown && strategy !== 'None'
+      ? [invalid(`${path}.strategy`, strategy, 'must be None if spec.preserveUnknownFields is true')]
+      : [];
+  return [
+    ...preserved,
+    ...(strategy === 'Webhook'
+      ? validateWebhook(webhook ?? {}, mayHaveWrongBundle)
+      : validateNoWebhook(strategy, webhook ?? {})),
+  ];
+}
+
+/**
+ * A definition that is not served yet may have a `caBundle` without certificates, for somebody to fill in, and one that
+ * had it may keep it (apiextensions `allowInvalidCABundle`).
+ *
+ * @param established whether the definition was served before.
+ */
+export function mayKeepWrongBundle(
+  before: CustomResourceConversion | undefined,
+  established: boolean,
+): boolean {
+  return !established || hasWrongBundle(before);
+}
+
+/** True for a webhook whose answers nobody could check. */
+export function hasWrongBundle(conversion: CustomResourceConversion | undefined): boolean {
+  return caBundleFault(conversion?.webhook?.clientConfig?.caBundle ?? '') !== undefined;
+}
+
+type ConversionWebhook = NonNullable<CustomResourceConversion['webhook']>;
+
+function validateWebhook(
+  { clientConfig, conversionReviewVersions }: ConversionWebhook,
+  mayHaveWrongBundle: boolean,
+): FieldError[] {
+  const at = `${path}.webhookClientConfig`;
+  const { caBundle = '' } = clientConfig ?? {};
+  const fault = mayHaveWrongBundle ? undefined : caBundleFault(caBundle);
+  return [
+    ...(clientConfig === undefined
+      ? [required(at, 'required when strategy is set to Webhook')]
+      : validateClientConfig(clientConfig, at)),
+    ...(fault === undefined ? [] : [invalid(`${at}.caBundle`, caBundle, fault)]),
+    // An empty list of clients arrives as null, as Go keeps it.
+    ...validateReviewVersions(conversionReviewVersions ?? []),
+  ];
+}
+
+function validateNoWebhook(
+  strategy: string,
+  { clientConfig, conversionReviewVersions }: ConversionWebhook,
+): FieldError[] {
   const errors: FieldError[] = [];
   if (strategy === '') errors.push(required(`${path}.strategy`));
   else if (strategy !== 'None') {
@@ -33,7 +82,8 @@ export function validateConversion(conversion: CustomResourceConversion | undefi
   }
   const detail = 'should not be set when strategy is not set to Webhook';
   if (clientConfig !== undefined) errors.push(forbiddenField(`${path}.webhookClientConfig`, detail));
-  if (versions.length > 0) errors.push(forbiddenField(`${path}.conversionReviewVersions`, detail));
+  if ((conversionReviewVersions ?? []).length > 0)
+    errors.push(forbiddenField(`${path}.conversionReviewVersions`, detail));
   return errors;
 }
 

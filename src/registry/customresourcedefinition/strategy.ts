@@ -5,6 +5,7 @@ import { genericStrategy } from '../generic.ts';
 import { nameIsDNSSubdomain } from '../names.ts';
 import type { Strategy } from '../strategy.ts';
 import { validateApproval } from './approval.ts';
+import { mayKeepWrongBundle } from './conversion.ts';
 import { type CustomResourceDefinition, hasCondition, withCondition } from './definition.ts';
 import {
   validateAcceptedNames,
@@ -39,6 +40,8 @@ const rules = genericStrategy<CustomResourceDefinition>({
       if (names.singular === '') delete names.singular;
     }
     spec.conversion ??= { strategy: 'None' };
+    const service = spec.conversion.webhook?.clientConfig?.service;
+    if (service !== undefined) service.port ??= 443;
     const status: Partial<CustomResourceDefinition['status']> = definition.status;
     const storage = storageVersion(definition);
     if (storage !== undefined && (status.storedVersions ?? []).length === 0)
@@ -72,7 +75,7 @@ const rules = genericStrategy<CustomResourceDefinition>({
     const established = hasCondition(old, 'Established');
     const immutable = validateImmutableNames(definition, old, established);
     return [
-      ...validateDefinition(definition, immutable),
+      ...validateDefinition(definition, immutable, mayKeepWrongBundle(old.spec.conversion, established)),
       ...validateApproval(definition, definition.spec.group, old),
       ...validatePreservation(definition, old),
     ];

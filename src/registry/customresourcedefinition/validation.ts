@@ -17,10 +17,12 @@ export function validateDefinitionName({ spec, metadata }: CustomResourceDefinit
  * The rules of `spec` and of the stored versions (apiextensions `validation/validation.go`).
  *
  * @param immutable what an update must not change, which is told between the two.
+ * @param mayHaveWrongBundle see `mayKeepWrongBundle`; a new definition may.
  */
 export function validateDefinition(
   definition: CustomResourceDefinition,
   immutable: readonly FieldError[] = [],
+  mayHaveWrongBundle = true,
 ): FieldError[] {
   const { spec, status } = definition;
   const { group, names, scope } = spec;
@@ -31,7 +33,7 @@ export function validateDefinition(
     ...validateVersions(spec.versions),
     ...validateNames(names, 'spec.names'),
     ...validateShared(versions),
-    ...validateConversion(spec.conversion),
+    ...validateConversion(spec.conversion, spec.preserveUnknownFields === true, mayHaveWrongBundle),
     ...immutable,
     ...validateStoredVersions(status.storedVersions, versions),
   ];

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { encodeManagers, type Managers } from '../../../../src/apiserver/apply/managers.ts';
+import { finishSteps } from '../../../../src/apiserver/apply/other-versions.ts';
 import { PathElementError } from '../../../../src/apiserver/apply/path-element.ts';
 import { shapeOf } from '../../../../src/apiserver/apply/shape.ts';
 import {
@@ -82,7 +83,7 @@ test('what is known of a shape is what a new object of that shape would be found
     const found = trackUpdate({ ...update, live: undefined, next, manager });
     const managers: Managers = new Map();
     try {
-      recordUpdate(managers, { ...update, manager }, emptyObject(schema), untracked(next));
+      finishSteps(recordUpdate(managers, { ...update, manager }, emptyObject(schema), untracked(next)));
     } catch (error) {
       expect(error).toBeInstanceOf(PathElementError);
       expect(found).toBeUndefined();

@@ -143,3 +143,23 @@ describe('withApproval', () => {
     ]);
   });
 });
+
+test('what is converted by a webhook without a certificate is established when it has one', () => {
+  const convertedWith = (caBundle: string, before?: CustomResourceDefinition): CustomResourceDefinition => {
+    const wanted = before ?? definition(as, as);
+    const webhook = { clientConfig: { url: 'https://a', caBundle }, conversionReviewVersions: ['v1'] };
+    return { ...wanted, spec: { ...wanted.spec, conversion: { strategy: 'Webhook', webhook } } };
+  };
+  const named = { type: 'NamesAccepted', status: 'True', lastTransitionTime: now };
+  const unsure = convertedWith('Cg==');
+  unsure.status.conditions = [named];
+  const conditions = establish(unsure, now);
+  const bad = { type: 'Established', status: 'False', lastTransitionTime: now, reason: 'InvalidCABundle' };
+  expect(conditions).toEqual([named, { ...bad, message: 'The conversion webhook CABundle is invalid' }]);
+  unsure.status.conditions = conditions;
+  expect(establish(unsure, '2027-01-01T00:00:00Z')).toBe(conditions);
+  expect(establish(convertedWith('', unsure), now)).toMatchObject([
+    named,
+    { type: 'Established', status: 'True', reason: 'InitialNamesAccepted' },
+  ]);
+});

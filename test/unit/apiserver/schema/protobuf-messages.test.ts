@@ -17,6 +17,7 @@ function isWithout(component: string): boolean {
   return (
     component.endsWith('List') ||
     component.startsWith('io.k8s.api.admission.v1.') ||
+    /\.apiextensions\.v1\.Conversion(Review|Response)$/.test(component) ||
     component.endsWith('.NodeAllocatableResourceClaimStatus') ||
     component.endsWith('.ShardInfo')
   );

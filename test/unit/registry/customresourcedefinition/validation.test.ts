@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { createCertificateAuthority } from '../../../../src/apiserver/pki/certificates.ts';
+import { mayKeepWrongBundle } from '../../../../src/registry/customresourcedefinition/conversion.ts';
 import { validateApproval } from '../../../../src/registry/customresourcedefinition/approval.ts';
 import type {
   CustomResourceDefinition,
@@ -36,6 +38,7 @@ function definition(
   };
 }
 
+const base64 = (text: string) => Buffer.from(text).toString('base64');
 const texts = (errors: readonly { field: string; body: string }[]) =>
   errors.map(({ field, body }) => `${field}: ${body}`);
 const label =
@@ -250,6 +253,42 @@ describe('a definition is refused', () => {
     ],
   ])('that converts %s', (_name, conversion, expected) => {
     expect(texts(validateDefinition(definition({ ...(conversion && { conversion }) })))).toEqual(expected);
+  });
+
+  const webhook = (caBundle: string) => ({
+    strategy: 'Webhook',
+    webhook: { clientConfig: { url: 'https://a', caBundle }, conversionReviewVersions: ['v1'] },
+  });
+
+  test('that converts by a webhook and preserves what nobody declares', () => {
+    const preserving = definition({ preserveUnknownFields: true, conversion: webhook('') });
+    expect(texts(validateDefinition(preserving))).toEqual([
+      'spec.conversion.strategy: Invalid value: "Webhook": must be None if spec.preserveUnknownFields is true',
+    ]);
+  });
+
+  test.each([
+    ['Cg==', 'unable to parse bytes as PEM block'],
+    [base64('-----BEGIN X-----\nMAA=\n-----END X-----\n'), 'no valid certificate authority data seen'],
+    [
+      base64('-----BEGIN CERTIFICATE-----\nMAAA\n-----END CERTIFICATE-----\n'),
+      'failed to parse certificate: x509: malformed certificate',
+    ],
+  ])('that had a caBundle with a certificate, and has %s', (caBundle, why) => {
+    const conversion = webhook(caBundle);
+    expect(texts(validateDefinition(definition({ conversion }), [], false))).toEqual([
+      `spec.conversion.webhookClientConfig.caBundle: Invalid value: "${caBundle}": unable to load root certificates: ${why}`,
+    ]);
+    expect(validateDefinition(definition({ conversion }))).toEqual([]);
+    expect(mayKeepWrongBundle(conversion, true)).toBe(true);
+  });
+
+  test('a caBundle with a certificate is right, and is not to be lost', () => {
+    const { certificate } = createCertificateAuthority('a', { now: new Date() });
+    const conversion = webhook(base64(`# a comment\n${certificate}`));
+    expect(validateDefinition(definition({ conversion }), [], false)).toEqual([]);
+    expect(mayKeepWrongBundle(conversion, true)).toBe(false);
+    expect(mayKeepWrongBundle(conversion, false)).toBe(true);
   });
 });
 

@@ -1,0 +1,165 @@
+import type { KubeObject } from '../../objects/meta.ts';
+import { plainError } from '../../objects/status-errors.ts';
+import { dropNulls, mayDefault, withDefaults } from '../../registry/customresource/defaulting.ts';
+import type { JsonSchema } from '../../registry/customresourcedefinition/json-schema.ts';
+import type { VersionConversion } from '../rest/served-resource.ts';
+import { pruneCustomObject } from '../schema/custom-object.ts';
+import { DecodeError } from '../schema/decode.ts';
+import type { StructSchema } from '../schema/schema.ts';
+import type { StoredObject } from '../storage/storage.ts';
+import { ConvertedVersion } from './converted-version.ts';
+import type { WebhookConverter } from './webhook-converter.ts';
+
+/** The schemas of one version of a definition. */
+export interface VersionSchemas {
+  readonly schema: StructSchema;
+  /** Undefined for a version without one. */
+  readonly openAPIV3Schema: JsonSchema | undefined;
+}
+
+/** One version of a resource, among the others. */
+export interface ConvertedResource {
+  readonly converter: WebhookConverter;
+  /** Of requests, `<group>/<version>`. */
+  readonly apiVersion: string;
+  /** Of what is stored from now on. */
+  readonly storedApiVersion: string;
+  /** By apiVersion: of all versions of the definition. */
+  readonly versions: ReadonlyMap<string, VersionSchemas>;
+  /** The revision since which the definition has these schemas. */
+  readonly since: number;
+}
+
+/**
+ * Objects of one version of a resource and what is stored of them (apiextensions `crdConversionRESTOptionsGetter`):
+ * what is read has the defaults of the version that it is stored in, is converted, and loses what the version of the
+ * request does not declare; what is written is converted, and loses what the stored version does not declare.
+ */
+export class ConvertedObjects implements VersionConversion {
+  readonly #of: ConvertedResource;
+  /** What lists and watches were given, as long as what is stored lasts: kube-apiserver's watch cache has it, too. */
+  readonly #known = new WeakMap<StoredObject, Promise<StoredObject>>();
+  /** How the text of an object begins that is stored in the version of requests. */
+  readonly #head: string;
+
+  constructor(of: ConvertedResource) {
+    this.#of = of;
+    this.#head = `{"apiVersion":${JSON.stringify(of.apiVersion)},`;
+  }
+
+  async read(stored: readonly StoredObject[]): Promise<readonly StoredObject[]> {
+    const missing = stored.filter((item) => !this.#isServed(item) && !this.#known.has(item));
+    if (missing.length > 0) {
+      const converted = this.#convertAll(missing);
+      for (const [i, item] of missing.entries()) this.#remember(item, this.#itemOf(converted, i));
+    }
+    return Promise.all(stored.map(async (item) => this.#known.get(item) ?? item));
+  }
+
+  async readNow(stored: StoredObject): Promise<StoredObject> {
+    if (this.#isServed(stored)) return stored;
+    const converted = this.#itemOf(this.#convertAll([stored]), 0);
+    this.#remember(stored, converted);
+    return converted;
+  }
+
+  async show(object: KubeObject): Promise<KubeObject> {
+    const [shown = object] = await this.#objects([object]);
+    return shown;
+  }
+
+  async write(object: KubeObject): Promise<KubeObject> {
+    const { converter, storedApiVersion } = this.#of;
+    if (object.apiVersion === storedApiVersion) return object;
+    const [converted = object] = await converter.convert([unversioned(object)], storedApiVersion);
+    return withRevision(this.#coerced(converted), object);
+  }
+
+  async toVersion(object: KubeObject, apiVersion: string): Promise<KubeObject> {
+    const { converter, apiVersion: hub } = this.#of;
+    // Ownership is worked out by way of the version of the request (`newCRDVersionConverter`).
+    const [here = object] = await converter.convert([object], hub);
+    const [there = here] = await converter.convert([here], apiVersion);
+    return there;
+  }
+
+  schemaOf(apiVersion: string): StructSchema | undefined {
+    return this.#of.versions.get(apiVersion)?.schema;
+  }
+
+  /** True for what is stored as it is served. */
+  #isServed(stored: StoredObject): boolean {
+    const { apiVersion, since, versions } = this.#of;
+    const { openAPIV3Schema } = versions.get(apiVersion) ?? {};
+    if (stored.revision <= since || (openAPIV3Schema !== undefined && mayDefault(openAPIV3Schema)))
+      return false;
+    return stored.text().startsWith(this.#head);
+  }
+
+  #remember(stored: StoredObject, converted: Promise<StoredObject>): void {
+    this.#known.set(stored, converted);
+    // The next one asks again.
+    converted.catch(() => {
+      if (this.#known.get(stored) === converted) this.#known.delete(stored);
+    });
+  }
+
+  async #itemOf(converted: Promise<readonly StoredObject[]>, index: number): Promise<StoredObject> {
+    const item = (await converted)[index];
+    if (item === undefined) throw new Error('a conversion has fewer objects than were asked about');
+    return item;
+  }
+
+  async #convertAll(stored: readonly StoredObject[]): Promise<readonly StoredObject[]> {
+    const objects = await this.#objects(stored.map(({ object }) => object));
+    return stored.map((item, i) => new ConvertedVersion(item, objects[i] ?? item.object));
+  }
+
+  /** Objects as they are stored, in the version of requests. */
+  async #objects(stored: readonly KubeObject[]): Promise<readonly KubeObject[]> {
+    const { converter, apiVersion } = this.#of;
+    const decoded = stored.map((object) => unversioned(this.#decoded(object)));
+    const converted = await converter.convert(decoded, apiVersion);
+    return converted.map((object, i) => {
+      const own = object === decoded[i] ? object : this.#coerced(object);
+      return withRevision(own, stored[i] ?? object);
+    });
+  }
+
+  /** A stored object as the schemas of its own version have it now. @throws {StatusError} 500 */
+  #decoded(object: KubeObject): KubeObject {
+    const own = this.#of.versions.get(object.apiVersion ?? '');
+    if (own === undefined) return object;
+    const coerced = this.#coerced(object);
+    return own.openAPIV3Schema === undefined ? coerced : withDefaults(own.openAPIV3Schema, coerced);
+  }
+
+  /** The object without what its version does not declare. @throws {StatusError} 500 */
+  #coerced(object: KubeObject): KubeObject {
+    const { schema, openAPIV3Schema } = this.#of.versions.get(object.apiVersion ?? '') ?? {};
+    if (schema === undefined) return object;
+    try {
+      const pruned = pruneCustomObject(schema, {
+        value: object,
+        repeated: undefined,
+        hasRawNumbers: false,
+      }).object;
+      if (openAPIV3Schema !== undefined) dropNulls(openAPIV3Schema, pruned);
+      return pruned;
+    } catch (error) {
+      if (!(error instanceof DecodeError)) throw error;
+      throw plainError(error.message);
+    }
+  }
+}
+
+/** What is in storage has no resourceVersion, and webhooks see none. */
+function unversioned(object: KubeObject): KubeObject {
+  const { resourceVersion: _revision, ...metadata } = object.metadata;
+  return { ...object, metadata };
+}
+
+function withRevision(object: KubeObject, { metadata: { resourceVersion } }: KubeObject): KubeObject {
+  if (resourceVersion !== undefined) object.metadata = { ...object.metadata, resourceVersion };
+  return object;
+}
