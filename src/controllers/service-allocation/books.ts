@@ -1,6 +1,6 @@
 /** Who holds what in the cluster, as the caches show it, and what is left. Pure. */
 import { AddressAllocator } from '../../allocation/address-allocator.ts';
-import { type AddressRange, parseServiceCidr } from '../../allocation/address-range.ts';
+import { parseServiceCidr } from '../../allocation/address-range.ts';
 import { RangeFullError } from '../../allocation/errors.ts';
 import { PortAllocator, type PortRange } from '../../allocation/port-allocator.ts';
 import type { ObjectKey } from '../../objects/key.ts';
@@ -38,10 +38,7 @@ export class Books {
   readonly #picked = new Map<ObjectKey, readonly Value[]>();
   /** How many reasons there are to leave a value alone. */
   readonly #uses = new Map<Value, number>();
-  readonly #cidrs = new Map<
-    string,
-    { readonly range: AddressRange; readonly addresses: AddressAllocator; ready: boolean }
-  >();
+  readonly #cidrs = new Map<string, { readonly addresses: AddressAllocator; ready: boolean }>();
   readonly #freed: (value: Value) => void;
 
   /** @param freed is called when nothing holds a value any more. */
@@ -105,17 +102,11 @@ export class Books {
       if (parsed === undefined) continue;
       const addresses = new AddressAllocator(parsed);
       for (const value of this.#uses.keys()) if (addresses.contains(value)) addresses.allocate(value);
-      this.#cidrs.set(text, { range: parsed.range, addresses, ready });
+      this.#cidrs.set(text, { addresses, ready });
     }
   }
 
-  /** True when an address is in some range, ready or not, also as its first or last one, which no Service is given. */
-  isCovered(family: IPFamily, value: bigint): boolean {
-    for (const { range } of this.#cidrs.values()) if (range.contains(family, value)) return true;
-    return false;
-  }
-
-  /** True when some range, ready or not, may give the address (canonical text). */
+  /** True when some range, ready or not, has the address (canonical text). */
   inRange(address: string): boolean {
     for (const { addresses } of this.#cidrs.values()) if (addresses.contains(address)) return true;
     return false;

@@ -36,9 +36,8 @@ function* addressProblems(
     yield { reason: 'ClusterIPNotValid', message, value: shown };
     return;
   }
-  const { canonical, family, value } = address;
-  // The last address of a range may be one in the middle of a larger range, which gave it and went.
-  if (!books.isCovered(family, value)) {
+  const { canonical, family } = address;
+  if (!books.inRange(canonical)) {
     const message = `Cluster IP [${family}]: ${shown} is not within any configured Service CIDR; please recreate service`;
     yield { reason: 'ClusterIPOutOfRange', message, value: canonical };
   }
