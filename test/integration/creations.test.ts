@@ -139,3 +139,29 @@ describe('a namespace that terminates', () => {
     expect(body).toMatchObject({ details: { causes: [{ reason: 'NamespaceTerminating' }] } });
   });
 });
+
+describe('owner references that are repeated', () => {
+  const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'o', uid: 'u' };
+  const repeated = { ownerReferences: [owner, owner] };
+  const warning = (where: string): string =>
+    `.metadata.ownerReferences contains duplicate entries${where}; API server dedups owner references in 1.20+, and ` +
+    'may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: u';
+
+  test('are dropped of what a PUT creates and updates, with a warning', async () => {
+    for (const status of [201, 200]) {
+      const answer = await put({ name: 'owned', ...repeated });
+      expect([answer.status, answer.warnings]).toEqual([status, [warning('')]]);
+      expect(at(answer.body, 'metadata', 'ownerReferences')).toEqual([owner]);
+    }
+  });
+
+  test('are told as what admission left behind when a patch brings them', async () => {
+    await put({ name: 'patched' });
+    const patched = await call(server.client, 'PATCH', `${services}/patched`, {
+      body: { metadata: repeated },
+      contentType: 'application/merge-patch+json',
+    });
+    expect(patched.warnings).toEqual([warning(' after mutating admission happens')]);
+    expect(at(patched.body, 'metadata', 'ownerReferences')).toEqual([owner]);
+  });
+});

@@ -12,7 +12,7 @@ import { commitWith, nothing } from './begin.ts';
 import { generateName, matchNamespace } from './object-name.ts';
 import { keyOf, type ServedResource, servedAgain, servedVersion, subjectOf } from './served-resource.ts';
 import { type ServerCore, strategyContext } from './server-core.ts';
-import { fillSystemFields, isVersion } from './system-fields.ts';
+import { dedupOwnerReferences, fillSystemFields, isVersion } from './system-fields.ts';
 
 /** An object on its way into the store. */
 export interface Creation {
@@ -107,6 +107,7 @@ async function createOnce(core: ServerCore, resource: ServedResource, creation: 
     object = (await core.admission.mutate(attributes, reply)) ?? object;
     matchNamespace(object, resource.definition.namespaced ? namespace : '');
   }
+  dedupOwnerReferences(object, 'admitted', reply.warn);
   const loading = strategy.ready?.(object);
   if (loading !== undefined) await loading;
   nameObject(core, object);

@@ -87,8 +87,7 @@ export const handleCreate: ResourceHandler = async (core, resource, request, rep
   const { namespace, subresource } = request.info;
   wipeSystemFields(object);
   matchNamespace(object, resource.definition.namespaced ? namespace : '');
-  const repeated = dedupOwnerReferences(object);
-  if (repeated !== undefined) reply.warn(repeated);
+  dedupOwnerReferences(object, 'sent', (text) => reply.warn(text));
   const created = await createObject(core, resource, {
     object: storedForm(resource, object),
     namespace,
@@ -119,6 +118,7 @@ export const handleUpdate: ResourceHandler = async (core, resource, request, rep
     if (first === undefined) for (const warning of warnings) reply.warn(warning);
     matchNamespace(object, resource.definition.namespaced ? namespace : '');
     matchName(object, name);
+    dedupOwnerReferences(object, 'sent', first === undefined ? (text) => reply.warn(text) : () => undefined);
     return storedForm(resource, object);
   };
   let first: KubeObject | undefined;

@@ -44,14 +44,19 @@ export function keepSystemFields(object: KubeObject, old: KubeObject): void {
 }
 
 /**
- * Removes repeated owner references and says so (`dedupOwnerReferencesAndAddWarning`): the first of equal ones
+ * Removes repeated owner references and warns of them (`dedupOwnerReferencesAndAddWarning`): the first of equal ones
  * stays.
  *
- * @returns the text of the warning, or undefined.
+ * @param when `sent`: of a body before admission; `admitted`: of any new version after it, which for patches and applies
+ *   is the only time.
  */
-export function dedupOwnerReferences(object: KubeObject): string | undefined {
+export function dedupOwnerReferences(
+  object: KubeObject,
+  when: 'sent' | 'admitted',
+  warn: (text: string) => void,
+): void {
   const owners = object.metadata.ownerReferences;
-  if (owners === undefined || owners.length < 2) return undefined;
+  if (owners === undefined || owners.length < 2) return;
   const seen = new Set<string>();
   const repeated: string[] = [];
   const kept = owners.filter((owner) => {
@@ -70,10 +75,11 @@ export function dedupOwnerReferences(object: KubeObject): string | undefined {
     seen.add(text);
     return true;
   });
-  if (repeated.length === 0) return undefined;
+  if (repeated.length === 0) return;
   object.metadata.ownerReferences = kept;
-  return (
-    '.metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may ' +
-    `reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: ${repeated.join(', ')}`
+  const where = when === 'sent' ? '' : ' after mutating admission happens';
+  warn(
+    `.metadata.ownerReferences contains duplicate entries${where}; API server dedups owner references in 1.20+, and may ` +
+      `reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: ${repeated.join(', ')}`,
   );
 }

@@ -120,8 +120,6 @@ async function updateOnce(core: ServerCore, resource: ServedResource, update: Up
     ...(update.options === undefined ? {} : { options: update.options }),
   };
   const reply = { warn: (text: string) => update.warn(text) };
-  const repeated = dedupOwnerReferences(object);
-  if (repeated !== undefined) update.warn(repeated);
   checkNamespaceLifecycle(core.storage, attributes);
   const tracking = update.track(object, old);
   if (tracking instanceof Promise) await tracking;
@@ -132,6 +130,7 @@ async function updateOnce(core: ServerCore, resource: ServedResource, update: Up
     const mutated = await core.admission.mutate(seen, reply);
     if (mutated !== undefined) object = view === undefined ? mutated : view.write(object, mutated);
   }
+  dedupOwnerReferences(object, 'admitted', reply.warn);
   const loading = strategy.ready?.(object);
   if (loading !== undefined) await loading;
   checkResourceVersion(resource, object, live);
