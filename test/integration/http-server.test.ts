@@ -201,6 +201,23 @@ describe('a request', () => {
     expect(answer.body.toString()).toMatch(/^\{\n {2}"kind": "Status",\n.*\n\}$/s);
   });
 
+  test('that meets a full disk is told so, the log once a minute', async () => {
+    const full = Object.assign(new Error('no space left'), { code: 'ENOSPC' });
+    const { send, logged } = await start(() => Promise.reject(full));
+    for (let i = 0; i < 5; i++) {
+      const { message } = status(await send('/x'));
+      expect(message).toBe('Internal error occurred: the disk is full, nothing was stored');
+    }
+    const times = logged.map((line) => {
+      const entry: unknown = JSON.parse(line);
+      return isRecord(entry) ? Number(entry['time']) : Number.NaN;
+    });
+    expect(logged[0]).toContain('make room');
+    for (const [i, time] of times.entries()) {
+      if (i > 0) expect(time - (times[i - 1] ?? 0)).toBeGreaterThan(59_000);
+    }
+  });
+
   test('that fails unexpectedly gets no stack trace, and one log line', async () => {
     const { send, logged } = await start(() => Promise.reject(new Error('a secret detail')));
     const answer = await send('/x');
