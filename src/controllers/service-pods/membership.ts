@@ -76,8 +76,9 @@ export class Membership {
 }
 
 /**
- * True when a Pod changed in what its endpoints show (`podEndpointsChanged`). Of its phase only the end counts: one
- * that was never ready has no readiness to lose then. Every change of a terminating Pod counts.
+ * True when a Pod changed in what its endpoints show (`podEndpointsChanged`). As in kube-controller-manager, a Pod that
+ * ends and stays ready has not. One that was never ready has no readiness to lose: its end counts. So does every change
+ * of a terminating Pod.
  */
 function isEndpointChange(pod: Pod, old: Pod): boolean {
   return (
@@ -85,7 +86,7 @@ function isEndpointChange(pod: Pod, old: Pod): boolean {
     isPodTerminating(pod) ||
     isPodTerminating(old) ||
     isPodReady(pod) !== isPodReady(old) ||
-    mayBackService(pod) !== mayBackService(old) ||
+    (!isPodReady(pod) && mayBackService(pod) !== mayBackService(old)) ||
     pod.spec.nodeName !== old.spec.nodeName ||
     pod.spec.hostname !== old.spec.hostname ||
     pod.spec.subdomain !== old.spec.subdomain ||
