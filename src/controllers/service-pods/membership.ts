@@ -7,7 +7,7 @@ import { containsLabels } from '../../objects/labels.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { Pod } from '../../objects/pod.ts';
 import type { Service } from '../../objects/service.ts';
-import { isPodReady, isPodTerminating, managedSelector, mayBackService } from './pod.ts';
+import { isPodReady, isPodTerminating, managedSelector } from './pod.ts';
 
 const bySelectorPair = 'one pair of the selector';
 const byLabelPair = 'each pair of the labels';
@@ -76,9 +76,9 @@ export class Membership {
 }
 
 /**
- * True when a Pod changed in what its endpoints show (`podEndpointsChanged`). As in kube-controller-manager, a Pod that
- * ends and stays ready has not. One that was never ready has no readiness to lose: its end counts. So does every change
- * of a terminating Pod.
+ * True when a Pod changed in what its endpoints show (`podEndpointsChanged`). Its phase is not looked at, as in
+ * kube-controller-manager, although service-semantics names it: a Pod that ends loses its readiness too, and the
+ * endpoint of one that had none goes with the next change. Every change of a terminating Pod counts.
  */
 function isEndpointChange(pod: Pod, old: Pod): boolean {
   return (
@@ -86,7 +86,6 @@ function isEndpointChange(pod: Pod, old: Pod): boolean {
     isPodTerminating(pod) ||
     isPodTerminating(old) ||
     isPodReady(pod) !== isPodReady(old) ||
-    (!isPodReady(pod) && mayBackService(pod) !== mayBackService(old)) ||
     pod.spec.nodeName !== old.spec.nodeName ||
     pod.spec.hostname !== old.spec.hostname ||
     pod.spec.subdomain !== old.spec.subdomain ||

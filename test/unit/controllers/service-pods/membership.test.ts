@@ -99,8 +99,7 @@ describe('Membership', () => {
   const relabelled = { ...before, metadata: { ...before.metadata, labels: { app: 'a', extra: 'x' } } };
   const changes: [string, Pod, string[]][] = [
     ['nothing', before, []],
-    ['a phase that is no end', { ...before, status: { ...before.status, phase: 'Unknown' } }, []],
-    ['a phase that is the end', { ...before, status: { ...before.status, phase: 'Failed' } }, []],
+    ['the phase', { ...before, status: { ...before.status, phase: 'Failed' } }, []],
     ['a label that one selector names', relabelled, ['ns/extra']],
     ['readiness', pod('p', { labels: { app: 'a' }, ready: false }), ['ns/app']],
     ['addresses', pod('p', { labels: { app: 'a' }, ips: ['10.9.9.9'] }), ['ns/app']],
@@ -116,14 +115,6 @@ describe('Membership', () => {
     services.cache.set(service({ selector: { app: 'a' }, type: 'ExternalName' }, { name: 'alias' }));
     expect([...membership.servicesOfChange(after, before)].sort()).toEqual(expected);
   });
-});
-
-it('knows whom the end of a Pod concerns that was never ready', () => {
-  const { services, membership } = setup();
-  services.cache.set(service({ selector: { app: 'a' } }, { name: 'app' }));
-  const waiting = pod('p', { labels: { app: 'a' }, ready: false });
-  const ended: Pod = { ...waiting, status: { ...waiting.status, phase: 'Failed' } };
-  expect([...membership.servicesOfChange(ended, waiting)]).toEqual(['ns/app']);
 });
 
 describe('slimPod', () => {
