@@ -39,8 +39,8 @@ export class HttpTransport implements Transport {
   readonly #prefix: string;
   readonly #origin: string;
   #pools: Pools | undefined;
-  /** Pools of earlier certificates that still carry something. */
-  readonly #retired = new Set<Pools>();
+  /** Dispatchers of earlier certificates: the connections that still carry something hold them, and nothing else. */
+  #retired: readonly WeakRef<Dispatcher>[] = [];
   #closed = false;
 
   constructor(identity: Identity, dispatcher: DispatcherFactory, metrics?: Metrics) {
@@ -102,11 +102,10 @@ export class HttpTransport implements Transport {
 
   async close(): Promise<void> {
     this.#closed = true;
-    const present = this.#pools === undefined ? [] : [this.#pools];
+    const present = this.#pools === undefined ? [] : [this.#pools.unary, this.#pools.streams];
     this.#pools = undefined;
-    await Promise.all(
-      [...present, ...this.#retired].flatMap(({ unary, streams }) => [unary.destroy(), streams.destroy()]),
-    );
+    const earlier = this.#retired.flatMap((one) => one.deref() ?? []);
+    await Promise.all([...present, ...earlier].map((dispatcher) => dispatcher.destroy()));
   }
 
   /** Sends once, and a second time when the first was refused for its credentials: then nothing was done yet. */
@@ -174,11 +173,13 @@ export class HttpTransport implements Transport {
     return pools;
   }
 
-  /** Lets pools finish what they carry: a watch may take minutes. */
-  #retire(pools: Pools): void {
-    this.#retired.add(pools);
-    const forget = (): void => void this.#retired.delete(pools);
-    Promise.all([pools.unary.close(), pools.streams.close()]).then(forget, forget);
+  /**
+   * Lets pools finish what they carry: a watch may take minutes. They are not told to close, as undici's `destroy` does
+   * nothing to what is closing; connections that are idle go by themselves after some seconds.
+   */
+  #retire({ unary, streams }: Pools): void {
+    const alive = this.#retired.filter((one) => one.deref() !== undefined);
+    this.#retired = [...alive, new WeakRef(unary), new WeakRef(streams)];
   }
 }
 

@@ -188,6 +188,33 @@ describe('requests', () => {
     expect(read).toBe(wanted);
   });
 
+  it('closes at once, also what an earlier certificate still carries', async () => {
+    const server = await plainServer();
+    const authority = createCertificateAuthority('test', validity);
+    const certificates = ['a', 'b'].map((name) => issueClientCertificate(authority, name, [], validity));
+    let present = 0;
+    const transport = new HttpTransport(
+      {
+        server: server.url,
+        credentials: () => {
+          const pair = certificates[present];
+          return Promise.resolve({ headers: {}, tls: { cert: pair?.certificate, key: pair?.key } });
+        },
+        refused: () => undefined,
+      },
+      await dispatchers(undefined),
+    );
+    const opening = transport.stream('/y');
+    const watch = (await server.next()).watch();
+    await opening;
+    present = 1;
+    const answer = transport.request('GET', '/x');
+    (await server.next()).json(200, {});
+    await answer;
+    await transport.close();
+    await watch.closed();
+  });
+
   it('names what went wrong without an answer', async () => {
     const server = await plainServer();
     const transport = await connect({ kind: 'endpoint', url: server.url });
