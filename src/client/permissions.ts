@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { StatusError } from '../objects/status.ts';
 import type { HealthCheck } from '../telemetry/health.ts';
+import type { Clock } from './clock.ts';
 import type { ApiResponse, ApiStream, RequestOptions, StreamOptions, Transport } from './transport.ts';
 
 /** What was asked of the API server, in the words of RBAC rules. */
@@ -14,6 +15,14 @@ interface Permission {
   readonly namespace?: string;
 }
 
+interface Refusal extends Permission {
+  /** Of the last time, in monotonic milliseconds. */
+  readonly at: number;
+}
+
+/** Milliseconds: whoever needs something asks for it again sooner, however often it was refused. */
+const REMEMBERED = 1_800_000;
+
 /**
  * A transport that notices what the API server refuses (403): one line in the log for each verb and resource, with
  * what to do, and a readiness check that fails until the same is allowed. Whoever asked gets the error all the same,
@@ -23,12 +32,14 @@ export class PermissionWatch implements Transport {
   readonly server: string;
   readonly #transport: Transport;
   readonly #log: Logger;
-  readonly #refused = new Map<string, Permission>();
+  readonly #clock: Clock;
+  readonly #refused = new Map<string, Refusal>();
 
-  constructor(transport: Transport, log: Logger) {
+  constructor(transport: Transport, log: Logger, clock: Clock) {
     this.server = transport.server;
     this.#transport = transport;
     this.#log = log;
+    this.#clock = clock;
   }
 
   request(method: string, path: string, options: RequestOptions = {}): Promise<ApiResponse> {
@@ -49,10 +60,17 @@ export class PermissionWatch implements Transport {
     return {
       name: 'permissions',
       check: () => {
+        this.#forgetOld();
         const missing = [...this.#refused.values()].filter(({ resource }) => resource !== 'events');
         return missing.length === 0 ? undefined : `not allowed: ${missing.map(phrase).join('; ')}`;
       },
     };
+  }
+
+  /** What is not asked for any more, as its namespace is gone, will never be allowed. */
+  #forgetOld(): void {
+    const now = this.#clock.monotonic();
+    for (const [name, { at }] of this.#refused) if (now - at > REMEMBERED) this.#refused.delete(name);
   }
 
   async #note<R>(permission: Permission | undefined, answer: Promise<R>): Promise<R> {
@@ -63,12 +81,16 @@ export class PermissionWatch implements Transport {
       if (this.#refused.delete(name)) this.#log.info(permission, 'the API server allows it now');
       return result;
     } catch (error) {
-      if (isRefusal(error) && !this.#refused.has(name)) {
-        this.#refused.set(name, permission);
-        this.#log.error(
-          { ...permission, reason: error.message },
-          `not allowed to ${name}: grant it to this identity in a ClusterRole; trying again slowly`,
-        );
+      if (isRefusal(error)) {
+        this.#forgetOld();
+        const isKnown = this.#refused.has(name);
+        this.#refused.set(name, { ...permission, at: this.#clock.monotonic() });
+        if (!isKnown) {
+          this.#log.error(
+            { ...permission, reason: error.message },
+            `not allowed to ${name}: grant it to this identity in a ClusterRole; trying again slowly`,
+          );
+        }
       }
       throw error;
     }

@@ -58,7 +58,7 @@ export function runControllers(options: RunOptions): RunningControllers {
   const { catalog, log, clock = systemClock, random = Math.random } = options;
   const metrics = options.metrics ?? new Metrics();
   const names = selectControllers(options.controllers ?? ['*'], catalog);
-  const transport = new PermissionWatch(new ServerWatch(options.transport, log, clock), log);
+  const transport = new PermissionWatch(new ServerWatch(options.transport, log, clock), log, clock);
   const clients = new Clients(transport);
   const informers = new InformerFactory({ transport, clock, random, log, metrics });
   const senders: EventSender[] = [];
