@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { UpConfig } from '../config/up.ts';
+import { type End, endInReverse } from './ending.ts';
 
 /** The way of `up`'s clients to their server. */
 export interface ServerAccess {
@@ -55,7 +56,7 @@ export async function startClients(
     await nextTurn();
   }
   const { runClients } = await import('./up-clients.ts');
-  const started: (() => Promise<void>)[] = [];
+  const started: End[] = [];
   const { url, ca, token } = server;
   const running = runClients({ config, server: { kind: 'endpoint', url, ca, token }, log, started });
   return {
@@ -63,7 +64,7 @@ export async function startClients(
     failure: new Promise(() => undefined),
     stop: async () => {
       await Promise.allSettled([running]);
-      for (const end of started.reverse()) await end();
+      await endInReverse(started);
     },
   };
 }

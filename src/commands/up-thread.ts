@@ -4,6 +4,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { serviceCidrs } from '../config/service-ranges.ts';
 import { createLog } from '../telemetry/log.ts';
 import type { ThreadMessage, ThreadStart } from './clients-thread.ts';
+import { endInReverse } from './ending.ts';
 import { runClients } from './up-clients.ts';
 
 if (parentPort === null) throw new Error('this file is the entry of a thread');
@@ -30,5 +31,5 @@ try {
   say({ kind: 'failed', message: error instanceof Error ? error.message : String(error) });
 }
 await stopped;
-for (const end of started.reverse()) await end();
+await endInReverse(started);
 port.close();

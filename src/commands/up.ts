@@ -4,6 +4,7 @@ import { type Embedded, startEmbedded } from '../apiserver/embedded.ts';
 import type { UpConfig } from '../config/up.ts';
 import { createLog } from '../telemetry/log.ts';
 import { removeKubeconfig, writeKubeconfig } from './kubeconfig-file.ts';
+import { type End, endInReverse } from './ending.ts';
 import { giveBackMemory } from './memory.ts';
 import { runProgram } from './run-program.ts';
 import { exitCodes, untilSignal } from './signals.ts';
@@ -17,7 +18,7 @@ export async function up(config: UpConfig): Promise<number> {
   const log = createLog({ level: config.logLevel, format: config.logFormat });
   const signal = untilSignal(log);
   // What was started, to be ended in reverse, however far the start came.
-  const started: (() => Promise<void>)[] = [];
+  const started: End[] = [];
   try {
     const server = await startEmbedded({
       bindAddress: config.bindAddress,
@@ -56,8 +57,7 @@ export async function up(config: UpConfig): Promise<number> {
     await ended;
     return 0;
   } finally {
-    for (const end of started.reverse()) await end();
-    signal.release();
+    await endInReverse(started).finally(() => signal.release());
   }
 }
 
