@@ -36,8 +36,9 @@ const total = await simulateAll(
     seen.seeds++;
     if (outcome.findings.length === 0) return;
     seen.failed++;
-    process.stdout.write(`${reportOf(outcome)}\n`);
-    if (traces !== undefined) keepTrace(traces, outcome.seed, lines);
+    const report = reportOf(outcome);
+    process.stdout.write(`${report}\n`);
+    if (traces !== undefined) keepTrace(traces, outcome.seed, lines, report);
   },
   traces !== undefined,
 );

@@ -44,8 +44,9 @@ export function testSeeds(first: number, count: number): void {
       'seed %i and those after it come to what the planners say',
       async (start) => {
         const kept = new Map<number, string>();
-        const keep = ({ outcome: { seed, findings }, lines }: Heard): void => {
-          if (findings.length > 0) kept.set(seed, keepTrace(traces, seed, lines));
+        const keep = ({ outcome, lines }: Heard): void => {
+          const { seed, findings } = outcome;
+          if (findings.length > 0) kept.set(seed, keepTrace(traces, seed, lines, reportOf(outcome)));
         };
         const total = await simulateAll({ first: start, count: chunk, parallel: 3 }, keep, true);
         totals.push(total);

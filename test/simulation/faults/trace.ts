@@ -4,10 +4,10 @@ import { join } from 'node:path';
 /** Hears what happens in a simulation, a line at a time; undefined: nobody listens. */
 export type Trace = ((line: string) => unknown) | undefined;
 
-/** Writes what happened in a seed to a file of a folder, and answers its path. */
-export function keepTrace(folder: string, seed: number, lines: readonly string[]): string {
+/** Writes what happened in a seed, and at its end what was wrong, to a file of a folder, and answers its path. */
+export function keepTrace(folder: string, seed: number, lines: readonly string[], report: string): string {
   const path = join(folder, `${seed}.log`);
   mkdirSync(folder, { recursive: true });
-  writeFileSync(path, `${lines.join('\n')}\n`);
+  writeFileSync(path, `${lines.join('\n')}\n${report}\n`);
   return path;
 }
