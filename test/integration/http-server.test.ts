@@ -420,7 +420,7 @@ describe('bodies', () => {
     );
     const texts = await Promise.all([refused, readAll(slowBody)]);
     expect(texts[0]).toContain('HTTP/1.1 408');
-    expect(texts[1]).toMatch(/HTTP\/1\.1 (408|400)|^$/);
+    expect(texts[1]).toContain('HTTP/1.1 504');
   });
 });
 
@@ -603,7 +603,7 @@ describe('requests that take too long', () => {
   const large = Buffer.alloc(32 * 1024 * 1024);
 
   test('are answered with 504', async () => {
-    const { send } = await start(() => new Promise(() => undefined), { limits: { answerTimeout: 50 } });
+    const { send } = await start(() => new Promise(() => undefined), { limits: { requestTimeout: 50 } });
     const answer = await send('/x');
     expect(answer.status).toBe(504);
     expect(status(answer)).toMatchObject({
@@ -620,7 +620,7 @@ describe('requests that take too long', () => {
         asked.resolve(undefined);
         return Promise.resolve();
       },
-      { limits: { maxReadOnlyInFlight: 1, answerTimeout: 500 } },
+      { limits: { maxReadOnlyInFlight: 1, requestTimeout: 500 } },
     );
     const socket = await rawSocket();
     socket.pause();
@@ -642,7 +642,7 @@ describe('requests that take too long', () => {
         stream.end();
         if (info.name === 'unread') ended.resolve(undefined);
       },
-      { limits: { answerTimeout: 200 } },
+      { limits: { requestTimeout: 200 } },
     );
     const patient = send('/api/v1/watch/services/patient');
     const socket = await rawSocket();

@@ -44,13 +44,11 @@ export interface HttpLimits {
   readonly maxMutatingInFlight: number;
   /** Reads in flight, watches not counted (`--max-requests-inflight`, 400). */
   readonly maxReadOnlyInFlight: number;
-  /** Milliseconds in which a body must have arrived in full, unless it is proxied, 60,000. */
-  readonly requestTimeout: number;
   /**
    * Milliseconds in which a request must be answered and the client must have taken the answer (`--request-timeout`,
-   * 60,000). For watches and proxies the time begins when their answer ends.
+   * 60,000); what is then left of its body has as long again. For watches and proxies it begins when their answer ends.
    */
-  readonly answerTimeout: number;
+  readonly requestTimeout: number;
   /** Milliseconds an idle connection is kept, 90,000. */
   readonly keepAliveTimeout: number;
   /** Milliseconds for the headers, 10,000. */
@@ -61,7 +59,6 @@ const defaultLimits: HttpLimits = {
   maxMutatingInFlight: 200,
   maxReadOnlyInFlight: 400,
   requestTimeout: 60_000,
-  answerTimeout: 60_000,
   keepAliveTimeout: 90_000,
   headersTimeout: 10_000,
 };
@@ -146,7 +143,7 @@ async function listen(server: Server, port: number, host: string): Promise<Addre
 class Front {
   private readonly options: HttpServerOptions;
   private readonly inFlight: InFlight;
-  private readonly answerTimeout: number;
+  private readonly requestTimeout: number;
   private readonly closer: Closer;
   private readonly lateBodies: LateBodies;
   private readonly seldom = new Seldom(() => performance.now());
@@ -157,7 +154,7 @@ class Front {
       readOnly: limits.maxReadOnlyInFlight,
       mutating: limits.maxMutatingInFlight,
     });
-    this.answerTimeout = limits.answerTimeout;
+    this.requestTimeout = limits.requestTimeout;
     this.closer = closer;
     this.lateBodies = lateBodies;
   }
@@ -184,14 +181,13 @@ class Front {
       request = new HttpRequest(incoming, parseTarget(url), user, () => this.signalOf(response));
       const leave = this.inFlight.enter(request.info);
       const { observe } = this.options;
-      if (!isLongRunning(request.info)) this.lateBodies.expect(incoming, response);
       response.on('close', () => {
         leave();
-        this.lateBodies.settle(incoming, response);
+        this.lateBodies.answered(incoming);
         observe?.(request, response.statusCode, (performance.now() - started) / 1000);
       });
     } catch (error) {
-      this.lateBodies.expect(incoming, response);
+      this.lateBodies.answered(incoming);
       this.fail(reply, error, incoming);
       return;
     }
@@ -208,7 +204,7 @@ class Front {
       const timer = setTimeout(() => {
         if (reply.begun) reply.abandon();
         else reply.sendError(timedOut('request did not complete within the allotted timeout'));
-      }, this.answerTimeout);
+      }, this.requestTimeout);
       timer.unref();
       response.once('close', () => clearTimeout(timer));
     };
