@@ -1,12 +1,28 @@
 import type { PresentAddress } from './present.ts';
 import { byAge, type AddressRequest } from './request.ts';
-import { keyText } from './assigned-text.ts';
+import { keyText, readKey } from './assigned-text.ts';
 import { consents } from './holding.ts';
 
 /** What a Service asks for now, and what it has by its status. */
 export interface Claim {
   readonly request: AddressRequest;
   readonly present: readonly PresentAddress[];
+}
+
+/** A request with those ports that the Service serves at an address by its status. */
+export function withServedPorts(request: AddressRequest, { served }: PresentAddress): AddressRequest {
+  return served === undefined
+    ? request
+    : { ...request, ports: request.ports.filter((port) => served.has(port)) };
+}
+
+/** A request with the sharing key and the ports with which the Service's status shows an address, whatever it asks for. */
+export function asShown(request: AddressRequest, { served, key }: PresentAddress): AddressRequest {
+  return {
+    ...request,
+    ports: served === undefined ? request.ports : [...served],
+    sharingKey: key === undefined ? request.sharingKey : readKey(key),
+  };
 }
 
 /**

@@ -2,8 +2,7 @@ import type { ObjectKey } from '../../objects/key.ts';
 import { parseStrictAddress } from '../../objects/address.ts';
 import type { IPFamily } from '../../objects/service.ts';
 import { AddressBook } from './address-book.ts';
-import { adoptionOrder, type Claim } from './adoption.ts';
-import { readKey } from './assigned-text.ts';
+import { adoptionOrder, asShown, type Claim, withServedPorts } from './adoption.ts';
 import {
   choose,
   Line,
@@ -16,7 +15,7 @@ import {
   type Refused,
 } from './choice.ts';
 import { maySuitMore, type Holding } from './holding.ts';
-import { outcomeOf, poolNameOf, type Outcome } from './outcome.ts';
+import { accountOf, outcomeOf, poolNameOf, type Outcome } from './outcome.ts';
 import type { Pool } from './pool.ts';
 import { layOut, type Forbidden, type PoolLayout } from './pool-layout.ts';
 import type { PresentAddress } from './present.ts';
@@ -224,20 +223,10 @@ export class LoadBalancerAllocator {
     const refused = choices.filter((choice): choice is Refused => 'reason' in choice);
     const granted = this.#granted(request, choices, had);
     this.#commit(request, granted);
-    const [first] = refused;
-    if (first === undefined) {
-      this.#waiters.leave(service);
-      return outcomeOf(this.book, request, { reason: 'Assigned', message: '' });
-    }
-    this.#waiters.wait(request, new Set(refused.flatMap(({ lines }) => lines)));
-    const message = refused.map((refusal) => refusal.message).join('; ');
-    const onlyMissing = refused.every(({ family }) => !granted.some((grant) => grant.family === family));
-    if (!request.needsAll && granted.length > 0 && onlyMissing) {
-      const missing = `${first.family} is missing: ${message}`;
-      return outcomeOf(this.book, request, { reason: 'Assigned', message: missing });
-    }
-    const alsoTrue = request.needsAll && refused.length > 1 ? refused : [];
-    return outcomeOf(this.book, request, { reason: first.reason, message }, alsoTrue);
+    if (refused.length === 0) this.#waiters.leave(service);
+    else this.#waiters.wait(request, new Set(refused.flatMap(({ lines }) => lines)));
+    const { account, alsoTrue } = accountOf(request, refused, granted);
+    return outcomeOf(this.book, request, account, alsoTrue);
   }
 
   /**
@@ -367,22 +356,6 @@ export class LoadBalancerAllocator {
   #accountOf({ address, origin }: Holding): string {
     return `${poolNameOf(this.book, address) ?? ''} ${origin?.pool ?? ''} ${origin?.shrinkPolicy ?? ''}`;
   }
-}
-
-/** A request with those ports that the Service serves at an address by its status. */
-function withServedPorts(request: AddressRequest, { served }: PresentAddress): AddressRequest {
-  return served === undefined
-    ? request
-    : { ...request, ports: request.ports.filter((port) => served.has(port)) };
-}
-
-/** A request with the sharing key and the ports with which the Service's status shows an address, whatever it asks for. */
-function asShown(request: AddressRequest, { served, key }: PresentAddress): AddressRequest {
-  return {
-    ...request,
-    ports: served === undefined ? request.ports : [...served],
-    sharingKey: key === undefined ? request.sharingKey : readKey(key),
-  };
 }
 
 /** How many are tried when a shared address has room for somebody: those behind them are tried at the next change. */

@@ -3,6 +3,7 @@ import { parseStrictAddress } from '../../objects/address.ts';
 import type { IPFamily } from '../../objects/service.ts';
 import type { AddressBook } from './address-book.ts';
 import type { Origin } from './assigned-text.ts';
+import type { Granted, Refused } from './choice.ts';
 import type { Reason } from './reasons.ts';
 import type { AddressRequest } from './request.ts';
 
@@ -56,6 +57,31 @@ export function outcomeOf(
     return [{ family, address, pool: poolNameOf(book, address), origin: holding?.origin, portsInUse }];
   });
   return { addresses, sharingKey: request.sharingKey, reason, message, alsoTrue };
+}
+
+/**
+ * Why a Service has what it has, and what is true as well (see {@link Outcome.alsoTrue}).
+ *
+ * @param refused the families that it was refused; none where it has what it asks for.
+ * @param granted those that it has all the same.
+ */
+export function accountOf(
+  request: AddressRequest,
+  refused: readonly Refused[],
+  granted: readonly Granted[],
+): { account: Account; alsoTrue: readonly Account[] } {
+  const message = refused.map((refusal) => refusal.message).join('; ');
+  const [first] = refused;
+  if (first === undefined) return { account: { reason: 'Assigned', message: '' }, alsoTrue: [] };
+  const onlyMissing = refused.every(({ family }) => !granted.some((grant) => grant.family === family));
+  if (!request.needsAll && granted.length > 0 && onlyMissing) {
+    return {
+      account: { reason: 'Assigned', message: `${first.family} is missing: ${message}` },
+      alsoTrue: [],
+    };
+  }
+  const alsoTrue = request.needsAll && refused.length > 1 ? refused : [];
+  return { account: { reason: first.reason, message }, alsoTrue };
 }
 
 /** The pool that contains an address now. */
