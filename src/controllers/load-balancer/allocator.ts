@@ -3,18 +3,10 @@ import { parseStrictAddress } from '../../objects/address.ts';
 import type { IPFamily } from '../../objects/service.ts';
 import { AddressBook } from './address-book.ts';
 import { adoptionOrder, asShown, type Claim, withServedPorts } from './adoption.ts';
-import {
-  choose,
-  Line,
-  mayKeep,
-  mayKeepPortless,
-  mayShow,
-  type Choice,
-  type Granted,
-  type Had,
-  type Refused,
-} from './choice.ts';
+import { choose, Line, mayKeep, mayShow, type Granted, type Refused } from './choice.ts';
 import { maySuitMore, type Holding } from './holding.ts';
+import { grantedOf, hadBy, keep } from './granting.ts';
+import { LeftAddresses } from './left-addresses.ts';
 import { accountOf, outcomeOf, poolNameOf, type Outcome } from './outcome.ts';
 import type { Pool } from './pool.ts';
 import { layOut, type Forbidden, type PoolLayout } from './pool-layout.ts';
@@ -41,7 +33,7 @@ export class LoadBalancerAllocator {
   readonly #changed = new Set<ObjectKey>();
   readonly #told = new Map<ObjectKey, string>(); // Service that waits -> why
   readonly #freed: string[] = []; // addresses that became free, or whose sharers changed
-  readonly #left = new Map<ObjectKey, Set<string>>(); // Service -> addresses that it left and its status may show
+  readonly #left = new LeftAddresses();
   #draining = false;
 
   /** Number of Services that wait for an address. */
@@ -76,7 +68,7 @@ export class LoadBalancerAllocator {
         for (const service of holding.claims.keys()) this.#changed.add(service);
       }
       for (const request of holding.claims.values()) {
-        if (this.#left.get(request.service)?.has(holding.address) === true) continue;
+        if (this.#left.of(request.service).has(holding.address)) continue;
         if (!mayKeep(this.#stock, request, holding)) evicted.set(request.service, request);
       }
     }
@@ -145,7 +137,7 @@ export class LoadBalancerAllocator {
   #bookShown({ request, present }: Claim): void {
     for (const had of present) {
       if (this.book.addressesOf(request.service).has(had.family)) continue;
-      if (this.#left.get(request.service)?.has(had.address) === true) continue;
+      if (this.#left.of(request.service).has(had.address)) continue;
       const shown = asShown(request, had);
       if (mayShow(this.#stock, shown, had.address)) this.#claim(shown, had);
     }
@@ -183,17 +175,15 @@ export class LoadBalancerAllocator {
 
   /** The addresses that a Service left, and that are not free yet. */
   leftBy(service: ObjectKey): readonly string[] {
-    return [...(this.#left.get(service) ?? [])];
+    return [...this.#left.of(service)];
   }
 
   /** Gives addresses that a Service left, and that its status does not show any more, to whoever waits for them. */
   letGo(service: ObjectKey, addresses: readonly string[], now: number): void {
-    const left = this.#left.get(service);
     for (const address of addresses) {
       // It may have come back to it.
-      if (left?.delete(address) === true) this.#release(address, service, now);
+      if (this.#left.remove(service, address)) this.#release(address, service, now);
     }
-    if (left?.size === 0) this.#left.delete(service);
     this.#drain();
   }
 
@@ -210,10 +200,10 @@ export class LoadBalancerAllocator {
   #settle(request: AddressRequest, present: readonly PresentAddress[]): Outcome {
     const { service } = request;
     this.#bookShown({ request, present });
-    const had = this.#had(service, present);
+    const had = hadBy(this.book, service, present);
     if (request.problems.length > 0) {
       // Nonsense takes nothing away: what the Service has, it keeps.
-      const kept = request.families.flatMap((family) => this.#keep(request, family, had.get(family)));
+      const kept = request.families.flatMap((family) => keep(this.#stock, request, family, had.get(family)));
       this.#commit(request, kept);
       this.#waiters.leave(service);
       const message = `the Service ${request.problems.join('; ')}`;
@@ -221,42 +211,12 @@ export class LoadBalancerAllocator {
     }
     const choices = request.families.map((family) => choose(this.#stock, request, family, had.get(family)));
     const refused = choices.filter((choice): choice is Refused => 'reason' in choice);
-    const granted = this.#granted(request, choices, had);
+    const granted = grantedOf(this.#stock, request, choices, had);
     this.#commit(request, granted);
     if (refused.length === 0) this.#waiters.leave(service);
     else this.#waiters.wait(request, new Set(refused.flatMap(({ lines }) => lines)));
     const { account, alsoTrue } = accountOf(request, refused, granted);
     return outcomeOf(this.book, request, account, alsoTrue);
-  }
-
-  /**
-   * What each family really gets: its choice, or else what it has. Where all families are needed and one would end up
-   * without an address, nothing new is given: what is free is left to others until the whole can be served.
-   */
-  #granted(request: AddressRequest, choices: readonly Choice[], had: ReadonlyMap<IPFamily, Had>): Granted[] {
-    const best = choices.flatMap((choice) =>
-      'address' in choice ? [choice] : this.#keep(request, choice.family, had.get(choice.family)),
-    );
-    if (!request.needsAll || best.length === choices.length) return best;
-    return choices.flatMap((choice) => this.#keep(request, choice.family, had.get(choice.family)));
-  }
-
-  /** What a Service has by the books, else by its status. */
-  #had(service: ObjectKey, present: readonly PresentAddress[]): Map<IPFamily, Had> {
-    const had = new Map<IPFamily, Had>(present.map((one) => [one.family, one]));
-    for (const [family, address] of this.book.addressesOf(service)) {
-      had.set(family, { address, origin: this.book.holding(address)?.origin });
-    }
-    return had;
-  }
-
-  #keep(request: AddressRequest, family: IPFamily, had: Had | undefined): Granted[] {
-    if (had === undefined) return [];
-    // Requested pools and addresses do not count here: it could not have them.
-    const asItIs = { ...request, pools: [], addresses: NO_ADDRESSES };
-    if (mayKeep(this.#stock, asItIs, had)) return [{ family, ...had }];
-    // A port that another sharer serves is no reason to lose the address: that port alone is not served.
-    return mayKeepPortless(this.#stock, asItIs, had) ? [{ family, ...had }] : [];
   }
 
   /** Makes the books say what was granted: new claims first, so that nothing is free in between. */
@@ -272,12 +232,12 @@ export class LoadBalancerAllocator {
 
   #leave(address: string, service: ObjectKey): void {
     this.book.leave(address, service);
-    this.#left.set(service, new Set(this.#left.get(service)).add(address));
+    this.#left.add(service, address);
   }
 
   #claim(request: AddressRequest, { address, origin }: Pick<Granted, 'address' | 'origin'>): void {
     const before = this.book.holding(address)?.claims.get(request.service);
-    this.#left.get(request.service)?.delete(address);
+    this.#left.remove(request.service, address);
     for (const service of this.book.claim(address, request, origin)) this.#changed.add(service);
     this.#file(address);
     // What it had already, by the same wish, is news to nobody.
@@ -360,4 +320,3 @@ export class LoadBalancerAllocator {
 
 /** How many are tried when a shared address has room for somebody: those behind them are tried at the next change. */
 const MAX_JOINERS = 16;
-const NO_ADDRESSES: ReadonlyMap<IPFamily, string> = new Map();
