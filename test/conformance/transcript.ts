@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
 
-/** What one step asks: exactly one of the verbs, `watch`, `settle` or `sleep` (shared/conformance/README.md). */
+/** What one step asks: exactly one of the verbs, `watch`, `settle` or `sleep` (README.md). */
 const requestSchema = z.strictObject({
   get: z.string().optional(),
   head: z.string().optional(),
@@ -50,18 +50,27 @@ export type StepResponse = z.infer<typeof responseSchema>;
 export type Case = z.infer<typeof caseSchema>;
 export type ClusterName = Case['cluster'];
 
-/** The names of the recorded files, without `.json`, sorted. */
+/** The names of the recorded files, without `.jsonl`, sorted. */
 export function transcriptFiles(): string[] {
   return readdirSync(folder)
-    .filter((name) => name.endsWith('.json'))
-    .map((name) => name.slice(0, -'.json'.length))
+    .filter((name) => name.endsWith('.jsonl'))
+    .map((name) => name.slice(0, -'.jsonl'.length))
     .sort();
 }
 
-/** The cases of one file. @throws when the file does not have the form that the README describes. */
+/** The cases of one file, one a line. @throws naming the line that does not have the form that the README describes. */
 export function readTranscript(file: string): Case[] {
-  const parsed: unknown = JSON.parse(readFileSync(new URL(`${file}.json`, folder), 'utf8'));
-  return z.array(caseSchema).parse(parsed);
+  const text = readFileSync(new URL(`${file}.jsonl`, folder), 'utf8');
+  return text
+    .trimEnd()
+    .split('\n')
+    .map((line, index) => {
+      try {
+        return caseSchema.parse(JSON.parse(line));
+      } catch (cause) {
+        throw new Error(`${file}.jsonl:${index + 1} is not a recorded case`, { cause });
+      }
+    });
 }
 
 const folder = new URL('transcripts/', import.meta.url);

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 
 const here = new URL('.', import.meta.url);
@@ -82,15 +82,4 @@ test('a source of which no test is replayed has no row', () => {
   });
   expect(none.length).toBeGreaterThan(4);
   expect(rows.filter(({ source }) => none.includes(source))).toEqual([]);
-});
-
-const section10 = new URL('../../../shared/spec/service-semantics.md', import.meta.url);
-
-test.skipIf(!existsSync(section10))('every test of section 10 of service-semantics has its row', () => {
-  const spec = readFileSync(section10, 'utf8').split('## 10. ')[1]?.split('\n## ')[0] ?? '';
-  const wanted = [...spec.matchAll(/^\| (.+?)(?: \*\*C\*\*)? \| [a-z_/]+\.go \|/gm)]
-    .map(([, name = '']) => name.replace(/ \(and \d.*\)$/, ''))
-    .map((name) => (name.startsWith('[sig-') ? name : `[sig-api-machinery] ${name}`));
-  expect(wanted.length).toBeGreaterThan(60);
-  expect(wanted.filter((name) => !rows.some((row) => row.name.startsWith(name)))).toEqual([]);
 });

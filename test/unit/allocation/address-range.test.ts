@@ -46,7 +46,7 @@ describe('parseAddressRange', () => {
 });
 
 describe('parseServiceCidr', () => {
-  // The table of service-semantics 3.2: CIDR, band, first and last usable address.
+  // ipallocator (calculateRangeOffset): CIDR, band, first and last usable address.
   test.each([
     ['10.0.0.0/16', 256, '10.0.0.1', '10.0.255.254'],
     ['10.0.0.0/20', 256, '10.0.0.1', '10.0.15.254'],

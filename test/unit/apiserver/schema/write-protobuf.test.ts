@@ -1,4 +1,3 @@
-import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { builtinSchema, registeredKind } from '../../../../src/apiserver/schema/builtin.ts';
@@ -12,9 +11,8 @@ import { writeProtobuf, writeProtobufEvent } from '../../../../src/apiserver/sch
 import { isRecord, type JsonRecord } from '../../../../src/objects/json.ts';
 import { recordAt } from '../../../../src/objects/read.ts';
 import { StatusError } from '../../../../src/objects/status.ts';
+import { readTranscript, transcriptFiles } from '../../../conformance/transcript.ts';
 import vectors from './protobuf-vectors.generated.json' with { type: 'json' };
-
-const transcripts = new URL('../../../conformance/transcripts/', import.meta.url);
 
 /** The recorded objects that have a kind with a message, with values for the tokens that are no text. */
 function recordedObjects(): JsonRecord[] {
@@ -29,18 +27,13 @@ function recordedObjects(): JsonRecord[] {
     }
     Object.values(value).forEach(collect);
   };
-  for (const file of readdirSync(transcripts)) {
-    const text = readFileSync(new URL(file, transcripts), 'utf8')
-      .replaceAll(/("(?:event|renew|acquire)Time": )"<time>"/g, '$1"2026-01-02T03:04:05.000006Z"')
+  for (const { steps } of transcriptFiles().flatMap(readTranscript)) {
+    const text = JSON.stringify(steps.map(({ response }) => response))
+      .replaceAll(/("(?:event|renew|acquire)Time":)"<time>"/g, '$1"2026-01-02T03:04:05.000006Z"')
       .replaceAll('"<time>"', '"2026-01-02T03:04:05Z"')
       .replaceAll('"<nodePort>"', '30001')
       .replaceAll('"<count>"', '3');
-    const cases: unknown = JSON.parse(text);
-    for (const each of Array.isArray(cases) ? cases : []) {
-      for (const step of isRecord(each) && Array.isArray(each['steps']) ? each['steps'] : []) {
-        if (isRecord(step)) collect(step['response']);
-      }
-    }
+    collect(JSON.parse(text));
   }
   return objects;
 }

@@ -34,7 +34,7 @@ function outcome(cluster: Cluster, spec: ServiceSpec): string {
 }
 
 const columns = ['v4', 'v6', 'dual46', 'dual64'];
-// service-semantics 3.1: policy and ipFamilies as sent, then what each cluster stores.
+// initIPFamilyFields (registry/core/service/storage/alloc.go): policy and ipFamilies as sent, then what each cluster stores.
 const headful: [string, string, string[]][] = [
   ['', '', ['S 4', 'S 6', 'S 4', 'S 6']],
   ['S', '', ['S 4', 'S 6', 'S 4', 'S 6']],
