@@ -8,10 +8,13 @@ import importX from 'eslint-plugin-import-x';
 const rooms = [
   'allocation',
   'objects',
+  'cel',
   'registry',
   'apiserver',
   'client',
+  'runtime',
   'controllers',
+  'pools',
   'telemetry',
   'config',
   'commands',
@@ -20,11 +23,13 @@ const rooms = [
 const allowed = {
   objects: ['objects'],
   allocation: ['allocation', 'objects'],
-  registry: ['registry', 'allocation', 'objects'],
+  registry: ['registry', 'cel', 'allocation', 'objects'],
   telemetry: ['telemetry', 'objects'],
-  apiserver: ['apiserver', 'registry', 'allocation', 'objects', 'telemetry'],
+  apiserver: ['apiserver', 'registry', 'cel', 'allocation', 'objects', 'telemetry'],
   client: ['client', 'objects', 'telemetry'],
-  controllers: ['controllers', 'client', 'allocation', 'objects', 'telemetry'],
+  runtime: ['runtime', 'client', 'objects', 'telemetry'],
+  controllers: ['controllers', 'runtime', 'client', 'allocation', 'objects', 'telemetry'],
+  pools: ['pools', 'controllers', 'client', 'allocation', 'objects', 'telemetry'],
   config: ['config', 'objects', 'allocation'],
 };
 const zones = Object.entries(allowed).map(([room, mayImport]) => ({
@@ -36,9 +41,11 @@ const zones = Object.entries(allowed).map(([room, mayImport]) => ({
 /** Rooms that do no I/O and read neither clock nor randomness: both come in as arguments. */
 const pure = [
   'src/allocation/**/*.ts',
+  'src/cel/**/*.ts',
   'src/registry/**/*.ts',
   'src/objects/**/*.ts',
   'src/controllers/**/plan*.ts',
+  'src/pools/**/plan*.ts',
 ];
 
 export default tseslint.config(

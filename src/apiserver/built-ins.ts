@@ -4,12 +4,15 @@ import type { KubeObject } from '../objects/meta.ts';
 import type { ServiceCIDR } from '../objects/networking.ts';
 import type { Service } from '../objects/service.ts';
 import { builtInResources } from '../registry/catalog.ts';
-import { customResourceDefinitionStrategy } from '../registry/customresourcedefinition/strategy.ts';
-import type { ResourceDefinition } from '../registry/strategy.ts';
-import { ServiceAllocators } from '../registry/service/allocators.ts';
-import { createServiceStrategy, createUnallocatedServiceStrategy } from '../registry/service/strategy.ts';
+import { customResourceDefinitionStrategy } from '../registry/apiextensions/customresourcedefinition/strategy.ts';
+import type { ResourceDefinition } from '../registry/generic/strategy.ts';
+import { ServiceAllocators } from '../registry/core/service/allocators.ts';
+import {
+  createServiceStrategy,
+  createUnallocatedServiceStrategy,
+} from '../registry/core/service/strategy.ts';
 import { certificateReader } from './pki/signing-request.ts';
-import { reviewKinds } from './reviews/reviews.ts';
+import { reviewKinds } from './authorization/reviews/reviews.ts';
 import { serveResource } from './rest/served-resource.ts';
 import type { ServerCore } from './rest/server-core.ts';
 import { builtinSchema } from './schema/builtin.ts';

@@ -20,7 +20,7 @@ import { definitionSchemas } from './openapi/definition-schemas.ts';
 import { createEndpointResolver } from './proxy/endpoint-resolver.ts';
 import { restHandler } from './rest/dispatch.ts';
 import type { ServerCore } from './rest/server-core.ts';
-import type { ReviewSources } from './reviews/reviews.ts';
+import type { ReviewSources } from './authorization/reviews/reviews.ts';
 import { listPrefix, objectKey } from './storage/storage.ts';
 import { specialHandlers } from './subresources/handlers.ts';
 import { servedForDiscovery } from './subresources/rows.ts';

@@ -33,7 +33,7 @@ const manyNodes = 16;
 const pieces: readonly (() => Promise<unknown>)[] = [
   () => import('../client/connect.ts'),
   () => import('../client/informer-factory.ts'),
-  () => import('../controllers/endpoint-slices/controller.ts'),
+  () => import('../controllers/service-endpoints/endpoint-slices/controller.ts'),
   () => import('../controllers/load-balancer/controller.ts'),
   () => import('../controllers/kubelet/controller.ts'),
   () => import('../controllers/simulation.ts'),

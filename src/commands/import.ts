@@ -1,6 +1,6 @@
 import { stringify } from 'yaml';
 import type { ImportConfig } from '../config/import.ts';
-import { readImport } from '../controllers/load-balancer/import/read.ts';
+import { readImport } from '../pools/import/read.ts';
 import { connectCluster } from './cluster.ts';
 
 /**

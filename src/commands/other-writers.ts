@@ -2,8 +2,11 @@ import type { Logger } from 'pino';
 import { ResourceClient } from '../client/resource-client.ts';
 import { endpoints, endpointSlices, leases, type ResourceType } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
-import { endpointSliceController, managedByLabel } from '../controllers/endpoint-slices/slice-metadata.ts';
-import { mirroringController } from '../controllers/endpoint-slice-mirroring/plan.ts';
+import {
+  endpointSliceController,
+  managedByLabel,
+} from '../controllers/service-endpoints/endpoint-slices/slice-metadata.ts';
+import { mirroringController } from '../controllers/service-endpoints/endpoint-slice-mirroring/plan.ts';
 import { isRecord } from '../objects/json.ts';
 import type { Lease } from '../objects/lease.ts';
 import { parseTime } from '../objects/time.ts';

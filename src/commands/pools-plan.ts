@@ -1,7 +1,7 @@
 import type { PoolsPlanConfig } from '../config/pools.ts';
-import { readPooledCluster } from '../controllers/load-balancer/cluster-pools.ts';
-import { problemsOf } from '../controllers/load-balancer/plan-books.ts';
-import { planEdit, type EditEffect } from '../controllers/load-balancer/plan-edit.ts';
+import { readPooledCluster } from '../pools/cluster-pools.ts';
+import { problemsOf } from '../pools/plan-books.ts';
+import { planEdit, type EditEffect } from '../pools/plan-edit.ts';
 import type { AddressPool } from '../controllers/load-balancer/pool.ts';
 import { addressPools } from '../controllers/load-balancer/resource.ts';
 import { keyOf } from '../objects/key.ts';

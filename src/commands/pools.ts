@@ -1,6 +1,6 @@
 import type { PoolsConfig } from '../config/pools.ts';
-import { readPooledCluster } from '../controllers/load-balancer/cluster-pools.ts';
-import { planReport, type PoolReport } from '../controllers/load-balancer/plan-report.ts';
+import { readPooledCluster } from '../pools/cluster-pools.ts';
+import { planReport, type PoolReport } from '../pools/plan-report.ts';
 import { firstFew } from '../controllers/load-balancer/first-few.ts';
 import { connectCluster } from './cluster.ts';
 import { columns } from './columns.ts';

@@ -8,8 +8,8 @@ import {
   runControllers,
   serviceAllocation,
 } from '../controllers/index.ts';
-import { selectControllers } from '../controllers/runtime/selection.ts';
-import { checkTypesOnDemand } from '../registry/admissionpolicy/check-types-on-demand.ts';
+import { selectControllers } from '../runtime/selection.ts';
+import { checkTypesOnDemand } from '../registry/admissionregistration/admissionpolicy/check-types-on-demand.ts';
 import { Metrics } from '../telemetry/metrics.ts';
 import { applyFiles } from './apply.ts';
 import { offerAddresses, untilServed } from './default-pool.ts';

@@ -4,7 +4,7 @@ export { auditCluster, type ClusterAudit } from './service-allocation/cluster-au
 export { controllersBesideACluster, serviceAllocation } from './service-controllers.ts';
 export type { ServiceAllocationOptions } from './service-allocation/controller.ts';
 export { runControllers, type RunningControllers, type RunOptions } from './run.ts';
-export type { ControllerContext, ControllerDefinition, Runnable } from './runtime/context.ts';
+export type { ControllerContext, ControllerDefinition, Runnable } from '../runtime/context.ts';
 export type { NodesOptions } from './nodes/controller.ts';
 export { createTransport } from '../client/connect.ts';
 export type { ClusterSource, Transport } from '../client/transport.ts';
@@ -18,5 +18,5 @@ export {
   type Reconcile,
   type ReconcileResult,
   TerminalError,
-} from './runtime/controller.ts';
-export type { LeaderElectionSettings } from './runtime/leadership.ts';
+} from '../runtime/controller.ts';
+export type { LeaderElectionSettings } from '../runtime/leadership.ts';

@@ -11,9 +11,9 @@ import type { Transport } from '../client/transport.ts';
 import type { HealthCheck } from '../telemetry/health.ts';
 import { Metrics } from '../telemetry/metrics.ts';
 import type { CatalogEntry } from './catalog.ts';
-import type { ControllerContext } from './runtime/context.ts';
-import { Leadership, type LeaderElectionSettings } from './runtime/leadership.ts';
-import { selectControllers } from './runtime/selection.ts';
+import type { ControllerContext } from '../runtime/context.ts';
+import { Leadership, type LeaderElectionSettings } from '../runtime/leadership.ts';
+import { selectControllers } from '../runtime/selection.ts';
 
 /** What controllers run with. */
 export interface RunOptions {

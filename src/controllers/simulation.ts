@@ -1,15 +1,18 @@
 import type { CatalogEntry } from './catalog.ts';
-import { daemonSetsController } from './daemon-sets/controller.ts';
-import { deploymentsController } from './deployments/controller.ts';
+import { daemonSetsController } from './workloads/daemon-sets/controller.ts';
+import { deploymentsController } from './workloads/deployments/controller.ts';
 import { disruptionController } from './disruption-budgets/controller.ts';
-import { jobsController } from './jobs/controller.ts';
+import { jobsController } from './workloads/jobs/controller.ts';
 import { kubelet } from './kubelet/controller.ts';
 import { nodesController, type NodesOptions } from './nodes/controller.ts';
-import { replicaSetsController, replicationControllersController } from './replica-sets/controller.ts';
-import type { ControllerDefinition } from './runtime/context.ts';
+import {
+  replicaSetsController,
+  replicationControllersController,
+} from './workloads/replica-sets/controller.ts';
+import type { ControllerDefinition } from '../runtime/context.ts';
 import { budgetEvents } from './workloads/event-budget.ts';
 import { scheduler } from './scheduler/controller.ts';
-import { statefulSetsController } from './stateful-sets/controller.ts';
+import { statefulSetsController } from './workloads/stateful-sets/controller.ts';
 import { taintEvictionController } from './taint-eviction/controller.ts';
 
 /**

@@ -1,22 +1,22 @@
 /** The kinds that describe a cluster to its scheduler, its volumes and its clients: no Services, no workloads. */
-import { apiServiceStrategy } from './apiservice/strategy.ts';
-import { certificateSigningRequestStrategy } from './certificatesigningrequest/strategy.ts';
-import type { CertificateReader } from './certificatesigningrequest/types.ts';
-import { csiDriverStrategy } from './csidriver/strategy.ts';
-import { csiNodeStrategy } from './csinode/strategy.ts';
-import { csiStorageCapacityStrategy } from './csistoragecapacity/strategy.ts';
-import { flowSchemaStrategy } from './flowschema/strategy.ts';
-import { sharedWithHpaV2 } from './horizontalpodautoscaler/conversion.ts';
-import { horizontalPodAutoscalerStrategy } from './horizontalpodautoscaler/strategy.ts';
-import { priorityClassStrategy } from './priorityclass/strategy.ts';
-import { priorityLevelStrategy } from './prioritylevelconfiguration/strategy.ts';
-import { flowcontrolGroup } from './prioritylevelconfiguration/types.ts';
-import { rowsOf } from './resource-row.ts';
-import { runtimeClassStrategy } from './runtimeclass/strategy.ts';
-import { storageClassStrategy } from './storageclass/strategy.ts';
-import type { ResourceDefinition } from './strategy.ts';
-import { volumeAttachmentStrategy } from './volumeattachment/strategy.ts';
-import { volumeAttributesClassStrategy } from './volumeattributesclass/strategy.ts';
+import { apiServiceStrategy } from './apiregistration/apiservice/strategy.ts';
+import { certificateSigningRequestStrategy } from './certificates/certificatesigningrequest/strategy.ts';
+import type { CertificateReader } from './certificates/certificatesigningrequest/types.ts';
+import { csiDriverStrategy } from './storage/csidriver/strategy.ts';
+import { csiNodeStrategy } from './storage/csinode/strategy.ts';
+import { csiStorageCapacityStrategy } from './storage/csistoragecapacity/strategy.ts';
+import { flowSchemaStrategy } from './flowcontrol/flowschema/strategy.ts';
+import { sharedWithHpaV2 } from './autoscaling/horizontalpodautoscaler/conversion.ts';
+import { horizontalPodAutoscalerStrategy } from './autoscaling/horizontalpodautoscaler/strategy.ts';
+import { priorityClassStrategy } from './scheduling/priorityclass/strategy.ts';
+import { priorityLevelStrategy } from './flowcontrol/prioritylevelconfiguration/strategy.ts';
+import { flowcontrolGroup } from './flowcontrol/prioritylevelconfiguration/types.ts';
+import { rowsOf } from './generic/resource-row.ts';
+import { runtimeClassStrategy } from './node/runtimeclass/strategy.ts';
+import { storageClassStrategy } from './storage/storageclass/strategy.ts';
+import type { ResourceDefinition } from './generic/strategy.ts';
+import { volumeAttachmentStrategy } from './storage/volumeattachment/strategy.ts';
+import { volumeAttributesClassStrategy } from './storage/volumeattributesclass/strategy.ts';
 
 const cluster = { namespaced: false };
 

@@ -4,45 +4,48 @@ import {
   mutatingPolicyStrategy,
   validatingBindingStrategy,
   validatingPolicyStrategy,
-} from './admissionpolicy/strategy.ts';
+} from './admissionregistration/admissionpolicy/strategy.ts';
 import { clusterKinds } from './catalog-cluster.ts';
-import type { CertificateReader } from './certificatesigningrequest/types.ts';
-import { configMapStrategy } from './configmap/strategy.ts';
-import { controllerRevisionStrategy } from './controllerrevision/strategy.ts';
-import { cronJobStrategy } from './cronjob/strategy.ts';
-import { daemonSetStrategy } from './daemonset/strategy.ts';
-import { deploymentStrategy } from './deployment/strategy.ts';
-import { endpointsStrategy } from './endpoints/strategy.ts';
-import { endpointSliceStrategy } from './endpointslice/strategy.ts';
-import { eventFieldLabels, sharedWithCoreEvents } from './event/event.ts';
-import { coreEventStrategy, newEventStrategy } from './event/strategy.ts';
-import { ingressStrategy } from './ingress/strategy.ts';
-import { ingressClassStrategy } from './ingressclass/strategy.ts';
-import { type AddressBook, ipAddressStrategy } from './ipaddress/strategy.ts';
-import { jobStrategy } from './job/strategy.ts';
-import { leaseStrategy } from './lease/strategy.ts';
-import { limitRangeStrategy } from './limitrange/strategy.ts';
-import { namespaceStrategy } from './namespace/strategy.ts';
-import { networkPolicyStrategy } from './networkpolicy/strategy.ts';
-import { nodeStrategy } from './node/strategy.ts';
-import { persistentVolumeClaimStrategy } from './persistentvolumeclaim/strategy.ts';
-import { podStrategy } from './pod/strategy.ts';
-import { podDisruptionBudgetStrategy } from './poddisruptionbudget/strategy.ts';
-import { podTemplateStrategy } from './podtemplate/strategy.ts';
+import type { CertificateReader } from './certificates/certificatesigningrequest/types.ts';
+import { configMapStrategy } from './core/configmap/strategy.ts';
+import { controllerRevisionStrategy } from './apps/controllerrevision/strategy.ts';
+import { cronJobStrategy } from './batch/cronjob/strategy.ts';
+import { daemonSetStrategy } from './apps/daemonset/strategy.ts';
+import { deploymentStrategy } from './apps/deployment/strategy.ts';
+import { endpointsStrategy } from './core/endpoints/strategy.ts';
+import { endpointSliceStrategy } from './discovery/endpointslice/strategy.ts';
+import { eventFieldLabels, sharedWithCoreEvents } from './core/event/event.ts';
+import { coreEventStrategy, newEventStrategy } from './core/event/strategy.ts';
+import { ingressStrategy } from './networking/ingress/strategy.ts';
+import { ingressClassStrategy } from './networking/ingressclass/strategy.ts';
+import { type AddressBook, ipAddressStrategy } from './networking/ipaddress/strategy.ts';
+import { jobStrategy } from './batch/job/strategy.ts';
+import { leaseStrategy } from './coordination/lease/strategy.ts';
+import { limitRangeStrategy } from './core/limitrange/strategy.ts';
+import { namespaceStrategy } from './core/namespace/strategy.ts';
+import { networkPolicyStrategy } from './networking/networkpolicy/strategy.ts';
+import { nodeStrategy } from './core/node/strategy.ts';
+import { persistentVolumeClaimStrategy } from './core/persistentvolumeclaim/strategy.ts';
+import { podStrategy } from './core/pod/strategy.ts';
+import { podDisruptionBudgetStrategy } from './policy/poddisruptionbudget/strategy.ts';
+import { podTemplateStrategy } from './core/podtemplate/strategy.ts';
 import { clusterRoleBindingStrategy, roleBindingStrategy } from './rbac/binding.ts';
 import { clusterRoleStrategy, roleStrategy } from './rbac/role.ts';
-import { replicaSetStrategy } from './replicaset/strategy.ts';
-import { replicationControllerStrategy } from './replicationcontroller/strategy.ts';
-import { resourceQuotaStrategy } from './resourcequota/strategy.ts';
-import { secretStrategy } from './secret/strategy.ts';
-import { serviceAccountStrategy } from './serviceaccount/strategy.ts';
-import { serviceCidrStrategy } from './servicecidr/strategy.ts';
-import { statefulSetStrategy } from './statefulset/strategy.ts';
-import { genericStrategy } from './generic.ts';
-import { nameIsDNSSubdomain } from './names.ts';
-import { allVerbs, rowsOf } from './resource-row.ts';
-import type { ResourceDefinition, Strategy } from './strategy.ts';
-import { mutatingWebhookStrategy, validatingWebhookStrategy } from './webhookconfiguration/strategy.ts';
+import { replicaSetStrategy } from './apps/replicaset/strategy.ts';
+import { replicationControllerStrategy } from './core/replicationcontroller/strategy.ts';
+import { resourceQuotaStrategy } from './core/resourcequota/strategy.ts';
+import { secretStrategy } from './core/secret/strategy.ts';
+import { serviceAccountStrategy } from './core/serviceaccount/strategy.ts';
+import { serviceCidrStrategy } from './networking/servicecidr/strategy.ts';
+import { statefulSetStrategy } from './apps/statefulset/strategy.ts';
+import { genericStrategy } from './generic/generic.ts';
+import { nameIsDNSSubdomain } from './validation/names.ts';
+import { allVerbs, rowsOf } from './generic/resource-row.ts';
+import type { ResourceDefinition, Strategy } from './generic/strategy.ts';
+import {
+  mutatingWebhookStrategy,
+  validatingWebhookStrategy,
+} from './admissionregistration/webhookconfiguration/strategy.ts';
 
 /** What the catalog cannot make itself. */
 export interface CatalogOptions {

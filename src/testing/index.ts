@@ -6,7 +6,7 @@ import type { Transport } from '../client/transport.ts';
 import { clusterControllers, runControllers, serviceAllocation } from '../controllers/index.ts';
 import { clusterCidrs } from '../config/cluster-cidrs.ts';
 import { nodePortRange, serviceCidrs } from '../config/service-ranges.ts';
-import { checkTypesOnDemand } from '../registry/admissionpolicy/check-types-on-demand.ts';
+import { checkTypesOnDemand } from '../registry/admissionregistration/admissionpolicy/check-types-on-demand.ts';
 import { createLog, type LogLevel } from '../telemetry/log.ts';
 
 /** Options of {@link startApiServer}; all have defaults. */

@@ -3,8 +3,8 @@
  * Service as kubectl creates it, recording who owns it, and the patch types against a PUT of the same change.
  * Prints a table and writes bench-results/objects.json.
  */
-import { applyObject } from '../../src/apiserver/apply/apply.ts';
-import { trackUpdate } from '../../src/apiserver/apply/track-update.ts';
+import { applyObject } from '../../src/apiserver/patch/apply/apply.ts';
+import { trackUpdate } from '../../src/apiserver/patch/apply/track-update.ts';
 import { patchObject, type PatchType } from '../../src/apiserver/patch/patch.ts';
 import { builtinSchema } from '../../src/apiserver/schema/builtin.ts';
 import { decodeBody, type ExpectedKind } from '../../src/apiserver/schema/decode-body.ts';

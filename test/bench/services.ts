@@ -4,11 +4,11 @@
  * (DESIGN.md: 4,000 a second); its rules shall take less than 50.
  */
 import type { Service } from '../../src/objects/service.ts';
-import { validateCommonFields } from '../../src/registry/metadata.ts';
-import { ServiceAllocators } from '../../src/registry/service/allocators.ts';
-import type { ClusterFamilies } from '../../src/registry/service/families.ts';
-import { createServiceStrategy } from '../../src/registry/service/strategy.ts';
-import type { Strategy, StrategyContext } from '../../src/registry/strategy.ts';
+import { validateCommonFields } from '../../src/registry/generic/metadata.ts';
+import { ServiceAllocators } from '../../src/registry/core/service/allocators.ts';
+import type { ClusterFamilies } from '../../src/registry/core/service/families.ts';
+import { createServiceStrategy } from '../../src/registry/core/service/strategy.ts';
+import type { Strategy, StrategyContext } from '../../src/registry/generic/strategy.ts';
 import { report, type Row } from './report.ts';
 
 const budget = '≤ 50 µs';

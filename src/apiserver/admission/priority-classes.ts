@@ -1,7 +1,7 @@
 import { at } from '../../objects/read.ts';
 import { forbidden } from '../../objects/status-errors.ts';
-import { defaultPriorityClass } from '../../registry/pod/priority.ts';
-import { schedulingGroup, systemPriorityClasses } from '../../registry/priorityclass/strategy.ts';
+import { defaultPriorityClass } from '../../registry/core/pod/priority.ts';
+import { schedulingGroup, systemPriorityClasses } from '../../registry/scheduling/priorityclass/strategy.ts';
 import type { AdmissionAttributes, AdmissionPlugin } from '../rest/admission.ts';
 import { type ServerCore, strategyContext } from '../rest/server-core.ts';
 

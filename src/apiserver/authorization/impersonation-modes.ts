@@ -5,9 +5,9 @@
  */
 import type { UserInfo } from '../http/exchange.ts';
 import { StatusError } from '../../objects/status.ts';
-import { aggregateText } from '../../registry/field-errors.ts';
-import { domainPrefixedPathErrors } from '../../registry/domain-prefixed-path.ts';
-import { isDNS1123Subdomain } from '../../registry/names.ts';
+import { aggregateText } from '../../registry/validation/field-errors.ts';
+import { domainPrefixedPathErrors } from '../../registry/validation/domain-prefixed-path.ts';
+import { isDNS1123Subdomain } from '../../registry/validation/names.ts';
 import { anonymousUser, unauthenticatedGroup, withAuthenticatedGroup } from '../authentication/users.ts';
 import { serviceAccount, type WantedUser } from '../authentication/impersonation.ts';
 import { type AccessAttributes, accessForbidden, type Authorizer, requireAccess } from './authorizer.ts';

@@ -1,11 +1,17 @@
 import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { mandatoryFlowSchemas, suggestedFlowSchemas } from '../../registry/flowschema/bootstrap.ts';
+import {
+  mandatoryFlowSchemas,
+  suggestedFlowSchemas,
+} from '../../registry/flowcontrol/flowschema/bootstrap.ts';
 import {
   mandatoryPriorityLevels,
   suggestedPriorityLevels,
-} from '../../registry/prioritylevelconfiguration/bootstrap.ts';
-import { autoUpdateAnnotation, flowcontrolGroup } from '../../registry/prioritylevelconfiguration/types.ts';
+} from '../../registry/flowcontrol/prioritylevelconfiguration/bootstrap.ts';
+import {
+  autoUpdateAnnotation,
+  flowcontrolGroup,
+} from '../../registry/flowcontrol/prioritylevelconfiguration/types.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { objectKey, PreconditionError } from '../storage/storage.ts';
 import { ensureObject } from './system-objects.ts';

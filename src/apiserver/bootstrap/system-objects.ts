@@ -2,7 +2,7 @@ import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { Service } from '../../objects/service.ts';
 import { StatusError } from '../../objects/status.ts';
-import { schedulingGroup, systemPriorityClasses } from '../../registry/priorityclass/strategy.ts';
+import { schedulingGroup, systemPriorityClasses } from '../../registry/scheduling/priorityclass/strategy.ts';
 import type { UserInfo } from '../http/exchange.ts';
 import { createObject } from '../rest/create.ts';
 import { keyOf, type ServedResource } from '../rest/served-resource.ts';

@@ -1,8 +1,8 @@
 /** ConversionReview, v1 and v1beta1 (apiextensions `apiserver/conversion/webhook_converter.go`). */
 import { type JsonRecord } from '../../objects/json.ts';
 import { at, listAt, textAt } from '../../objects/read.ts';
-import type { ReviewKind, ReviewVersion } from '../webhooks/answer.ts';
-import { typeText } from '../webhooks/review.ts';
+import type { ReviewKind, ReviewVersion } from '../admission/webhooks/answer.ts';
+import { typeText } from '../admission/webhooks/review.ts';
 
 const group = 'apiextensions.k8s.io';
 const kind = 'ConversionReview';

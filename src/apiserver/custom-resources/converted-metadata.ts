@@ -2,8 +2,8 @@
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import type { KubeObject, ObjectMeta } from '../../objects/meta.ts';
 import { textAt } from '../../objects/read.ts';
-import { aggregateText } from '../../registry/field-errors.ts';
-import { validateAnnotations, validateLabels } from '../../registry/metadata.ts';
+import { aggregateText } from '../../registry/validation/field-errors.ts';
+import { validateAnnotations, validateLabels } from '../../registry/generic/metadata.ts';
 
 /** @throws {Error} when the answer is about another object than was asked about (`validateConvertedObject`). */
 export function checkSameObject(original: KubeObject, converted: JsonRecord): void {

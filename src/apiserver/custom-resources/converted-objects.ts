@@ -1,7 +1,11 @@
 import type { KubeObject } from '../../objects/meta.ts';
 import { plainError } from '../../objects/status-errors.ts';
-import { dropNulls, mayDefault, withDefaults } from '../../registry/customresource/defaulting.ts';
-import type { JsonSchema } from '../../registry/customresourcedefinition/json-schema.ts';
+import {
+  dropNulls,
+  mayDefault,
+  withDefaults,
+} from '../../registry/apiextensions/customresource/defaulting.ts';
+import type { JsonSchema } from '../../registry/apiextensions/customresourcedefinition/json-schema.ts';
 import type { VersionConversion } from '../rest/served-resource.ts';
 import { pruneCustomObject } from '../schema/custom-object.ts';
 import { DecodeError } from '../schema/decode.ts';

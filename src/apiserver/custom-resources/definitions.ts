@@ -1,13 +1,13 @@
 import { setMaxListeners } from 'node:events';
 import { jsonEqual } from '../../objects/json.ts';
-import { withApproval } from '../../registry/customresourcedefinition/approval.ts';
+import { withApproval } from '../../registry/apiextensions/customresourcedefinition/approval.ts';
 import {
   type CustomResourceDefinition,
   hasCondition,
   isCustomResourceDefinition,
   withCondition,
-} from '../../registry/customresourcedefinition/definition.ts';
-import { cleanupFinalizer } from '../../registry/customresourcedefinition/strategy.ts';
+} from '../../registry/apiextensions/customresourcedefinition/definition.ts';
+import { cleanupFinalizer } from '../../registry/apiextensions/customresourcedefinition/strategy.ts';
 import { type ServerCore, timestamp } from '../rest/server-core.ts';
 import type { ServedResource } from '../rest/served-resource.ts';
 import { trackAs } from '../rest/tracker.ts';

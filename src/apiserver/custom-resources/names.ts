@@ -1,13 +1,13 @@
 /** Which names of a definition are accepted (apiextensions `pkg/controller/status/naming_controller.go`). PURE. */
 import { jsonEqual } from '../../objects/json.ts';
-import { hasWrongBundle } from '../../registry/customresourcedefinition/conversion.ts';
+import { hasWrongBundle } from '../../registry/apiextensions/customresourcedefinition/conversion.ts';
 import {
   type CustomResourceCondition,
   type CustomResourceDefinition,
   type CustomResourceNames,
   hasCondition,
   withCondition,
-} from '../../registry/customresourcedefinition/definition.ts';
+} from '../../registry/apiextensions/customresourcedefinition/definition.ts';
 
 interface Judged {
   readonly acceptedNames: CustomResourceNames;

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import { forbidden } from '../../objects/status-errors.ts';
-import { customScale } from '../../registry/customresource/scale.ts';
-import { customResourceStrategy } from '../../registry/customresource/strategy.ts';
+import { customScale } from '../../registry/apiextensions/customresource/scale.ts';
+import { customResourceStrategy } from '../../registry/apiextensions/customresource/strategy.ts';
 import {
   type CustomResourceDefinition,
   type CustomResourceVersion,
   hasCondition,
-} from '../../registry/customresourcedefinition/definition.ts';
-import type { Strategy } from '../../registry/strategy.ts';
+} from '../../registry/apiextensions/customresourcedefinition/definition.ts';
+import type { Strategy } from '../../registry/generic/strategy.ts';
 import { type ServedForm, serveResource, type ServedResource } from '../rest/served-resource.ts';
 import { schemaFromCustomResource } from '../schema/custom-schema.ts';
 import { customTableConverter } from '../tables/custom-columns.ts';

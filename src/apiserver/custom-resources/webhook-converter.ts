@@ -1,12 +1,12 @@
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { plainError } from '../../objects/status-errors.ts';
-import type { CustomResourceDefinition } from '../../registry/customresourcedefinition/definition.ts';
-import type { Webhook } from '../../registry/webhookconfiguration/webhook.ts';
+import type { CustomResourceDefinition } from '../../registry/apiextensions/customresourcedefinition/definition.ts';
+import type { Webhook } from '../../registry/admissionregistration/webhookconfiguration/webhook.ts';
 import { encodeSorted } from '../schema/encode.ts';
-import { isReviewVersion, readAnswer, type ReviewVersion } from '../webhooks/answer.ts';
-import type { WebhookClient } from '../webhooks/client.ts';
-import { typeText } from '../webhooks/review.ts';
+import { isReviewVersion, readAnswer, type ReviewVersion } from '../admission/webhooks/answer.ts';
+import type { WebhookClient } from '../admission/webhooks/client.ts';
+import { typeText } from '../admission/webhooks/review.ts';
 import { checkSameObject, convertedMetadata } from './converted-metadata.ts';
 import { conversionReview, conversionReviewOf, convertedObjects } from './conversion-review.ts';
 

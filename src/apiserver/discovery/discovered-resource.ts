@@ -1,4 +1,4 @@
-import type { ResourceDefinition } from '../../registry/strategy.ts';
+import type { ResourceDefinition } from '../../registry/generic/strategy.ts';
 
 /** A row of discovery behind a resource: `services/proxy`, `pods/log`. */
 export interface SubresourceRow {

@@ -3,7 +3,7 @@ import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { StatusError } from '../../objects/status.ts';
 import { badRequest, plainError } from '../../objects/status-errors.ts';
-import { invalid, invalidObject } from '../../registry/field-errors.ts';
+import { invalid, invalidObject } from '../../registry/validation/field-errors.ts';
 import { decodeAs, type ExpectedKind, strictText } from '../schema/decode-body.ts';
 import { DecodeError } from '../schema/decode-walk.ts';
 import { decodeMapValue } from '../schema/decode.ts';

@@ -1,6 +1,6 @@
 /** Reads PKCS#10 requests and PEM certificates (crypto/x509 ParseCertificateRequest, `apis/certificates/helpers.go`). */
 import { createPublicKey, verify, X509Certificate } from 'node:crypto';
-import type { CertificateReader } from '../../registry/certificatesigningrequest/types.ts';
+import type { CertificateReader } from '../../registry/certificates/certificatesigningrequest/types.ts';
 import { derValues, type DerValue, oidText } from './der-reader.ts';
 
 interface PemBlock {

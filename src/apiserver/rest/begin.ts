@@ -1,7 +1,12 @@
 import type { KubeObject, ManagedFieldsEntry } from '../../objects/meta.ts';
 import type { StatusError } from '../../objects/status.ts';
-import type { Reservation, SideObject, SideObjectKey, StrategyContext } from '../../registry/strategy.ts';
-import { trackUpdate } from '../apply/track-update.ts';
+import type {
+  Reservation,
+  SideObject,
+  SideObjectKey,
+  StrategyContext,
+} from '../../registry/generic/strategy.ts';
+import { trackUpdate } from '../patch/apply/track-update.ts';
 import { objectKey, PreconditionError, type StoredObject, type Write } from '../storage/storage.ts';
 import type { ServerCore } from './server-core.ts';
 import { ownableFields } from './tracker.ts';

@@ -1,10 +1,10 @@
 import type { KubeObject } from '../../objects/meta.ts';
 import { alreadyExists, plainError } from '../../objects/status-errors.ts';
 import { StatusError } from '../../objects/status.ts';
-import { invalidObject } from '../../registry/field-errors.ts';
-import { validateCustomObjectMeta } from '../../registry/metadata.ts';
-import { nameIsPathSegment } from '../../registry/names.ts';
-import { type Reservation, type StrategyContext } from '../../registry/strategy.ts';
+import { invalidObject } from '../../registry/validation/field-errors.ts';
+import { validateCustomObjectMeta } from '../../registry/generic/metadata.ts';
+import { nameIsPathSegment } from '../../registry/validation/names.ts';
+import { type Reservation, type StrategyContext } from '../../registry/generic/strategy.ts';
 import type { UserInfo } from '../http/exchange.ts';
 import { PreconditionError, type StoredObject } from '../storage/storage.ts';
 import { type AdmissionAttributes, checkNamespaceLifecycle } from './admission.ts';

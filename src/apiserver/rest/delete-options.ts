@@ -1,6 +1,6 @@
 import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
-import type { FieldError } from '../../registry/field-errors.ts';
-import { invalid, invalidObject, notSupported } from '../../registry/field-errors.ts';
+import type { FieldError } from '../../registry/validation/field-errors.ts';
+import { invalid, invalidObject, notSupported } from '../../registry/validation/field-errors.ts';
 import type { ApiRequest } from '../http/exchange.ts';
 import { bodyMediaType } from '../http/media-types.ts';
 import { decodeDeleteOptions } from '../schema/decode-options.ts';

@@ -1,6 +1,6 @@
 import { plainError } from '../../objects/status-errors.ts';
-import type { FieldError } from '../../registry/field-errors.ts';
-import { forbiddenField, invalidObject, notSupported } from '../../registry/field-errors.ts';
+import type { FieldError } from '../../registry/validation/field-errors.ts';
+import { forbiddenField, invalidObject, notSupported } from '../../registry/validation/field-errors.ts';
 import { booleanParameter, integerParameter, textParameter } from './query.ts';
 
 /** ListOptions (meta/v1) of a list or watch, checked except for the selectors, which the caller parses. */

@@ -1,4 +1,4 @@
-import type { ResourceDefinition } from '../../registry/strategy.ts';
+import type { ResourceDefinition } from '../../registry/generic/strategy.ts';
 import type { ServedResource } from './served-resource.ts';
 
 /** The resources that are served now. Custom resources come and go. */

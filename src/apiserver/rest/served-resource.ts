@@ -1,7 +1,7 @@
 import type { KubeObject } from '../../objects/meta.ts';
 import type { GroupResource } from '../../objects/status-errors.ts';
-import type { InvalidSubject } from '../../registry/field-errors.ts';
-import type { ResourceDefinition } from '../../registry/strategy.ts';
+import type { InvalidSubject } from '../../registry/validation/field-errors.ts';
+import type { ResourceDefinition } from '../../registry/generic/strategy.ts';
 import type { StructSchema } from '../schema/schema.ts';
 import { encodeObject } from '../schema/encode.ts';
 import type { TableConverter } from '../tables/table.ts';

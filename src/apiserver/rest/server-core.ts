@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { ClusterReader, StrategyContext } from '../../registry/strategy.ts';
+import type { ClusterReader, StrategyContext } from '../../registry/generic/strategy.ts';
 import type { UserInfo } from '../http/exchange.ts';
 import { listPrefix, objectKey, type Storage } from '../storage/storage.ts';
 import type { Admission } from './admission.ts';

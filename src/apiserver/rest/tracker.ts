@@ -1,7 +1,7 @@
 import type { KubeObject, ManagedFieldsEntry } from '../../objects/meta.ts';
-import { managerName } from '../apply/manager-name.ts';
-import type { OwnableFields } from '../../registry/strategy.ts';
-import { trackConverting, trackUpdate } from '../apply/track-update.ts';
+import { managerName } from '../patch/apply/manager-name.ts';
+import type { OwnableFields } from '../../registry/generic/strategy.ts';
+import { trackConverting, trackUpdate } from '../patch/apply/track-update.ts';
 import type { ApiRequest } from '../http/exchange.ts';
 import type { ServedResource } from './served-resource.ts';
 import { type ServerCore, timestamp } from './server-core.ts';

@@ -1,9 +1,9 @@
 import type { KubeObject } from '../../objects/meta.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import { conflict, modified, notFound, plainError } from '../../objects/status-errors.ts';
-import { invalid, invalidObject } from '../../registry/field-errors.ts';
-import { validateCommonFields } from '../../registry/metadata.ts';
-import type { StrategyContext, SubresourceStrategy } from '../../registry/strategy.ts';
+import { invalid, invalidObject } from '../../registry/validation/field-errors.ts';
+import { validateCommonFields } from '../../registry/generic/metadata.ts';
+import type { StrategyContext, SubresourceStrategy } from '../../registry/generic/strategy.ts';
 import type { UserInfo } from '../http/exchange.ts';
 import { PreconditionError, type StoredObject, type Write } from '../storage/storage.ts';
 import { type AdmissionAttributes, type BodyKind, checkNamespaceLifecycle } from './admission.ts';

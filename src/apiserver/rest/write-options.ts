@@ -1,6 +1,11 @@
-import type { FieldError } from '../../registry/field-errors.ts';
-import { forbiddenField, invalidObject, notSupported, required } from '../../registry/field-errors.ts';
-import { validateFieldManager } from '../../registry/metadata.ts';
+import type { FieldError } from '../../registry/validation/field-errors.ts';
+import {
+  forbiddenField,
+  invalidObject,
+  notSupported,
+  required,
+} from '../../registry/validation/field-errors.ts';
+import { validateFieldManager } from '../../registry/generic/metadata.ts';
 import type { ApiRequest } from '../http/exchange.ts';
 import { booleanParameter } from './query.ts';
 

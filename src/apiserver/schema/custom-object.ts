@@ -7,7 +7,7 @@
 import { goQuote } from '../../objects/go-text.ts';
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { renderValue } from '../../registry/field-errors.ts';
+import { renderValue } from '../../registry/validation/field-errors.ts';
 import { builtinSchema } from './builtin.ts';
 import { withoutRawNumbers } from './decode-leaf.ts';
 import { DecodeError, decodeStruct } from './decode.ts';

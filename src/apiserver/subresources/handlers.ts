@@ -2,8 +2,8 @@ import type { ServiceAccountTokens } from '../authentication/service-account-tok
 import type { Handler } from '../http/exchange.ts';
 import type { SpecialHandlers } from '../rest/dispatch.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
-import { reviewHandler } from '../reviews/handler.ts';
-import { reviewKinds, type ReviewSources } from '../reviews/reviews.ts';
+import { reviewHandler } from '../authorization/reviews/handler.ts';
+import { reviewKinds, type ReviewSources } from '../authorization/reviews/reviews.ts';
 import { admitConnection } from './admit.ts';
 import { evictionHandler } from './eviction.ts';
 import { bindingHandler } from './pod-binding.ts';

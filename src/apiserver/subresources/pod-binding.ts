@@ -1,9 +1,9 @@
 import type { KubeObject, ObjectMeta } from '../../objects/meta.ts';
 import { badRequest, conflict, methodNotAllowed, notFound, plainError } from '../../objects/status-errors.ts';
-import { aggregateText } from '../../registry/field-errors.ts';
-import { type Binding, bindPod, validateBinding } from '../../registry/pod/binding.ts';
-import { copyTopologyLabels } from '../../registry/pod/topology-labels.ts';
-import type { Pod } from '../../registry/pod/types.ts';
+import { aggregateText } from '../../registry/validation/field-errors.ts';
+import { type Binding, bindPod, validateBinding } from '../../registry/core/pod/binding.ts';
+import { copyTopologyLabels } from '../../registry/core/pod/topology-labels.ts';
+import type { Pod } from '../../registry/core/pod/types.ts';
 import { outputOf, sendStatus } from '../rest/output.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
 import { matchNamespace } from '../rest/object-name.ts';

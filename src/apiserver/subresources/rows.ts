@@ -1,4 +1,4 @@
-import type { ResourceDefinition } from '../../registry/strategy.ts';
+import type { ResourceDefinition } from '../../registry/generic/strategy.ts';
 import {
   discovered,
   type DiscoveredResource,

@@ -2,7 +2,7 @@ import { isRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { badRequest, conflict, methodNotAllowed, notFound } from '../../objects/status-errors.ts';
 import { StatusError } from '../../objects/status.ts';
-import { invalidObject } from '../../registry/field-errors.ts';
+import { invalidObject } from '../../registry/validation/field-errors.ts';
 import {
   fromScale,
   type Scalable,
@@ -10,7 +10,7 @@ import {
   type ScaleForm,
   toScale,
   validateScale,
-} from '../../registry/scale.ts';
+} from '../../registry/generic/scale.ts';
 import type { ApiRequest, Reply } from '../http/exchange.ts';
 import { encode } from '../http/encoding.ts';
 import { bodyMediaType, patchType } from '../http/media-types.ts';

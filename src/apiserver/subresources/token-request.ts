@@ -1,7 +1,7 @@
 import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { badRequest, conflict, methodNotAllowed, notFound } from '../../objects/status-errors.ts';
-import { invalid, invalidObject } from '../../registry/field-errors.ts';
+import { invalid, invalidObject } from '../../registry/validation/field-errors.ts';
 import type { BoundObject, ServiceAccountTokens } from '../authentication/service-account-tokens.ts';
 import { encode } from '../http/encoding.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';

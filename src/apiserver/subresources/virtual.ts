@@ -1,8 +1,8 @@
 /** Resources of the core group without objects of their own: `bindings` and `componentstatuses`. */
 import { methodNotAllowed, notFound } from '../../objects/status-errors.ts';
-import { genericStrategy } from '../../registry/generic.ts';
-import { nameIsPathSegment } from '../../registry/names.ts';
-import type { ResourceDefinition } from '../../registry/strategy.ts';
+import { genericStrategy } from '../../registry/generic/generic.ts';
+import { nameIsPathSegment } from '../../registry/validation/names.ts';
+import type { ResourceDefinition } from '../../registry/generic/strategy.ts';
 import { outputOf, sendList } from '../rest/output.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
 

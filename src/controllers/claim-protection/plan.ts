@@ -1,7 +1,7 @@
 /** Who uses a PersistentVolumeClaim (`pkg/controller/volume/pvcprotection`). */
 import type { KubeObject } from '../../objects/meta.ts';
 import type { Pod } from '../../objects/pod.ts';
-import { controllerOf } from '../workloads/plan-pods.ts';
+import { controllerOf } from '../../objects/pods.ts';
 
 /** Keeps a claim while Pods use it; the server gives it to every claim (admission StorageObjectInUseProtection). */
 export const protection = 'kubernetes.io/pvc-protection';

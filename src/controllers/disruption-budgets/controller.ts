@@ -12,9 +12,9 @@ import type {
   ReplicationController,
   StatefulSet,
 } from '../../objects/workloads.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../runtime/context.ts';
-import { Controller, type ReconcileResult } from '../runtime/controller.ts';
-import { controllerOf, isReady } from '../workloads/plan-pods.ts';
+import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
+import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
+import { controllerOf, isReady } from '../../objects/pods.ts';
 import {
   deployments as deploymentsResource,
   podDisruptionBudgets as budgetsResource,

@@ -3,7 +3,7 @@ import type { LabelSelector } from '../../objects/meta.ts';
 import type { Pod } from '../../objects/pod.ts';
 import { formatTime, parseTime } from '../../objects/time.ts';
 import type { PodDisruptionBudget } from '../../objects/workloads.ts';
-import { conditionOf, controllerOf, isReady } from '../workloads/plan-pods.ts';
+import { conditionOf, controllerOf, isReady } from '../../objects/pods.ts';
 import { scaledValue } from '../workloads/plan-scaled-value.ts';
 
 /** Milliseconds after which an eviction that did not lead to a deletion no longer counts. */

@@ -4,9 +4,9 @@ import { resourceName } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
 import { isStringList } from '../../objects/json.ts';
 import type { KubeObject, OwnerReference } from '../../objects/meta.ts';
-import type { ServedResource } from '../api-resources/discovery.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../runtime/context.ts';
-import { Controller, TerminalError } from '../runtime/controller.ts';
+import type { ServedResource } from '../../client/discovery.ts';
+import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
+import { Controller, TerminalError } from '../../runtime/controller.ts';
 import {
   foregroundFinalizer,
   type GraphNode,

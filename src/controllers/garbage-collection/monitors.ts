@@ -4,8 +4,8 @@ import { Reflector, type ReflectorSink } from '../../client/reflector.ts';
 import { resourceName } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
 import type { KubeObject, OwnerReference } from '../../objects/meta.ts';
-import { describeFailure, discover, type ServedResource } from '../api-resources/discovery.ts';
-import type { ControllerContext } from '../runtime/context.ts';
+import { describeFailure, discover, type ServedResource } from '../../client/discovery.ts';
+import type { ControllerContext } from '../../runtime/context.ts';
 import { groupVersion, type NodeType } from './graph.ts';
 
 /** Hears of every object of a server. */

@@ -4,8 +4,8 @@ import { keyOf } from '../../objects/key.ts';
 import type { Node } from '../../objects/node.ts';
 import { formatMicroTime } from '../../objects/time.ts';
 import { isDown, isSimulated } from '../nodes/plan.ts';
-import type { ControllerContext } from '../runtime/context.ts';
-import { Controller } from '../runtime/controller.ts';
+import type { ControllerContext } from '../../runtime/context.ts';
+import { Controller } from '../../runtime/controller.ts';
 
 const leaseNamespace = 'kube-node-lease';
 /** `nodeLeaseDurationSeconds`; renewed four times in that time. */

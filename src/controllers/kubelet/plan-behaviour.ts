@@ -1,7 +1,7 @@
 /** How the containers of a simulated Pod behave, by its annotations. Durations are `5s`, `1m30s`, `500ms` or seconds. */
 import type { Pod } from '../../objects/pod.ts';
 import { parseDuration } from '../load-balancer/duration.ts';
-import { controllerOf } from '../workloads/plan-pods.ts';
+import { controllerOf } from '../../objects/pods.ts';
 
 const readyAfterAnnotation = 'servicenet.dev/ready-after';
 const failAfterAnnotation = 'servicenet.dev/fail-after';

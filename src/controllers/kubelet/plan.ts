@@ -2,7 +2,7 @@
 import type { Node } from '../../objects/node.ts';
 import type { Pod, PodCondition, PodStatus } from '../../objects/pod.ts';
 import { formatTime, parseTime } from '../../objects/time.ts';
-import { conditionOf } from '../workloads/plan-pods.ts';
+import { conditionOf } from '../../objects/pods.ts';
 import { behaviourOf, type Behaviour } from './plan-behaviour.ts';
 import {
   advanceRun,

@@ -1,7 +1,7 @@
 import { parseStrictAddress } from '../../objects/address.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import type { IPFamily } from '../../objects/service.ts';
-import { Heap } from '../runtime/heap.ts';
+import { Heap } from '../../runtime/heap.ts';
 import type { Origin } from './assigned-text.ts';
 import type { Holding } from './holding.ts';
 import type { FamilyUsage, Pool } from './pool.ts';

@@ -1,4 +1,4 @@
-import { backoffDelay } from '../runtime/backoff.ts';
+import { backoffDelay } from '../../runtime/backoff.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import type { Service } from '../../objects/service.ts';
 import { takenOut } from './present.ts';

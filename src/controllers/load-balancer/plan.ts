@@ -2,7 +2,7 @@ import { jsonEqual } from '../../objects/json.ts';
 import type { Condition } from '../../objects/meta.ts';
 import type { LoadBalancerIngress, Service, ServicePort, ServiceStatus } from '../../objects/service.ts';
 import { formatTime } from '../../objects/time.ts';
-import { fieldManager } from '../runtime/field-manager.ts';
+import { fieldManager } from '../../runtime/field-manager.ts';
 import type { AssignedAddress, Outcome } from './outcome.ts';
 import { assignedText, keyText } from './assigned-text.ts';
 import { conditionType, readyCondition, type PresentAddress } from './present.ts';

@@ -1,5 +1,5 @@
 import type { ObjectKey } from '../../objects/key.ts';
-import { Heap } from '../runtime/heap.ts';
+import { Heap } from '../../runtime/heap.ts';
 import type { AddressRequest } from './request.ts';
 
 /**

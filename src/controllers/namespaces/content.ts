@@ -4,7 +4,7 @@ import type { Transport } from '../../client/transport.ts';
 import { isStringList } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { StatusError } from '../../objects/status.ts';
-import { describeFailure, discover, type ServedResource } from '../api-resources/discovery.ts';
+import { describeFailure, discover, type ServedResource } from '../../client/discovery.ts';
 import type { Pass } from './plan.ts';
 
 /** Deletes everything in a namespace once, and tells what is left. Pods go before all else. */

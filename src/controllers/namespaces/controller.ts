@@ -4,8 +4,8 @@ import type { Transport } from '../../client/transport.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { Namespace } from '../../objects/namespace.ts';
 import { formatTime } from '../../objects/time.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../runtime/context.ts';
-import { Controller, type ReconcileResult } from '../runtime/controller.ts';
+import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
+import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
 import { deleteContent } from './content.ts';
 import { finalized, isEmptied, planConditions } from './plan.ts';
 

@@ -6,7 +6,7 @@ import { jsonEqual } from '../../objects/json.ts';
 import { parseCidr, formatAddress } from '../../objects/address.ts';
 import type { Node, NodeCondition, Taint } from '../../objects/node.ts';
 import { formatTime } from '../../objects/time.ts';
-import { conditionOf } from '../workloads/plan-pods.ts';
+import { conditionOf } from '../../objects/pods.ts';
 
 /** On Nodes that this program simulates: `simulated`. */
 const kubeletAnnotation = 'servicenet.dev/kubelet';

@@ -3,9 +3,9 @@ import type { ResourceType } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { discover } from '../api-resources/discovery.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../runtime/context.ts';
-import { Controller } from '../runtime/controller.ts';
+import { discover } from '../../client/discovery.ts';
+import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
+import { Controller } from '../../runtime/controller.ts';
 import { kindSchemas, type KindSchema } from './kind-schemas.ts';
 import { asksFor, isUnchecked, kindsToCheck, paramKindOf, type ValidatingAdmissionPolicy } from './plan.ts';
 

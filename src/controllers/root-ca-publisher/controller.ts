@@ -1,10 +1,10 @@
 import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
 import { namespaces } from '../../client/resources.ts';
 import { joinKey, keyOf, type ObjectKey } from '../../objects/key.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../runtime/context.ts';
-import { Controller } from '../runtime/controller.ts';
+import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
+import { Controller } from '../../runtime/controller.ts';
 import { configMaps, type ConfigMap } from './config-map.ts';
-import { isNamespaceTerminating } from '../service-pods/api-errors.ts';
+import { isNamespaceTerminating } from '../../client/namespace-terminating.ts';
 
 const mapName = 'kube-root-ca.crt';
 const descriptionAnnotation = 'kubernetes.io/description';

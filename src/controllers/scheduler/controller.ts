@@ -7,9 +7,9 @@ import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { Node } from '../../objects/node.ts';
 import type { Pod, PodCondition } from '../../objects/pod.ts';
 import { formatTime } from '../../objects/time.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../runtime/context.ts';
-import { Controller } from '../runtime/controller.ts';
-import { conditionOf } from '../workloads/plan-pods.ts';
+import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
+import { Controller } from '../../runtime/controller.ts';
+import { conditionOf } from '../../objects/pods.ts';
 import { Occupancy } from './occupancy.ts';
 import { placePod } from './plan.ts';
 

@@ -1,7 +1,7 @@
 import type { Labels } from '../../objects/label-requirement.ts';
 import type { Node } from '../../objects/node.ts';
 import type { Pod } from '../../objects/pod.ts';
-import { isFinished } from '../workloads/plan-pods.ts';
+import { isFinished } from '../../objects/pods.ts';
 import { type Candidate, type Neighbour, spreadGroup } from './plan.ts';
 
 /** What is remembered of a Pod: to hold on to the Pod would keep a version of it in memory that no cache has. */

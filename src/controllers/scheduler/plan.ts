@@ -8,7 +8,7 @@ import type { Node } from '../../objects/node.ts';
 import type { NodeSelectorRequirement, NodeSelectorTerm, Pod, PodSpec } from '../../objects/pod.ts';
 import { untolerated } from '../nodes/plan-taints.ts';
 import { zoneLabel } from '../nodes/plan.ts';
-import { conditionOf, controllerOf } from '../workloads/plan-pods.ts';
+import { conditionOf, controllerOf } from '../../objects/pods.ts';
 
 /** A node and what runs there. */
 export interface Candidate {

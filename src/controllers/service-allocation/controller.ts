@@ -4,7 +4,7 @@ import { errorWord, isUnreached } from '../../client/errors.ts';
 import { services } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
 import { Seldom } from '../../telemetry/seldom.ts';
-import type { ControllerDefinition, Runnable } from '../runtime/context.ts';
+import type { ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import { Allocating } from './allocating.ts';
 import { Auditing } from './auditing.ts';
 import { readServedKinds } from './served.ts';

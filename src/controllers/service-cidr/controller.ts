@@ -5,8 +5,8 @@ import type { KubeObject } from '../../objects/meta.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { IPAddress, ServiceCIDR } from '../../objects/networking.ts';
 import { formatTime } from '../../objects/time.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../runtime/context.ts';
-import { Controller, type ReconcileResult } from '../runtime/controller.ts';
+import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
+import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
 import { type CidrStep, planCidr, serviceCidrFinalizer } from './plan.ts';
 
 const managedByLabel = 'ipaddress.kubernetes.io/managed-by';

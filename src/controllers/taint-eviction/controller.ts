@@ -9,8 +9,8 @@ import type { Node } from '../../objects/node.ts';
 import type { Pod } from '../../objects/pod.ts';
 import { formatTime } from '../../objects/time.ts';
 import { evictionTime } from '../nodes/plan-taints.ts';
-import type { ControllerContext, ControllerDefinition, Runnable } from '../runtime/context.ts';
-import { Controller, type ReconcileResult } from '../runtime/controller.ts';
+import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
+import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
 
 /**
  * Deletes Pods from nodes whose NoExecute taints they do not tolerate (any longer), and Pods whose node was deleted:

@@ -6,7 +6,7 @@ import { joinKey, keyOf, type ObjectKey } from '../../objects/key.ts';
 import { compileLabelSelector, matchesLabels, type ParsedLabelSelector } from '../../objects/labels.ts';
 import type { KubeObject, LabelSelector } from '../../objects/meta.ts';
 import { type Claim, planClaim } from './plan-claim.ts';
-import { controllerOf, controllerReference } from './plan-pods.ts';
+import { controllerOf, controllerReference } from '../../objects/pods.ts';
 
 /** A kind that owns what its selector matches. */
 export interface Selecting extends KubeObject {

@@ -1,7 +1,7 @@
 /** Whose an object is: adoption of what nobody owns, release of what no longer matches (`ControllerRefManager`). */
 import { matchesLabels, type ParsedLabelSelector } from '../../objects/labels.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { controllerOf } from './plan-pods.ts';
+import { controllerOf } from '../../objects/pods.ts';
 
 /** The objects of one owner. */
 export interface Claim<T extends KubeObject> {

@@ -1,7 +1,7 @@
 /** Which Pods go first when there are too many (`ActivePodsWithRanks`, pkg/controller/controller_utils.go). */
 import type { ContainerStatus, Pod } from '../../objects/pod.ts';
 import { parseTime } from '../../objects/time.ts';
-import { compareText, conditionOf, isReady } from './plan-pods.ts';
+import { compareText, conditionOf, isReady } from '../../objects/pods.ts';
 
 const deletionCost = 'controller.kubernetes.io/pod-deletion-cost';
 const phases = new Map([

@@ -4,7 +4,7 @@ import { isRecord, type JsonRecord, jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { recordAt } from '../../objects/read.ts';
 import type { ControllerRevision, PodTemplate } from '../../objects/workloads.ts';
-import { byAge, controllerReference } from './plan-pods.ts';
+import { byAge, controllerReference } from '../../objects/pods.ts';
 import { hashTemplate, inKeyOrder, safeEncode } from './plan-template.ts';
 
 /** What a controller must write so that the template is the newest revision. */

@@ -4,7 +4,7 @@ import type { KubeObject } from '../../objects/meta.ts';
 import type { Pod } from '../../objects/pod.ts';
 import type { PodTemplate } from '../../objects/workloads.ts';
 import type { Draft } from '../../client/resource-client.ts';
-import { controllerReference } from './plan-pods.ts';
+import { controllerReference } from '../../objects/pods.ts';
 
 /** Of ReplicaSets of a Deployment and their Pods. */
 export const podTemplateHash = 'pod-template-hash';

@@ -5,9 +5,9 @@ import { pods as podsResource } from '../../client/resources.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { Pod } from '../../objects/pod.ts';
-import type { ControllerContext } from '../runtime/context.ts';
-import { Expectations } from '../runtime/expectations.ts';
-import { isNamespaceTerminating } from '../service-pods/api-errors.ts';
+import type { ControllerContext } from '../../runtime/context.ts';
+import { Expectations } from '../../runtime/expectations.ts';
+import { isNamespaceTerminating } from '../../client/namespace-terminating.ts';
 
 /** Pods at once; a first one goes alone, so that a template that is refused costs one request. */
 const widest = 16;

@@ -4,8 +4,8 @@ import type { ResourceClient } from '../../client/resource-client.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import type { ControllerContext } from '../runtime/context.ts';
-import { Expectations } from '../runtime/expectations.ts';
+import type { ControllerContext } from '../../runtime/context.ts';
+import { Expectations } from '../../runtime/expectations.ts';
 
 /** Milliseconds after which to look again for an own write that no event has shown. */
 export const lookAgain = 1000;

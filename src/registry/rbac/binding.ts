@@ -1,8 +1,8 @@
 import { jsonEqual } from '../../objects/json.ts';
-import { type FieldError, invalid, notSupported, required } from '../field-errors.ts';
-import { genericStrategy } from '../generic.ts';
-import { isDNS1123Subdomain, nameIsPathSegment } from '../names.ts';
-import type { Strategy } from '../strategy.ts';
+import { type FieldError, invalid, notSupported, required } from '../validation/field-errors.ts';
+import { genericStrategy } from '../generic/generic.ts';
+import { isDNS1123Subdomain, nameIsPathSegment } from '../validation/names.ts';
+import type { Strategy } from '../generic/strategy.ts';
 import { rbacGroup, type RoleBinding, type RoleRef, type Subject } from './rbac.ts';
 
 /** The rules of RoleBindings (`apis/rbac/v1/defaults.go`, `apis/rbac/validation` ValidateRoleBinding). */

@@ -1,8 +1,8 @@
-import { type FieldError, invalid, required } from '../field-errors.ts';
-import { genericStrategy } from '../generic.ts';
-import { validateLabelSelector } from '../label-selector.ts';
-import { nameIsPathSegment } from '../names.ts';
-import type { Strategy } from '../strategy.ts';
+import { type FieldError, invalid, required } from '../validation/field-errors.ts';
+import { genericStrategy } from '../generic/generic.ts';
+import { validateLabelSelector } from '../validation/label-selector.ts';
+import { nameIsPathSegment } from '../validation/names.ts';
+import type { Strategy } from '../generic/strategy.ts';
 import type { PolicyRule, Role } from './rbac.ts';
 
 /** The rules of Roles (`apis/rbac/validation` ValidateRole). */

@@ -6,7 +6,7 @@ import { builtinSchema } from '../../../src/apiserver/schema/builtin.ts';
 import { encodeObject } from '../../../src/apiserver/schema/encode.ts';
 import { StatusError } from '../../../src/objects/status.ts';
 import { isRecord } from '../../../src/objects/json.ts';
-import { loadRuleEngine } from '../../../src/registry/cel/on-demand.ts';
+import { loadRuleEngine } from '../../../src/cel/on-demand.ts';
 import { arbitraryOf } from './arbitrary-object.ts';
 import { contextOf, create, definitions, read, update } from './decide.ts';
 

@@ -6,14 +6,14 @@ import { encodeObject } from '../../../src/apiserver/schema/encode.ts';
 import { isRecord, type JsonRecord } from '../../../src/objects/json.ts';
 import type { KubeObject } from '../../../src/objects/meta.ts';
 import { builtInResources } from '../../../src/registry/catalog.ts';
-import type { FieldError } from '../../../src/registry/field-errors.ts';
-import { ServiceAllocators } from '../../../src/registry/service/allocators.ts';
-import { createServiceStrategy } from '../../../src/registry/service/strategy.ts';
+import type { FieldError } from '../../../src/registry/validation/field-errors.ts';
+import { ServiceAllocators } from '../../../src/registry/core/service/allocators.ts';
+import { createServiceStrategy } from '../../../src/registry/core/service/strategy.ts';
 import type {
   ResourceDefinition,
   StrategyContext,
   SubresourceStrategy,
-} from '../../../src/registry/strategy.ts';
+} from '../../../src/registry/generic/strategy.ts';
 
 /** Addresses that IPAddress objects took and freed, in order. */
 export const addressLog: string[] = [];

@@ -1,7 +1,7 @@
 import { isIPv6 } from 'node:net';
-import { planEndpoints } from '../../../../src/controllers/endpoints/plan.ts';
-import { planSlices } from '../../../../src/controllers/endpoint-slices/plan.ts';
-import { planMirror } from '../../../../src/controllers/endpoint-slice-mirroring/plan.ts';
+import { planEndpoints } from '../../../../src/controllers/service-endpoints/endpoints/plan.ts';
+import { planSlices } from '../../../../src/controllers/service-endpoints/endpoint-slices/plan.ts';
+import { planMirror } from '../../../../src/controllers/service-endpoints/endpoint-slice-mirroring/plan.ts';
 import type { EndpointSlice } from '../../../../src/objects/endpoint-slice.ts';
 import type { Endpoints, EndpointSubset } from '../../../../src/objects/endpoints.ts';
 import type { Pod } from '../../../../src/objects/pod.ts';

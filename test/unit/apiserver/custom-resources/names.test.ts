@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { establish, judgeNames } from '../../../../src/apiserver/custom-resources/names.ts';
-import { withApproval } from '../../../../src/registry/customresourcedefinition/approval.ts';
+import { withApproval } from '../../../../src/registry/apiextensions/customresourcedefinition/approval.ts';
 import type {
   CustomResourceDefinition,
   CustomResourceNames,
-} from '../../../../src/registry/customresourcedefinition/definition.ts';
+} from '../../../../src/registry/apiextensions/customresourcedefinition/definition.ts';
 
 const now = '2026-01-01T00:00:00Z';
 const fresh = { plural: '', kind: '' };

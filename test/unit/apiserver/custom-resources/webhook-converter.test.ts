@@ -3,7 +3,7 @@ import { WebhookConverter } from '../../../../src/apiserver/custom-resources/web
 import type { KubeObject } from '../../../../src/objects/meta.ts';
 import { listAt, recordAt, textAt } from '../../../../src/objects/read.ts';
 import { StatusError } from '../../../../src/objects/status.ts';
-import type { CustomResourceDefinition } from '../../../../src/registry/customresourcedefinition/definition.ts';
+import type { CustomResourceDefinition } from '../../../../src/registry/apiextensions/customresourcedefinition/definition.ts';
 
 const group = 'example.com';
 const names = { plural: 'widgets', singular: 'widget', kind: 'Widget', listKind: 'WidgetList' };

@@ -6,7 +6,7 @@ import { ResourceTable } from '../../../../src/apiserver/rest/resource-table.ts'
 import { type ServerCore, strategyContext } from '../../../../src/apiserver/rest/server-core.ts';
 import { createMemoryStorage } from '../../../../src/apiserver/storage/memory-storage.ts';
 import { PreconditionError } from '../../../../src/apiserver/storage/storage.ts';
-import type { Reservation } from '../../../../src/registry/strategy.ts';
+import type { Reservation } from '../../../../src/registry/generic/strategy.ts';
 import { badRequest } from '../../../../src/objects/status-errors.ts';
 
 const side = { group: '', plural: 'sides', namespace: '', name: 'x' };

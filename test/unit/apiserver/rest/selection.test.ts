@@ -7,8 +7,8 @@ import { builtinSchema } from '../../../../src/apiserver/schema/builtin.ts';
 import { encodeObject } from '../../../../src/apiserver/schema/encode.ts';
 import { tableConverter } from '../../../../src/apiserver/tables/converters.ts';
 import type { KubeObject } from '../../../../src/objects/meta.ts';
-import { ServiceAllocators } from '../../../../src/registry/service/allocators.ts';
-import { createServiceStrategy } from '../../../../src/registry/service/strategy.ts';
+import { ServiceAllocators } from '../../../../src/registry/core/service/allocators.ts';
+import { createServiceStrategy } from '../../../../src/registry/core/service/strategy.ts';
 import { certificateReader } from '../../../../src/apiserver/pki/signing-request.ts';
 import { builtInResources } from '../../../../src/registry/catalog.ts';
 

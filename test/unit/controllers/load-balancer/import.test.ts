@@ -1,11 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { importCilium } from '../../../../src/controllers/load-balancer/import/cilium.ts';
-import { keepingAssigned } from '../../../../src/controllers/load-balancer/import/imported.ts';
-import { importKubeVip } from '../../../../src/controllers/load-balancer/import/kube-vip.ts';
-import {
-  importMetalLB,
-  importMetalLBConfig,
-} from '../../../../src/controllers/load-balancer/import/metallb.ts';
+import { importCilium } from '../../../../src/pools/import/cilium.ts';
+import { keepingAssigned } from '../../../../src/pools/import/imported.ts';
+import { importKubeVip } from '../../../../src/pools/import/kube-vip.ts';
+import { importMetalLB, importMetalLBConfig } from '../../../../src/pools/import/metallb.ts';
 import type { KubeObject } from '../../../../src/objects/meta.ts';
 
 const object = (name: string, rest: Record<string, unknown>): KubeObject => ({ metadata: { name }, ...rest });

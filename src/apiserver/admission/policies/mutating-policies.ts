@@ -1,0 +1,173 @@
+import { isRecord, jsonEqual, type JsonRecord } from '../../../objects/json.ts';
+import type { KubeObject } from '../../../objects/meta.ts';
+import { forbidden } from '../../../objects/status-errors.ts';
+import { StatusError } from '../../../objects/status.ts';
+import type { Patch } from '../../../registry/admissionregistration/admissionpolicy/mutate.ts';
+import type {
+  MutatingAdmissionPolicy,
+  PolicyBinding,
+} from '../../../registry/admissionregistration/admissionpolicy/policy.ts';
+import { loadRuleEngine, ruleEngine } from '../../../cel/on-demand.ts';
+import { findAtomics } from '../../patch/apply/atomics.ts';
+import { mergeValues } from '../../patch/apply/merge.ts';
+import { joinErrors, validateConfig } from '../../patch/apply/validate-config.ts';
+import type { Authorizer } from '../../authorization/authorizer.ts';
+import { PatchOperationError } from '../../patch/json-patch.ts';
+import { patchObject } from '../../patch/patch.ts';
+import type { AdmissionAttributes, AdmissionPlugin, AdmissionReply, BodyKind } from '../../rest/admission.ts';
+import type { Reinvocation } from '../../rest/reinvocation.ts';
+import type { ServedResource } from '../../rest/served-resource.ts';
+import type { ServerCore } from '../../rest/server-core.ts';
+import { builtinSchema } from '../../schema/builtin.ts';
+import type { StructSchema } from '../../schema/schema.ts';
+import { requestedForm, servedObject, versionedFor } from '../webhooks/review.ts';
+import { concerns, type Invocation, invocationsOf, policyInput, policyKind } from './policy-input.ts';
+
+const policies = policyKind<MutatingAdmissionPolicy>('MutatingAdmissionPolicy', 'mutatingadmissionpolicies');
+
+/** A policy could not be evaluated or its patch not applied: `failurePolicy` says what that means. */
+interface Failure {
+  readonly policy: MutatingAdmissionPolicy;
+  readonly binding: PolicyBinding;
+  readonly why: string;
+}
+
+/** The plugin MutatingAdmissionPolicy: changes objects as the policies that are bound say (KEP 3962). */
+export class MutatingPolicies implements AdmissionPlugin {
+  readonly #core: ServerCore;
+  readonly #authorizer: Authorizer;
+
+  constructor(core: ServerCore, authorizer: Authorizer) {
+    this.#core = core;
+    this.#authorizer = authorizer;
+  }
+
+  handles(attributes: AdmissionAttributes): boolean {
+    return concerns(this.#core, policies, attributes);
+  }
+
+  /**
+   * Asks the policies by their names.
+   *
+   * @throws {StatusError} 403 when one fails whose failurePolicy is Fail.
+   */
+  async mutate(
+    attributes: AdmissionAttributes,
+    _reply: AdmissionReply,
+    rounds: Reinvocation,
+  ): Promise<KubeObject | undefined> {
+    await loadRuleEngine();
+    const { invocations, misconfigured } = await invocationsOf(this.#core, policies, attributes);
+    const failures: Failure[] = misconfigured.map((found) => ({
+      ...found,
+      why: `failed to configure binding: ${found.why}`,
+    }));
+    let { object } = attributes;
+    const turn = rounds.of('policies');
+    turn.begin(object);
+    for (const invocation of invocations) {
+      const id = idOf(invocation);
+      if (!turn.asks(id)) continue;
+      const seen = await versionedFor(invocation.resource, { ...attributes, object });
+      const next = this.#apply(invocation, seen, failures);
+      if (next !== undefined && !jsonEqual(next, seen.object)) {
+        object = await requestedForm(attributes, next);
+        turn.changed();
+      }
+      if (invocation.policy.spec?.reinvocationPolicy === 'IfNeeded') turn.asked(id);
+    }
+    turn.end(object);
+    const counting = failures.filter(({ policy }) => policy.spec?.failurePolicy !== 'Ignore');
+    if (counting.length > 0) throw refused(attributes, counting);
+    return object;
+  }
+
+  /** The object after all mutations of a policy; undefined when it is not meant. */
+  #apply(
+    invocation: Invocation<MutatingAdmissionPolicy>,
+    attributes: AdmissionAttributes,
+    failures: Failure[],
+  ): KubeObject | undefined {
+    const { policy, binding, resource } = invocation;
+    const spec = policy.spec ?? {};
+    const engine = ruleEngine();
+    let { object } = attributes;
+    const input = () => policyInput(this.#core, invocation, { ...attributes, object }, this.#authorizer);
+    const meant = engine.mutationsMeant(spec, input());
+    if (typeof meant === 'string') failures.push({ policy, binding, why: meant });
+    if (meant !== true) return undefined;
+    for (const index of (spec.mutations ?? []).keys()) {
+      if (object === undefined) break;
+      const patch = engine.patchOf(spec, index, input());
+      const next =
+        typeof patch === 'string' ? patch : patchedObject(resource, object, patch, attributes.body);
+      if (typeof next === 'string') failures.push({ policy, binding, why: next });
+      else object = next;
+    }
+    return object;
+  }
+}
+
+/** A policy by its binding and parameters. */
+function idOf({ policy, binding, params }: Invocation<MutatingAdmissionPolicy>): string {
+  const given = isRecord(params) ? params['metadata'] : undefined;
+  const { namespace = '', name = '' } = isRecord(given) ? given : {};
+  return JSON.stringify([policy.metadata.name, binding.metadata.name, namespace, name]);
+}
+
+/** The object with the patch, decoded and defaulted again; a text says why it cannot be applied. */
+function patchedObject(
+  resource: ServedResource,
+  object: KubeObject,
+  patch: Patch,
+  body: BodyKind | undefined,
+): KubeObject | string {
+  if (body !== undefined && body.schema === undefined) return 'the object of a connection cannot be changed';
+  const schema = body?.schema === undefined ? resource.schema : builtinSchema(body.schema);
+  const served = servedObject(resource, object, body);
+  const merged = patch.type === 'JSONPatch' ? served : mergedObject(schema, served, patch.config);
+  if (typeof merged === 'string') return `error applying patch: ${merged}`;
+  const operations = patch.type === 'JSONPatch' ? patch.operations : [];
+  const { group: of, version, kind } = body ?? resource.definition;
+  try {
+    const { object: made } = patchObject({
+      type: 'json',
+      bytes: Buffer.from(JSON.stringify(operations)),
+      live: merged,
+      expected: { group: of, version, kind, schema },
+      fieldValidation: 'Strict',
+    });
+    if (body !== undefined) return made;
+    resource.definition.strategy.setDefaults(made);
+    return resource.shared === undefined ? made : resource.shared.toStored(made);
+  } catch (error) {
+    if (!(error instanceof StatusError)) throw error;
+    const { cause } = error;
+    // What a patch tests and does not find leaves the object as it is.
+    if (cause instanceof PatchOperationError && cause.message.startsWith('testing')) return object;
+    return `JSONPath: ${cause instanceof Error ? cause.message : error.message}`;
+  }
+}
+
+/** The object with all that an apply configuration sets; nobody owns what it sets. */
+function mergedObject(schema: StructSchema, served: KubeObject, patch: JsonRecord): KubeObject | string {
+  const config = { ...patch, apiVersion: served.apiVersion, kind: served.kind };
+  const faults = validateConfig(schema, config);
+  if (faults.length > 0) return `failed to convert patch object to typed object: ${joinErrors(faults)}`;
+  const atomics = findAtomics(schema, config);
+  if (atomics.length > 0) {
+    return `invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: ${atomics.join(', ')}`;
+  }
+  const merged = mergeValues(schema, served, config);
+  return isRecord(merged) ? { ...served, ...merged } : 'the result is no object';
+}
+
+function refused({ resource, name }: AdmissionAttributes, failures: readonly Failure[]): StatusError {
+  const texts = failures.map(
+    ({ policy, binding, why }) =>
+      `policy '${policy.metadata.name ?? ''}' with binding '${binding.metadata.name ?? ''}' denied request: ${why}`,
+  );
+  const causes = texts.map((message) => ({ message }));
+  const { details = {} } = forbidden(resource.groupResource, name, '', causes);
+  return new StatusError(403, 'Invalid', texts[0] ?? '', { details });
+}

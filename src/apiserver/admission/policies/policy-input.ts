@@ -1,0 +1,185 @@
+/** What the policies of both kinds see of a write, and with which parameters (apiserver `admission/plugin/policy/generic`). */
+import { compileLabelSelector, matchesLabels } from '../../../objects/labels.ts';
+import type { KubeObject } from '../../../objects/meta.ts';
+import type {
+  AdmissionInput,
+  PolicyInput,
+} from '../../../registry/admissionregistration/admissionpolicy/input.ts';
+import type {
+  CommonPolicySpec,
+  PolicyBinding,
+} from '../../../registry/admissionregistration/admissionpolicy/policy.ts';
+import type { Authorizer } from '../../authorization/authorizer.ts';
+import type { AdmissionAttributes } from '../../rest/admission.ts';
+import type { ServedResource } from '../../rest/served-resource.ts';
+import type { ServerCore } from '../../rest/server-core.ts';
+import { listPrefix, objectKey } from '../../storage/storage.ts';
+import { isExempt } from '../webhooks/matching.ts';
+import { requestOf, restOf, servedObject } from '../webhooks/review.ts';
+import { matchResources } from './policy-match.ts';
+
+/** A binding that is meant, with each of its parameters. */
+export interface Invocation<P> {
+  readonly policy: P;
+  readonly binding: PolicyBinding;
+  readonly resource: ServedResource;
+  readonly params: unknown;
+}
+
+/** A policy that cannot be asked: what its binding names is not there. */
+export interface Misconfigured<P> extends Omit<Invocation<P>, 'params' | 'resource'> {
+  readonly why: string;
+}
+
+type Policy = KubeObject & { readonly spec?: CommonPolicySpec };
+
+/** One of the two kinds of policies, with its bindings. */
+export interface PolicyKind<P extends Policy> {
+  /** Prefixes of what is stored. */
+  readonly policies: string;
+  readonly bindings: string;
+  isPolicy(object: KubeObject): object is P;
+}
+
+/** By the kind of the policies (`MutatingAdmissionPolicy`), and its plural as paths have it. */
+export function policyKind<P extends Policy>(kind: string, plural: string): PolicyKind<P> {
+  const group = 'admissionregistration.k8s.io';
+  return {
+    policies: listPrefix(group, plural),
+    bindings: listPrefix(group, `${kind.toLowerCase()}bindings`),
+    isPolicy: (object): object is P => object.kind === kind,
+  };
+}
+
+/** Whether policies of a kind may have to be asked about a write. */
+export function concerns(
+  core: ServerCore,
+  { bindings }: PolicyKind<Policy>,
+  attributes: AdmissionAttributes,
+): boolean {
+  return core.storage.count(bindings) > 0 && !isExempt(attributes);
+}
+
+/** Which policies are bound to a write, by their names, and what is wrong with the others. */
+export async function invocationsOf<P extends Policy>(
+  core: ServerCore,
+  kind: PolicyKind<P>,
+  attributes: AdmissionAttributes,
+): Promise<{ readonly invocations: Invocation<P>[]; readonly misconfigured: Misconfigured<P>[] }> {
+  const stored = (prefix: string): KubeObject[] =>
+    core.storage.list(prefix).items.map(({ object }) => object);
+  const policies = stored(kind.policies).filter((object) => kind.isPolicy(object));
+  const bindings: PolicyBinding[] = stored(kind.bindings);
+  const invocations: Invocation<P>[] = [];
+  const misconfigured: Misconfigured<P>[] = [];
+  for (const policy of policies) {
+    const { spec } = policy;
+    if (spec === undefined) continue;
+    const resource = matchResources(core, spec.matchConstraints ?? {}, attributes);
+    if (resource === undefined) continue;
+    for (const binding of bindings) {
+      if (binding.spec?.policyName !== policy.metadata.name) continue;
+      const match = binding.spec?.matchResources;
+      if (match !== undefined && matchResources(core, match, attributes) === undefined) continue;
+      const params = await paramsOf(core, spec.paramKind, binding, attributes.namespace);
+      if (typeof params === 'string') misconfigured.push({ policy, binding, why: params });
+      else for (const one of params) invocations.push({ policy, binding, resource, params: one });
+    }
+  }
+  return { invocations, misconfigured };
+}
+
+/** What expressions see of a write, but for what only policies see. */
+export function admissionInput(
+  resource: ServedResource,
+  attributes: AdmissionAttributes,
+  authorizer: Authorizer,
+): AdmissionInput {
+  const { object, oldObject, body, user, namespace, name, subresource } = attributes;
+  const { group, plural } = attributes.resource.definition;
+  return {
+    object: object === undefined ? null : servedObject(resource, object, body),
+    oldObject: oldObject === undefined ? null : servedObject(resource, oldObject, body),
+    request: { ...requestOf(resource, attributes), ...restOf(attributes) },
+    access: ({ verb, serviceAccount, path, ...asked }) =>
+      authorizer.authorize(serviceAccount === undefined ? user : accountUser(serviceAccount), {
+        verb,
+        path: path ?? '',
+        resource: path === undefined ? asked : undefined,
+      }),
+    requested: {
+      verb: '',
+      serviceAccount: undefined,
+      path: undefined,
+      group,
+      resource: plural,
+      subresource,
+      namespace,
+      name,
+    },
+  };
+}
+
+function accountUser({ namespace, name }: { readonly namespace: string; readonly name: string }) {
+  const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'];
+  return { name: `system:serviceaccount:${namespace}:${name}`, uid: '', groups, extra: {} };
+}
+
+/** What the expressions of a policy see. */
+export function policyInput(
+  core: ServerCore,
+  { resource, params }: Pick<Invocation<unknown>, 'resource' | 'params'>,
+  attributes: AdmissionAttributes,
+  authorizer: Authorizer,
+): PolicyInput {
+  const { namespace } = attributes;
+  const isNamespaced = resource.definition.namespaced && namespace !== '';
+  const stored = isNamespaced
+    ? core.storage.getForUpdate(objectKey('', 'namespaces', '', namespace))?.object
+    : undefined;
+  return {
+    ...admissionInput(resource, attributes, authorizer),
+    params,
+    namespaceObject: stored ?? null,
+  };
+}
+
+/** The objects that a binding gives to its policy (null for one without any), or why there are none. */
+async function paramsOf(
+  core: ServerCore,
+  paramKind: CommonPolicySpec['paramKind'],
+  { spec }: PolicyBinding,
+  requestNamespace: string,
+): Promise<readonly unknown[] | string> {
+  const reference = spec?.paramRef;
+  if (paramKind === undefined || reference === undefined) return [null];
+  const { apiVersion = '', kind = '' } = paramKind;
+  const resource = core.resources
+    .all()
+    .find((served) => served.apiVersion === apiVersion && served.definition.kind === kind);
+  if (resource === undefined) {
+    return `failed to find resource referenced by paramKind: '${apiVersion}, Kind=${kind}'`;
+  }
+  const { definition } = resource;
+  const { group: of, plural } = definition.storedAs ?? definition;
+  const { name = '', selector, namespace: named = '' } = reference;
+  if (!definition.namespaced && named !== '') {
+    return 'paramRef.namespace must not be provided for a cluster-scoped `paramKind`';
+  }
+  const namespace = definition.namespaced ? named || requestNamespace : '';
+  if (definition.namespaced && namespace === '') {
+    return 'cannot use namespaced paramRef in policy binding that matches cluster-scoped resources';
+  }
+  const stored =
+    name === ''
+      ? core.storage.list(listPrefix(of, plural, namespace)).items
+      : [core.storage.getForUpdate(objectKey(of, plural, namespace, name)) ?? []].flat();
+  const { conversion } = resource;
+  const found = conversion === undefined ? stored : await conversion.read(stored);
+  const labels = compileLabelSelector(selector ?? {});
+  const params = found
+    .filter(({ object }) => name !== '' || matchesLabels(labels, object.metadata.labels))
+    .map(({ object }) => servedObject(resource, object));
+  if (params.length > 0 || reference.parameterNotFoundAction === 'Allow') return params;
+  return 'no params found for policy binding with `Deny` parameterNotFoundAction';
+}

@@ -1,0 +1,85 @@
+import type { KubeObject } from '../../../objects/meta.ts';
+import { forbidden } from '../../../objects/status-errors.ts';
+import { StatusError } from '../../../objects/status.ts';
+import type { Refusal } from '../../../registry/admissionregistration/admissionpolicy/judge.ts';
+import type { ValidatingAdmissionPolicy } from '../../../registry/admissionregistration/admissionpolicy/policy.ts';
+import { loadRuleEngine, ruleEngine } from '../../../cel/on-demand.ts';
+import type { Authorizer } from '../../authorization/authorizer.ts';
+import type { AdmissionAttributes, AdmissionPlugin, AdmissionReply } from '../../rest/admission.ts';
+import type { ServerCore } from '../../rest/server-core.ts';
+import { versionedFor } from '../webhooks/review.ts';
+import { concerns, invocationsOf, policyInput, policyKind } from './policy-input.ts';
+
+const policies = policyKind<ValidatingAdmissionPolicy>(
+  'ValidatingAdmissionPolicy',
+  'validatingadmissionpolicies',
+);
+
+/** Codes of the reasons that a validation may name. */
+const codes: ReadonlyMap<string, number> = new Map([
+  ['Forbidden', 403],
+  ['Unauthorized', 401],
+  ['RequestEntityTooLarge', 413],
+  ['Invalid', 422],
+]);
+
+/**
+ * The plugin ValidatingAdmissionPolicy: asks the policies that are bound about writes, and does with what they
+ * refuse what the bindings say (apiserver `admission/plugin/policy/validating`).
+ */
+export class ValidatingPolicies implements AdmissionPlugin {
+  readonly #core: ServerCore;
+  readonly #authorizer: Authorizer;
+
+  constructor(core: ServerCore, authorizer: Authorizer) {
+    this.#core = core;
+    this.#authorizer = authorizer;
+  }
+
+  handles(attributes: AdmissionAttributes): boolean {
+    return concerns(this.#core, policies, attributes);
+  }
+
+  /** @throws {StatusError} for the first refusal of a binding with the action Deny. */
+  async validate(attributes: AdmissionAttributes, reply: AdmissionReply): Promise<void> {
+    await loadRuleEngine();
+    const { invocations, misconfigured } = await invocationsOf(this.#core, policies, attributes);
+    const denied: StatusError[] = [];
+    const deny = (policy: KubeObject, binding: KubeObject, refusal: Refusal) =>
+      denied.push(refuse(attributes, policy, binding, refusal));
+    for (const { policy, binding, why } of misconfigured) {
+      if (policy.spec?.failurePolicy === 'Ignore') continue;
+      deny(policy, binding, { message: `failed to configure binding: ${why}`, reason: '' });
+    }
+    for (const invocation of invocations) {
+      const { policy, binding } = invocation;
+      const actions = binding.spec?.validationActions ?? [];
+      const seen = await versionedFor(invocation.resource, attributes);
+      const input = policyInput(this.#core, invocation, seen, this.#authorizer);
+      for (const refusal of ruleEngine().judgePolicy(policy.spec ?? {}, input)) {
+        if (refusal.always === true || actions.includes('Deny')) deny(policy, binding, refusal);
+        if (refusal.always !== true && actions.includes('Warn')) {
+          reply.warn(`Validation failed for ${nameOf(policy, binding)}: ${refusal.message}`);
+        }
+      }
+    }
+    const [first] = denied;
+    if (first !== undefined) throw first;
+  }
+}
+
+function nameOf(policy: KubeObject, binding: KubeObject): string {
+  return `ValidatingAdmissionPolicy '${policy.metadata.name ?? ''}' with binding '${binding.metadata.name ?? ''}'`;
+}
+
+function refuse(
+  { resource, name }: AdmissionAttributes,
+  policy: KubeObject,
+  binding: KubeObject,
+  { message, reason }: Refusal,
+): StatusError {
+  const text = `${nameOf(policy, binding)} denied request: ${message}`;
+  const { message: whole, details = {} } = forbidden(resource.groupResource, name, text, [{ message: text }]);
+  const named = reason === '' ? 'Invalid' : reason;
+  return new StatusError(codes.get(named) ?? 422, named, whole, { details });
+}

@@ -1,0 +1,92 @@
+import { forbidden, internalError } from '../../../objects/status-errors.ts';
+import type { KubeObject } from '../../../objects/meta.ts';
+import { judgeQuota, missingRequests } from '../../../registry/core/resourcequota/judge.ts';
+import { isInScopes } from '../../../registry/core/resourcequota/scopes.ts';
+import type { ResourceQuota } from '../../../registry/core/resourcequota/strategy.ts';
+import { increase, type Usage, usageOf } from '../../../registry/core/resourcequota/usage.ts';
+import type { AdmissionAttributes, AdmissionPlugin } from '../../rest/admission.ts';
+import type { ServerCore } from '../../rest/server-core.ts';
+import { listPrefix, PreconditionError, type Write } from '../../storage/storage.ts';
+
+const quotas = listPrefix('', 'resourcequotas');
+/** Attempts against others that use the same quotas. */
+const maxAttempts = 20;
+
+/**
+ * The ResourceQuota plugin: a write that would use more than a quota of its namespace leaves is refused; else the
+ * quota's `status.used` is raised before the object is stored, so that two writes cannot share the last room.
+ */
+export class QuotaAdmission implements AdmissionPlugin {
+  readonly #core: ServerCore;
+  /** Told of quotas whose usage was raised for a write that may yet fail. */
+  readonly #raised: (key: string) => void;
+
+  constructor(core: ServerCore, raised: (key: string) => void) {
+    this.#core = core;
+    this.#raised = raised;
+  }
+
+  handles({ operation, resource: { definition }, subresource, namespace }: AdmissionAttributes): boolean {
+    if (!definition.namespaced || subresource !== '') return false;
+    const counts =
+      operation === 'CREATE' ||
+      (operation === 'UPDATE' && countsUpdates(definition.group, definition.plural));
+    const { storage } = this.#core;
+    return counts && storage.count(quotas) > 0 && storage.count(`${quotas}${namespace}/`) > 0;
+  }
+
+  /** @throws {StatusError} 403 */
+  async validate(attributes: AdmissionAttributes): Promise<void> {
+    const { object, oldObject, dryRun } = attributes;
+    if (object === undefined) return;
+    const { group, plural } = attributes.resource.definition.storedAs ?? attributes.resource.definition;
+    const usage = usageOf({ group, plural }, object);
+    const added = oldObject === undefined ? usage : increase(usage, usageOf({ group, plural }, oldObject));
+    if (added.size === 0) return;
+    for (let attempt = 1; attempt <= maxAttempts; attempt++) {
+      const writes = this.#writesFor(attributes, object, added);
+      if (dryRun || writes.length === 0) return;
+      try {
+        await this.#core.storage.commit(writes);
+        for (const { key } of writes) this.#raised(key);
+        return;
+      } catch (error) {
+        if (!(error instanceof PreconditionError)) throw error;
+      }
+    }
+    throw internalError('the quotas of the namespace are changing too fast, please try again');
+  }
+
+  #writesFor(attributes: AdmissionAttributes, object: KubeObject, added: Usage): Write[] {
+    const { namespace, name, resource } = attributes;
+    const { plural } = resource.definition;
+    const refuse = (why: string) => forbidden(resource.groupResource, name, why);
+    const { storage } = this.#core;
+    return storage.list(listPrefix('', 'resourcequotas', namespace)).items.flatMap(({ key }): Write[] => {
+      const stored = storage.getForUpdate(key);
+      const quota = stored?.object;
+      if (stored === undefined || quota === undefined || !isQuota(quota)) return [];
+      if (!isInScopes(quota, plural, object)) return [];
+      const unsaid = plural === 'pods' ? missingRequests(quota, object) : undefined;
+      if (unsaid !== undefined) throw refuse(unsaid);
+      const answer = judgeQuota(quota, added);
+      if (answer === undefined) return [];
+      if ('refusal' in answer) throw refuse(answer.refusal);
+      const next: ResourceQuota = {
+        ...quota,
+        metadata: { ...quota.metadata },
+        status: { ...quota.status, used: answer.used },
+      };
+      return [{ key, expect: stored.revision, object: next }];
+    });
+  }
+}
+
+/** Of these an update may use more: a Service of another type, a larger claim. */
+function countsUpdates(group: string, plural: string): boolean {
+  return group === '' && (plural === 'services' || plural === 'persistentvolumeclaims');
+}
+
+export function isQuota(object: KubeObject): object is ResourceQuota {
+  return object.kind === 'ResourceQuota' && 'spec' in object && 'status' in object;
+}

@@ -1,0 +1,56 @@
+import { compileLabelSelector, type ParsedLabelSelector } from '../../../objects/labels.ts';
+import type { KubeObject } from '../../../objects/meta.ts';
+import type { MatchCondition } from '../../../registry/admissionregistration/webhookconfiguration/match-conditions.ts';
+import type {
+  Webhook,
+  WebhookConfiguration,
+  WebhookRule,
+} from '../../../registry/admissionregistration/webhookconfiguration/webhook.ts';
+import { isReviewVersion, type ReviewVersion } from './answer.ts';
+import type { WebhookClient } from './client.ts';
+
+/** One webhook of a stored configuration, ready to be matched and called. */
+export interface Hook {
+  /** Unique among all webhooks: configuration and place. */
+  readonly id: string;
+  readonly name: string;
+  readonly rules: readonly WebhookRule[];
+  /** `failurePolicy: Ignore`: a webhook that cannot be asked has no say. */
+  readonly ignoresFailures: boolean;
+  /** `matchPolicy: Equivalent`: also asked about other versions of the resources of its rules. */
+  readonly matchesEquivalents: boolean;
+  readonly namespaceSelector: ParsedLabelSelector;
+  readonly objectSelector: ParsedLabelSelector;
+  /** All must hold for the webhook to be asked. */
+  readonly conditions: readonly MatchCondition[];
+  readonly supportsDryRun: boolean;
+  readonly reinvokes: boolean;
+  /** The first of `admissionReviewVersions` that is known here. */
+  readonly reviewVersion: ReviewVersion;
+  readonly client: WebhookClient;
+}
+
+/** Makes the connection to a webhook. */
+export type ClientFactory = (webhook: Webhook) => WebhookClient;
+
+/** The webhooks of a configuration, in order. */
+export function hooksOf(configuration: WebhookConfiguration, connect: ClientFactory): Hook[] {
+  return (configuration.webhooks ?? []).map((webhook, index) => ({
+    id: `${configuration.metadata.name ?? ''}/${index}/${webhook.name ?? ''}`,
+    name: webhook.name ?? '',
+    rules: webhook.rules ?? [],
+    ignoresFailures: webhook.failurePolicy === 'Ignore',
+    matchesEquivalents: webhook.matchPolicy !== 'Exact',
+    namespaceSelector: compileLabelSelector(webhook.namespaceSelector ?? {}),
+    objectSelector: compileLabelSelector(webhook.objectSelector ?? {}),
+    conditions: webhook.matchConditions ?? [],
+    supportsDryRun: webhook.sideEffects === 'None' || webhook.sideEffects === 'NoneOnDryRun',
+    reinvokes: webhook.reinvocationPolicy === 'IfNeeded',
+    reviewVersion: webhook.admissionReviewVersions?.find(isReviewVersion) ?? 'v1',
+    client: connect(webhook),
+  }));
+}
+
+export function isWebhookConfiguration(object: KubeObject): object is WebhookConfiguration {
+  return object.kind === 'ValidatingWebhookConfiguration' || object.kind === 'MutatingWebhookConfiguration';
+}

@@ -1,0 +1,318 @@
+import { isRecord, jsonEqual, type JsonRecord } from '../../../objects/json.ts';
+import type { KubeObject } from '../../../objects/meta.ts';
+import { StatusError } from '../../../objects/status.ts';
+import { badRequest, forbidden, internalError } from '../../../objects/status-errors.ts';
+import { loadRuleEngine, ruleEngine } from '../../../cel/on-demand.ts';
+import type { Authorizer } from '../../authorization/authorizer.ts';
+import { patchObject } from '../../patch/patch.ts';
+import { admissionInput } from '../policies/policy-input.ts';
+import type { AdmissionAttributes, AdmissionPlugin, AdmissionReply, BodyKind } from '../../rest/admission.ts';
+import type { Reinvocation } from '../../rest/reinvocation.ts';
+import type { ServedResource } from '../../rest/served-resource.ts';
+import type { ServerCore } from '../../rest/server-core.ts';
+import { builtinSchema } from '../../schema/builtin.ts';
+import { readAnswer } from './answer.ts';
+import type { ServiceResolver } from './client.ts';
+import { webhookClientOnDemand } from './client-on-demand.ts';
+import { WebhookConfigurations } from './configurations.ts';
+import type { Hook } from './hook.ts';
+import { type Invocation, isExempt, matchRules, matchSelectors } from './matching.ts';
+import { deniedBy } from './rejection.ts';
+import {
+  admissionReview,
+  requestedForm,
+  reviewOf,
+  servedObject,
+  type Verdict,
+  verdictOf,
+  versionedFor,
+} from './review.ts';
+
+/** A webhook could not be asked, or its answer is none: `failurePolicy` says what that means. */
+class WebhookFailure extends Error {
+  override readonly name = 'WebhookFailure';
+}
+
+/** A webhook to be asked, with the write as it sees it. */
+interface Asked extends Invocation {
+  readonly attributes: AdmissionAttributes;
+}
+
+/**
+ * The plugins MutatingAdmissionWebhook and ValidatingAdmissionWebhook: asks the webhooks of the stored
+ * configurations about writes. A write that no rule of theirs matches does not wait for anything.
+ */
+export class AdmissionWebhooks implements AdmissionPlugin {
+  readonly #core: ServerCore;
+  readonly #authorizer: Authorizer;
+  readonly #mutating: WebhookConfigurations;
+  readonly #validating: WebhookConfigurations;
+  /** Whether any rule matches, by resource, operation and subresource. */
+  #handled = new WeakMap<ServedResource, Map<string, boolean>>();
+  #resourcesVersion = -1;
+
+  constructor(core: ServerCore, resolve: ServiceResolver, authorizer: Authorizer) {
+    this.#core = core;
+    this.#authorizer = authorizer;
+    const make = (plural: string) =>
+      new WebhookConfigurations(
+        core.storage,
+        plural,
+        (webhook) => webhookClientOnDemand(webhook, resolve),
+        core.log,
+        () => this.#forget(),
+      );
+    this.#mutating = make('mutatingwebhookconfigurations');
+    this.#validating = make('validatingwebhookconfigurations');
+  }
+
+  /** Follows the stored configurations from here on. */
+  start(): void {
+    this.#mutating.start();
+    this.#validating.start();
+  }
+
+  /** Closes all connections to webhooks. */
+  async close(): Promise<void> {
+    await Promise.all([this.#mutating.close(), this.#validating.close()]);
+  }
+
+  handles(attributes: AdmissionAttributes): boolean {
+    if (this.#mutating.hooks.length === 0 && this.#validating.hooks.length === 0) return false;
+    if (this.#resourcesVersion !== this.#core.resources.version) this.#forget();
+    const { resource, operation, subresource, namespace } = attributes;
+    const known = this.#handled.get(resource) ?? new Map<string, boolean>();
+    this.#handled.set(resource, known);
+    const key = `${operation}/${namespace === '' ? 'cluster' : 'namespace'}/${subresource}`;
+    let handled = known.get(key);
+    if (handled === undefined) {
+      handled = this.#matchesAny(attributes);
+      known.set(key, handled);
+    }
+    return handled;
+  }
+
+  #matchesAny(attributes: AdmissionAttributes): boolean {
+    if (isExempt(attributes)) return false;
+    const hooks = [...this.#mutating.hooks, ...this.#validating.hooks];
+    return hooks.some((hook) => matchRules(this.#core, hook, attributes) !== undefined);
+  }
+
+  /** Configurations or resources have changed. */
+  #forget(): void {
+    this.#handled = new WeakMap();
+    this.#resourcesVersion = this.#core.resources.version;
+  }
+
+  /** Asks the mutating webhooks, one after the other. */
+  async mutate(
+    attributes: AdmissionAttributes,
+    reply: AdmissionReply,
+    rounds: Reinvocation,
+  ): Promise<KubeObject | undefined> {
+    await loadRulesFor(this.#mutating.hooks);
+    let { object } = attributes;
+    const turn = rounds.of('webhooks');
+    turn.begin(object);
+    for (const hook of this.#mutating.hooks) {
+      if (!turn.asks(hook.id)) continue;
+      const next = await this.#mutateOne(hook, { ...attributes, object }, reply);
+      if (next === undefined) continue;
+      if (next.changed) {
+        object = next.object;
+        turn.changed();
+      }
+      if (hook.reinvokes) turn.asked(hook.id);
+    }
+    turn.end(object);
+    return object;
+  }
+
+  /** Asks the validating webhooks, all at once; the first of them that refuses is heard. */
+  async validate(attributes: AdmissionAttributes, reply: AdmissionReply): Promise<void> {
+    await loadRulesFor(this.#validating.hooks);
+    const invocations: Asked[] = [];
+    for (const hook of this.#validating.hooks) {
+      const invocation = await this.#invocation(hook, attributes);
+      if (invocation !== undefined) invocations.push(invocation);
+    }
+    const answers = await Promise.allSettled(
+      invocations.map(async (invocation) => {
+        const verdict = await this.#ask(invocation, invocation.attributes, false);
+        if (verdict !== undefined) judge(invocation.hook, verdict, reply);
+      }),
+    );
+    for (const answer of answers) if (answer.status === 'rejected') throw answer.reason;
+  }
+
+  async #invocation(hook: Hook, attributes: AdmissionAttributes): Promise<Asked | undefined> {
+    if (isExempt(attributes)) return undefined;
+    const resource = matchRules(this.#core, hook, attributes);
+    if (resource === undefined || !matchSelectors(this.#core, hook, attributes)) return undefined;
+    const versioned = await this.#versioned(resource, attributes);
+    const invocation = { hook, resource, attributes: versioned };
+    return hook.conditions.length === 0 || this.#isWanted(invocation, versioned) ? invocation : undefined;
+  }
+
+  /** The write in the version that a webhook is asked about. @throws {StatusError} 500 */
+  async #versioned(resource: ServedResource, attributes: AdmissionAttributes): Promise<AdmissionAttributes> {
+    try {
+      return await versionedFor(resource, attributes);
+    } catch (error) {
+      throw error instanceof StatusError ? internalError(error.message, error) : error;
+    }
+  }
+
+  /** Whether the conditions of a webhook hold. @throws {StatusError} 403 when that cannot be found out and failures count. */
+  #isWanted(invocation: Invocation, attributes: AdmissionAttributes): boolean {
+    const { hook, resource } = invocation;
+    const input = admissionInput(resource, attributes, this.#authorizer);
+    const held = ruleEngine().matchConditions(hook.conditions, input);
+    if (typeof held === 'boolean') return held;
+    this.#core.log.warn(
+      { webhook: hook.name, reason: held },
+      'evaluating the conditions of a webhook failed',
+    );
+    if (hook.ignoresFailures) return false;
+    throw forbidden(attributes.resource.groupResource, attributes.name, held);
+  }
+
+  async #mutateOne(
+    hook: Hook,
+    attributes: AdmissionAttributes,
+    reply: AdmissionReply,
+  ): Promise<{ readonly object: KubeObject | undefined; readonly changed: boolean } | undefined> {
+    const invocation = await this.#invocation(hook, attributes);
+    if (invocation === undefined) return undefined;
+    const versioned = invocation.attributes;
+    const verdict = await this.#ask(invocation, versioned, true);
+    const { object } = attributes;
+    if (verdict === undefined) return { object, changed: false };
+    judge(hook, verdict, reply);
+    const patched = this.#patched(invocation, versioned.object, verdict, attributes.body);
+    return patched === undefined
+      ? { object, changed: false }
+      : { object: await requestedForm(attributes, patched), changed: true };
+  }
+
+  /** What the webhook says; undefined when it cannot be asked and `failurePolicy` ignores that. @throws {StatusError} */
+  async #ask(
+    invocation: Invocation,
+    attributes: AdmissionAttributes,
+    mutating: boolean,
+  ): Promise<Verdict | undefined> {
+    const { hook } = invocation;
+    if (attributes.dryRun && !hook.supportsDryRun) {
+      throw badRequest(`admission webhook ${JSON.stringify(hook.name)} does not support dry run`);
+    }
+    try {
+      return await ask(invocation, attributes, mutating, this.#core.newUid());
+    } catch (error) {
+      if (!(error instanceof WebhookFailure)) throw error;
+      this.#failed(hook, error);
+      return undefined;
+    }
+  }
+
+  #failed(hook: Hook, failure: WebhookFailure): void {
+    const outcome = hook.ignoresFailures ? 'ignored' : 'refused';
+    this.#core.log.warn({ webhook: hook.name, outcome, err: failure }, 'calling a webhook failed');
+    if (hook.ignoresFailures) return;
+    throw internalError(`failed calling webhook ${JSON.stringify(hook.name)}: ${failure.message}`, failure);
+  }
+
+  /** The object after the webhook's patch, decoded and defaulted again; undefined when nothing changed. */
+  #patched(
+    { hook, resource }: Invocation,
+    object: KubeObject | undefined,
+    verdict: Verdict,
+    body: BodyKind | undefined,
+  ): KubeObject | undefined {
+    if (verdict.patch === '' || verdict.patch.trim() === '[]') return undefined;
+    if (!isList(verdict.patch)) {
+      this.#failed(
+        hook,
+        new WebhookFailure('received undecodable patch in webhook response: it is no list of operations'),
+      );
+      return undefined;
+    }
+    if (object === undefined || (body !== undefined && body.schema === undefined)) {
+      const name = JSON.stringify(hook.name);
+      throw internalError(
+        `admission webhook ${name} attempted to modify the object, which is not supported for this operation`,
+      );
+    }
+    if (verdict.patchType !== 'JSONPatch') {
+      this.#failed(hook, new WebhookFailure(`unsupported patch type ${JSON.stringify(verdict.patchType)}`));
+      return undefined;
+    }
+    const served = servedObject(resource, object, body);
+    const patched = applyPatch(resource, served, Buffer.from(verdict.patch), body);
+    if (body === undefined) resource.definition.strategy.setDefaults(patched);
+    if (jsonEqual(patched, served)) return undefined;
+    return resource.shared === undefined || body !== undefined ? patched : resource.shared.toStored(patched);
+  }
+}
+
+/** Conditions are evaluated by an engine that is loaded when the first ones come. */
+async function loadRulesFor(hooks: readonly Hook[]): Promise<void> {
+  if (hooks.some(({ conditions }) => conditions.length > 0)) await loadRuleEngine();
+}
+
+async function ask(
+  invocation: Invocation,
+  attributes: AdmissionAttributes,
+  mutating: boolean,
+  uid: string,
+): Promise<Verdict> {
+  const { hook } = invocation;
+  let review: JsonRecord;
+  try {
+    const answer = await hook.client.ask(reviewOf(invocation, attributes, uid));
+    review = readAnswer(answer, admissionReview, hook.reviewVersion);
+  } catch (error) {
+    throw new WebhookFailure(`failed to call webhook: ${messageOf(error)}`, { cause: error });
+  }
+  try {
+    return verdictOf(review, hook.reviewVersion, uid, mutating);
+  } catch (error) {
+    throw new WebhookFailure(`received invalid webhook response: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Hands warnings on. @throws {StatusError} when the webhook denies the write. */
+function judge(hook: Hook, { allowed, result, warnings }: Verdict, reply: AdmissionReply): void {
+  for (const warning of warnings) reply.warn(warning);
+  if (!allowed) throw deniedBy(hook.name, result);
+}
+
+function isList(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text);
+    return Array.isArray(value) && value.every(isRecord);
+  } catch {
+    return false;
+  }
+}
+
+/** A patch that cannot be applied is the webhook's fault, for which the client can do nothing. @throws {StatusError} 500 */
+function applyPatch(
+  resource: ServedResource,
+  live: KubeObject,
+  bytes: Buffer,
+  body: BodyKind | undefined,
+): KubeObject {
+  const { group, version, kind } = body ?? resource.definition;
+  const schema = body?.schema === undefined ? resource.schema : builtinSchema(body.schema);
+  const expected = { group, version, kind, schema };
+  try {
+    return patchObject({ type: 'json', bytes, live, expected, fieldValidation: 'Ignore' }).object;
+  } catch (error) {
+    if (!(error instanceof StatusError)) throw error;
+    throw internalError(error.cause instanceof Error ? error.cause.message : error.message, error);
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,207 @@
+/** AdmissionReview, v1 and v1beta1 (apiserver `admission/plugin/webhook/request/admissionreview.go`). */
+import { isRecord, isStringList, type JsonRecord } from '../../../objects/json.ts';
+import type { KubeObject } from '../../../objects/meta.ts';
+import type { AdmissionAttributes, BodyKind } from '../../rest/admission.ts';
+import type { ServedResource } from '../../rest/served-resource.ts';
+import { builtinSchema } from '../../schema/builtin.ts';
+import { encodeObject } from '../../schema/encode.ts';
+import type { ReviewKind, ReviewVersion } from './answer.ts';
+import type { Invocation } from './matching.ts';
+
+/** What a webhook said. */
+export interface Verdict {
+  readonly allowed: boolean;
+  /** A Status that says why not. */
+  readonly result: JsonRecord;
+  /** A JSON Patch as text; "" changes nothing. */
+  readonly patch: string;
+  readonly patchType: string;
+  readonly warnings: readonly string[];
+}
+
+const group = 'admission.k8s.io';
+const kind = 'AdmissionReview';
+/** The question and the answer about a write. */
+export const admissionReview: ReviewKind = { group, kind, schema: 'io.k8s.api.admission.v1.AdmissionReview' };
+
+/** The body of the question, members in Go's order. */
+export function reviewOf(
+  { hook, resource }: Invocation,
+  attributes: AdmissionAttributes,
+  uid: string,
+): string {
+  const request = { uid, ...requestOf(resource, attributes) };
+  const rest = restOf(attributes);
+  const object = objectJson(resource, attributes.object, attributes.body);
+  const oldObject = objectJson(resource, attributes.oldObject, attributes.body);
+  const head = JSON.stringify({ kind, apiVersion: `${group}/${hook.reviewVersion}` }).slice(0, -1);
+  const first = JSON.stringify(request).slice(0, -1);
+  const last = JSON.stringify(rest).slice(1);
+  return `${head},"request":${first},"object":${object},"oldObject":${oldObject},${last}}`;
+}
+
+/** What the question says behind the objects. */
+export function restOf(attributes: AdmissionAttributes): object {
+  return { dryRun: attributes.dryRun, options: attributes.options ?? defaultOptions(attributes) };
+}
+
+/** What the question says before the objects. */
+export function requestOf(resource: ServedResource, attributes: AdmissionAttributes): object {
+  const { resource: requested, subresource, operation, user, name } = attributes;
+  return {
+    kind: attributes.body === undefined ? kindOf(resource) : bodyKind(attributes.body),
+    resource: resourceOf(resource),
+    ...(subresource === '' ? {} : { subResource: subresource }),
+    requestKind: attributes.body === undefined ? kindOf(requested) : bodyKind(attributes.body),
+    requestResource: resourceOf(requested),
+    ...(subresource === '' ? {} : { requestSubResource: subresource }),
+    ...(name === '' ? {} : { name }),
+    ...(namespaceOf(attributes) === '' ? {} : { namespace: namespaceOf(attributes) }),
+    operation,
+    userInfo: {
+      username: user.name,
+      ...(user.uid === '' ? {} : { uid: user.uid }),
+      ...(user.groups.length === 0 ? {} : { groups: user.groups }),
+      ...(Object.keys(user.extra).length === 0 ? {} : { extra: user.extra }),
+    },
+  };
+}
+
+function kindOf({ definition: { group, version, kind } }: ServedResource): object {
+  return { group, version, kind };
+}
+
+function resourceOf({ definition: { group, version, plural } }: ServedResource): object {
+  return { group, version, resource: plural };
+}
+
+/** A request for a Namespace counts as one in it. */
+function namespaceOf({ resource: { definition }, namespace, name }: AdmissionAttributes): string {
+  if (definition.group === '' && definition.plural === 'namespaces') return name;
+  return definition.namespaced ? namespace : '';
+}
+
+function defaultOptions({ operation, dryRun }: AdmissionAttributes): object | null {
+  const kinds = {
+    CREATE: 'CreateOptions',
+    UPDATE: 'UpdateOptions',
+    DELETE: 'DeleteOptions',
+    CONNECT: undefined,
+  };
+  const kind = kinds[operation];
+  if (kind === undefined) return null;
+  return { kind, apiVersion: 'meta.k8s.io/v1', ...(dryRun ? { dryRun: ['All'] } : {}) };
+}
+
+function bodyKind({ group, version, kind }: BodyKind): object {
+  return { group, version, kind };
+}
+
+function objectJson(resource: ServedResource, object: KubeObject | undefined, body?: BodyKind): string {
+  if (object === undefined) return 'null';
+  const served = servedObject(resource, object, body);
+  if (body === undefined) return encodeObject(resource.schema, served);
+  if (body.schema !== undefined) return encodeObject(builtinSchema(body.schema), served);
+  const { kind, apiVersion, metadata: _none, ...options } = served;
+  return JSON.stringify({ kind, apiVersion, ...options });
+}
+
+/** An object in the form in which a resource is served, with its type. */
+export function servedObject(resource: ServedResource, object: KubeObject, body?: BodyKind): KubeObject {
+  if (body !== undefined) {
+    const apiVersion = body.group === '' ? body.version : `${body.group}/${body.version}`;
+    return { ...object, apiVersion, kind: body.kind };
+  }
+  const served = resource.shared === undefined ? object : resource.shared.fromStored(object);
+  return { ...served, apiVersion: resource.apiVersion, kind: resource.definition.kind };
+}
+
+/**
+ * A write as somebody sees it who is asked about another version of the resource (apiserver `VersionedAttributes`):
+ * the same, but where a webhook converts.
+ *
+ * @throws {StatusError} 500 when that fails.
+ */
+export async function versionedFor(
+  { apiVersion }: ServedResource,
+  attributes: AdmissionAttributes,
+): Promise<AdmissionAttributes> {
+  const { resource, object, oldObject, body } = attributes;
+  if (resource.conversion === undefined || resource.apiVersion === apiVersion || body !== undefined) {
+    return attributes;
+  }
+  const convert = async (one: KubeObject | undefined): Promise<KubeObject | undefined> =>
+    one === undefined ? undefined : resource.conversion?.toVersion(one, apiVersion);
+  return { ...attributes, object: await convert(object), oldObject: await convert(oldObject) };
+}
+
+/** An object of {@link versionedFor}, changed, as the write has it again. @throws {StatusError} 500 */
+export async function requestedForm(
+  { resource, body }: AdmissionAttributes,
+  object: KubeObject,
+): Promise<KubeObject> {
+  const { conversion, apiVersion } = resource;
+  return conversion === undefined || body !== undefined ? object : conversion.toVersion(object, apiVersion);
+}
+
+/**
+ * What a review answers to a question (`VerifyAdmissionResponse`).
+ *
+ * @throws {Error} in kube-apiserver's words when it is no answer.
+ */
+export function verdictOf(
+  review: JsonRecord,
+  version: ReviewVersion,
+  uid: string,
+  mutating: boolean,
+): Verdict {
+  const { response } = review;
+  if (!isRecord(response)) throw new Error('webhook response was absent');
+  if (version === 'v1') {
+    if (response['uid'] !== uid) {
+      throw new Error(
+        `expected response.uid=${JSON.stringify(uid)}, got ${JSON.stringify(text(response['uid']))}`,
+      );
+    }
+    const wanted = typeText(`${group}/v1`, kind);
+    const got = typeText(text(review['apiVersion']), text(review['kind']));
+    if (got !== wanted) throw new Error(`expected webhook response of ${wanted}, got ${got}`);
+  }
+  const { warnings, status } = response;
+  return {
+    allowed: response['allowed'] === true,
+    result: isRecord(status) ? status : {},
+    ...patchOf(response, version, mutating),
+    warnings: isStringList(warnings) ? warnings : [],
+  };
+}
+
+/** Go's text of a GroupVersionKind. */
+export function typeText(apiVersion: string, kind: string): string {
+  return `${apiVersion === '' ? '/' : apiVersion}, Kind=${kind}`;
+}
+
+function patchOf(
+  response: JsonRecord,
+  version: ReviewVersion,
+  mutating: boolean,
+): { patch: string; patchType: string } {
+  const patch = Buffer.from(text(response['patch']), 'base64').toString();
+  const { patchType } = response;
+  const hasType = patchType !== undefined && patchType !== null;
+  if (version === 'v1beta1')
+    return mutating ? { patch, patchType: 'JSONPatch' } : { patch: '', patchType: '' };
+  if (!mutating) {
+    if (patch !== '') throw new Error('validating webhook may not return response.patch');
+    if (hasType) throw new Error('validating webhook may not return response.patchType');
+    return { patch, patchType: '' };
+  }
+  if (patch !== '' && !hasType) throw new Error('webhook returned response.patch but not response.patchType');
+  if (patch === '' && hasType) throw new Error('webhook returned response.patchType but not response.patch');
+  if (patchType === '') throw new Error('webhook returned invalid response.patchType of ""');
+  return { patch, patchType: text(patchType) };
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}

@@ -1,0 +1,51 @@
+import { isRecord, isStringList, type JsonRecord } from '../../../objects/json.ts';
+import type { AccessAttributes } from '../authorizer.ts';
+import type { UserInfo } from '../../http/exchange.ts';
+
+/** `spec` of an access review as the authorizer takes it; undefined when it asks for nothing. */
+export function attributesOf(spec: JsonRecord): AccessAttributes | undefined {
+  const resource = spec['resourceAttributes'];
+  if (isRecord(resource)) {
+    return {
+      verb: text(resource['verb']),
+      path: '',
+      resource: {
+        group: text(resource['group']),
+        resource: text(resource['resource']),
+        subresource: text(resource['subresource']),
+        namespace: text(resource['namespace']),
+        name: text(resource['name']),
+      },
+    };
+  }
+  const path = spec['nonResourceAttributes'];
+  if (!isRecord(path)) return undefined;
+  return { verb: text(path['verb']), path: text(path['path']), resource: undefined };
+}
+
+/** The user that a SubjectAccessReview asks about. */
+export function subjectOf(spec: JsonRecord): UserInfo {
+  const extra = isRecord(spec['extra']) ? spec['extra'] : {};
+  return {
+    name: text(spec['user']),
+    uid: text(spec['uid']),
+    groups: isStringList(spec['groups']) ? spec['groups'] : [],
+    extra: Object.fromEntries(
+      Object.entries(extra).filter((entry): entry is [string, string[]] => isStringList(entry[1])),
+    ),
+  };
+}
+
+/** A user as `status.user` and `status.userInfo` show it. */
+export function userInfo(user: UserInfo): JsonRecord {
+  return {
+    username: user.name,
+    ...(user.uid === '' ? {} : { uid: user.uid }),
+    ...(user.groups.length === 0 ? {} : { groups: [...user.groups] }),
+    ...(Object.keys(user.extra).length === 0 ? {} : { extra: user.extra }),
+  };
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}

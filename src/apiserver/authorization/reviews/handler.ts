@@ -1,0 +1,32 @@
+import { methodNotAllowed } from '../../../objects/status-errors.ts';
+import { bodyMediaType } from '../../http/media-types.ts';
+import type { ResourceHandler } from '../../rest/handlers.ts';
+import { matchNamespace } from '../../rest/object-name.ts';
+import { outputOf, sendObject } from '../../rest/output.ts';
+import { timestamp } from '../../rest/server-core.ts';
+import { writeOptions } from '../../rest/write-options.ts';
+import { decodeBody } from '../../schema/decode-body.ts';
+import { type Review, type ReviewSources, specOf } from './reviews.ts';
+
+/** Serves `POST` of one kind of review: the body comes back with its `status` filled in. */
+export function reviewHandler(review: Review, sources: ReviewSources): ResourceHandler {
+  return async (core, resource, request, reply) => {
+    if (request.method !== 'POST') throw methodNotAllowed(['POST']);
+    const output = outputOf(request, resource, 'review');
+    const mediaType = bodyMediaType(request.headers['content-type']);
+    const bytes = await request.body();
+    const { fieldValidation } = writeOptions(request, 'CreateOptions');
+    const { group, version, kind, namespaced } = resource.definition;
+    const { object, warnings } = decodeBody({
+      bytes,
+      contentType: mediaType,
+      expected: { group, version, kind, schema: resource.schema },
+      fieldValidation,
+    });
+    for (const warning of warnings) reply.warn(warning);
+    matchNamespace(object, namespaced ? request.info.namespace : '');
+    const now = timestamp(core.now());
+    const answer = review({ object, spec: specOf(object), caller: request.user, now }, sources);
+    sendObject(reply, 201, output, resource, { ...object, ...answer }, core.now());
+  };
+}

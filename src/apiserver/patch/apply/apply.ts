@@ -1,0 +1,339 @@
+/** Server-side apply (apiserver `endpoints/handlers/patch.go` applyPatcher, apimachinery `util/managedfields`). */
+import { isRecord, jsonEqual, type JsonRecord } from '../../../objects/json.ts';
+import type { KubeObject } from '../../../objects/meta.ts';
+import { badRequest, plainError } from '../../../objects/status-errors.ts';
+import type { OwnableFields } from '../../../registry/generic/strategy.ts';
+import { pruneCustomObject } from '../../schema/custom-object.ts';
+import type { ExpectedKind } from '../../schema/decode-body.ts';
+import { DecodeError } from '../../schema/decode-walk.ts';
+import { decodeMapValue } from '../../schema/decode.ts';
+import type { FieldValidation, StructSchema } from '../../schema/schema.ts';
+import { checkConfigKind, parseConfig } from './parse-config.ts';
+import { changedFields, fieldsOf, removedFields } from './compare.ts';
+import { conflictError, type Conflict, findConflicts } from './conflicts.ts';
+import { difference, type FieldSet, intersection, isEmptySet, union, unionAll } from './field-set.ts';
+import { fieldsOfLastApplied, kubectl, withLastApplied } from './last-applied.ts';
+import {
+  decodeManagers,
+  encodeManagers,
+  type Managed,
+  ManagedFieldsError,
+  managerId,
+  type Managers,
+  takeFields,
+} from './managers.ts';
+import { mergeValues, removeFields, withNamedParents } from './merge.ts';
+import { onlyOwnable, stripUnowned } from './ownership.ts';
+import { emptyObject, recordUpdate, untracked } from './track-update.ts';
+import {
+  changesInOthers,
+  finishSteps,
+  finishConverting,
+  inVersion,
+  type OtherVersions,
+  type Steps,
+} from './other-versions.ts';
+import { PathElementError } from './path-element.ts';
+import { joinErrors, validateConfig } from './validate-config.ts';
+
+export interface ApplyRequest {
+  /** YAML or JSON (`application/apply-patch+yaml`). */
+  readonly bytes: Buffer;
+  /** The stored object; for a create undefined, or an object without a uid. Not changed. */
+  readonly live: KubeObject | undefined;
+  readonly expected: ExpectedKind;
+  readonly fieldValidation: FieldValidation;
+  /** The `fieldManager` parameter, which an apply must have. */
+  readonly manager: string;
+  readonly force: boolean;
+  /** "" for the main resource, "status" … */
+  readonly subresource: string;
+  /** RFC 3339, UTC, whole seconds. */
+  readonly now: string;
+  /** Which fields an apply to this endpoint can own. */
+  readonly ownable: OwnableFields;
+  /** Where versions of the kind have other fields each. */
+  readonly otherVersions?: OtherVersions;
+  /** Fills in defaults on decode (`Strategy.setDefaults`), in place. */
+  setDefaults(object: KubeObject): void;
+}
+
+export interface Applied {
+  /** The merged object with its new managedFields: decoded, defaulted, with apiVersion and kind. */
+  readonly object: KubeObject;
+  /** Texts for `Warning` headers (fieldValidation Warn). */
+  readonly warnings: readonly string[];
+}
+
+/**
+ * Server-side apply: merges a configuration into the stored object, takes away what its manager applied before and
+ * does no longer, and records who owns what.
+ *
+ * @throws {StatusError} 400 for a body that is no configuration of this kind, 409 for conflicts, 500 for values
+ * that do not fit the schema, as kube-apiserver.
+ */
+export function applyObject(request: Omit<ApplyRequest, 'otherVersions'>): Applied {
+  return finishSteps(apply(request));
+}
+
+/** As {@link applyObject}, where managers may use versions that a webhook converts to. */
+export async function applyConverting(request: ApplyRequest, versions: OtherVersions): Promise<Applied> {
+  return finishConverting(apply({ ...request, otherVersions: versions }), versions);
+}
+
+function* apply(request: ApplyRequest): Steps<Applied> {
+  const { config, duplicates } = parseConfig(request.bytes);
+  checkConfigKind(config, request.expected);
+  const live = request.live?.metadata.uid === undefined ? undefined : request.live;
+  const object = yield* new ApplyRun(request, config, live).apply();
+  if (duplicates !== undefined) {
+    const text = `error converting YAML to JSON: ${duplicates}`;
+    if (request.fieldValidation === 'Strict') throw badRequest(`error strict decoding YAML: ${text}`);
+    if (request.fieldValidation === 'Warn') return { object, warnings: [text] };
+  }
+  return { object, warnings: [] };
+}
+
+class ApplyRun {
+  readonly #request: ApplyRequest;
+  readonly #schema: StructSchema;
+  readonly #config: JsonRecord;
+  readonly #live: KubeObject | undefined;
+  /** The stored object as apply sees it; for a create an empty one. */
+  readonly #base: unknown;
+
+  constructor(request: ApplyRequest, config: JsonRecord, live: KubeObject | undefined) {
+    this.#request = request;
+    this.#schema = request.expected.schema;
+    this.#config = config;
+    this.#live = live !== undefined && request.manager === kubectl ? withLastApplied(live, config) : live;
+    this.#base = this.#live === undefined ? emptyObject(this.#schema) : untracked(this.#live);
+  }
+
+  *apply(): Steps<KubeObject> {
+    try {
+      return yield* this.#apply();
+    } catch (error) {
+      if (!(error instanceof PathElementError)) throw error;
+      throw plainError(`failed to create typed live object (${this.#subject()}): ${this.#faultsOfLive()}`);
+    }
+  }
+
+  /** Validation lets some kinds store list items without their key: no apply can tell those apart. */
+  #faultsOfLive(): string {
+    const faults = validateConfig(this.#schema, this.#base);
+    return joinErrors(faults.filter((text) => !text.includes(': duplicate entries')));
+  }
+
+  *#apply(): Steps<KubeObject> {
+    const errors = validateConfig(this.#schema, this.#config);
+    if (errors.length > 0) {
+      throw plainError(`failed to create typed patch object (${this.#subject()}): ${joinErrors(errors)}`);
+    }
+    const before = yield* this.#readManagers();
+    const self = this.#row(this.#filter(fieldsOf(this.#schema, this.#config)));
+    const id = managerId(self);
+    const previous = before.get(id);
+    const managers: Managers = new Map(before).set(id, self);
+    const merged = mergeValues(this.#schema, this.#base, this.#config);
+    yield* this.#checkVersions(before);
+    const pruned = previous === undefined ? merged : yield* this.#prune(merged, managers, previous);
+    yield* this.#settleConflicts(managers, id, pruned);
+    takeUnowned(managers, id);
+    if (jsonEqual(this.#base, pruned) && this.#live !== undefined) {
+      const row = managers.get(id);
+      // Who only comes to own what is there already has no time, or keeps the one it had (ManagedFieldsUpdater).
+      if (row !== undefined) managers.set(id, { ...row, time: previous?.time });
+      return finish(structuredClone(this.#live), managers);
+    }
+    const object = this.#decode(pruned);
+    this.#request.setDefaults(object);
+    return finish(object, managers);
+  }
+
+  #row(fields: FieldSet): Managed {
+    const { manager, subresource, now, expected } = this.#request;
+    return {
+      manager,
+      operation: 'Apply',
+      apiVersion: apiVersionOf(expected),
+      subresource,
+      time: now,
+      fields,
+    };
+  }
+
+  /**
+   * Who owns what before this apply. An object that nobody tracked belongs to "before-first-apply", so that the
+   * first apply does not silently change it.
+   */
+  *#readManagers(): Steps<Managers> {
+    let managers: Managers;
+    try {
+      managers = decodeManagers(this.#live?.metadata.managedFields);
+    } catch (error) {
+      if (!(error instanceof ManagedFieldsError)) throw error;
+      throw plainError(`failed to decode managed fields: ${error.message}`);
+    }
+    if (managers.size === 0 && this.#live !== undefined) {
+      const { subresource, now, ownable, expected } = this.#request;
+      const update = {
+        schema: this.#schema,
+        manager: 'before-first-apply',
+        subresource,
+        apiVersion: apiVersionOf(expected),
+        now,
+        ownable,
+      };
+      try {
+        yield* recordUpdate(managers, update, emptyObject(this.#schema), untracked(this.#live));
+      } catch (error) {
+        if (!(error instanceof PathElementError)) throw error;
+        const step = 'failed to create manager for existing fields: failed to convert new object';
+        throw plainError(`${step} (${this.#subject()}) to smd typed: ${this.#faultsOfLive()}`);
+      }
+    }
+    return managers;
+  }
+
+  /**
+   * Takes away what this manager applied the last time and not now, unless another one owns it, and never anything
+   * that this manager did not apply.
+   */
+  *#prune(merged: unknown, managers: Managers, last: Managed): Steps<unknown> {
+    const version = this.#versionOf(last);
+    const schema = this.#schemaOf(version);
+    const whole = yield* this.#in(merged, version);
+    const lastNamed = withNamedParents(schema, last.fields);
+    let kept: unknown = removeFields(schema, whole, lastNamed) ?? {};
+    const versions = new Set([...managers.values()].map((row) => this.#versionOf(row)));
+    // That of the last apply first: what it prunes may be what other versions are made of.
+    for (const at of new Set([version, ...versions])) {
+      const owners = [...managers.values()].filter((row) => this.#versionOf(row) === at);
+      kept = yield* this.#addBack(merged, kept, at, unionAll(owners.map(({ fields }) => fields)));
+    }
+    const left = yield* this.#in(kept, version);
+    const all = withNamedParents(schema, fieldsOf(schema, whole));
+    const gone = difference(all, withNamedParents(schema, fieldsOf(schema, left ?? {})));
+    const pruned = removeFields(schema, whole, intersection(gone, lastNamed)) ?? {};
+    return yield* this.#in(pruned, apiVersionOf(this.#request.expected));
+  }
+
+  /** What is pruned, in a version, with what managers own in it. */
+  *#addBack(merged: unknown, pruned: unknown, version: string, owned: FieldSet): Steps<unknown> {
+    const schema = this.#schemaOf(version);
+    const whole = yield* this.#in(merged, version);
+    const bare = yield* this.#in(pruned, version);
+    const named = (set: FieldSet): FieldSet => withNamedParents(schema, set);
+    const keep = union(named(fieldsOf(schema, bare)), named(owned));
+    return removeFields(schema, whole, difference(named(fieldsOf(schema, whole)), keep)) ?? {};
+  }
+
+  /** The version of a row; one and the same where all versions have the same fields. */
+  #versionOf({ apiVersion }: Managed): string {
+    const { otherVersions, expected } = this.#request;
+    return otherVersions === undefined ? apiVersionOf(expected) : apiVersion;
+  }
+
+  #schemaOf(apiVersion: string): StructSchema {
+    return this.#request.otherVersions?.schemaOf(apiVersion) ?? this.#schema;
+  }
+
+  *#in(value: unknown, apiVersion: string): Steps<unknown> {
+    return this.#request.otherVersions === undefined ? value : yield* inVersion(value, apiVersion);
+  }
+
+  /** The stored object must be there in each version that a manager used. @throws {StatusError} 500 */
+  *#checkVersions(managers: Managers): Steps<void> {
+    for (const row of managers.values()) yield* this.#in(this.#base, this.#versionOf(row));
+  }
+
+  #filter(set: FieldSet): FieldSet {
+    return onlyOwnable(set, this.#request.ownable);
+  }
+
+  /** @throws {StatusError} 409, unless forced: then the others lose what they owned. */
+  *#settleConflicts(managers: Managers, id: string, next: unknown): Steps<void> {
+    const { otherVersions, expected, force } = this.#request;
+    const changed = this.#filter(changedFields(this.#schema, this.#base, next));
+    const removed = this.#filter(removedFields(this.#schema, this.#base, next));
+    const own = apiVersionOf(expected);
+    const others = yield* changesInOthers(managers, own, otherVersions, this.#base, next);
+    const changesFor = (row: Managed) => others.get(row.apiVersion) ?? { changed, removed };
+    const conflicts = findConflicts(managers, id, (owner) => changesFor(owner).changed);
+    if (conflicts.size > 0 && !force) {
+      const refused = this.#withoutAllowed(conflicts);
+      if (refused.size > 0) throw conflictError(refused);
+    }
+    for (const [other, row] of [...managers]) {
+      const there = changesFor(row);
+      if (other !== id) takeFields(managers, other, union(there.changed, there.removed));
+    }
+  }
+
+  /** `kubectl` may change what its client-side applies set. */
+  #withoutAllowed(conflicts: Map<string, Conflict>): Map<string, Conflict> {
+    if (this.#request.manager !== kubectl || this.#live === undefined) return conflicts;
+    const allowed = fieldsOfLastApplied(this.#schema, this.#request.live ?? this.#live);
+    const refused = new Map<string, Conflict>();
+    for (const [id, { owner, fields }] of conflicts) {
+      const rest = difference(fields, allowed);
+      if (!isEmptySet(rest)) refused.set(id, { owner, fields: rest });
+    }
+    return refused;
+  }
+
+  #decode(value: unknown): KubeObject {
+    const { expected } = this.#request;
+    try {
+      if (this.#schema.custom !== undefined) {
+        return pruneCustomObject(this.#schema, { value, repeated: undefined, hasRawNumbers: false }).object;
+      }
+      const { metadata, ...rest } = decodeMapValue(this.#schema, value).object;
+      return {
+        ...rest,
+        apiVersion: apiVersionOf(expected),
+        kind: expected.kind,
+        metadata: isRecord(metadata) ? metadata : {},
+      };
+    } catch (error) {
+      if (!(error instanceof DecodeError)) throw error;
+      const subject = this.#subject();
+      throw plainError(
+        `failed to convert new object (${subject}) to proper version: unable to convert unstructured object to ${kindText(expected)}: ${error.message}`,
+      );
+    }
+  }
+
+  /** `namespace/name; group/version, Kind=kind`, as the configuration says. */
+  #subject(): string {
+    const metadata = isRecord(this.#config['metadata']) ? this.#config['metadata'] : {};
+    const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+    return `${text(metadata['namespace'])}/${text(metadata['name'])}; ${kindText(this.#request.expected)}`;
+  }
+}
+
+/** Writes managedFields. */
+function finish(object: KubeObject, managers: Managers): KubeObject {
+  const entries = encodeManagers(managers);
+  if (entries.length === 0) delete object.metadata.managedFields;
+  else object.metadata.managedFields = entries;
+  return object;
+}
+
+/** Nobody owns names and what the server sets; a row that is left with nothing goes. */
+function takeUnowned(managers: Managers, id: string): void {
+  const row = managers.get(id);
+  if (row === undefined) return;
+  const fields = stripUnowned(row.fields);
+  if (isEmptySet(fields)) managers.delete(id);
+  else managers.set(id, { ...row, fields });
+}
+
+function apiVersionOf({ group, version }: ExpectedKind): string {
+  return group === '' ? version : `${group}/${version}`;
+}
+
+function kindText({ group, version, kind }: ExpectedKind): string {
+  return `${group}/${version}, Kind=${kind}`;
+}

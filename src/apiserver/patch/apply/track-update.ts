@@ -1,0 +1,226 @@
+/** Ownership after a write that is not an apply (apimachinery `util/managedfields`, the Update half). */
+import { jsonEqual } from '../../../objects/json.ts';
+import type { KubeObject, ManagedFieldsEntry } from '../../../objects/meta.ts';
+import { StatusError } from '../../../objects/status.ts';
+import type { OwnableFields } from '../../../registry/generic/strategy.ts';
+import { type StructSchema, zeroValue } from '../../schema/schema.ts';
+import { changedFields, removedFields } from './compare.ts';
+import { emptySet, isEmptySet, union } from './field-set.ts';
+import {
+  capUpdaters,
+  decodeManagers,
+  dropEmptyRows,
+  encodeManagers,
+  type Managed,
+  ManagedFieldsError,
+  managerId,
+  type Managers,
+  takeFields,
+} from './managers.ts';
+import {
+  changesInOthers,
+  finishSteps,
+  finishConverting,
+  type OtherVersions,
+  type Steps,
+} from './other-versions.ts';
+import { PathElementError } from './path-element.ts';
+import { onlyOwnable, stripUnowned } from './ownership.ts';
+import { shapeOf } from './shape.ts';
+
+export interface UpdateToTrack {
+  readonly schema: StructSchema;
+  /** The stored object; for a create undefined. */
+  readonly live: KubeObject | undefined;
+  /**
+   * The object as the client wants it: decoded and defaulted, before the strategy has allocated anything
+   * (kube-apiserver tracks at this moment, so a clusterIP that the server picks belongs to nobody).
+   */
+  readonly next: KubeObject;
+  readonly manager: string;
+  readonly subresource: string;
+  /** `v1`, `discovery.k8s.io/v1` …: the version of the request. */
+  readonly apiVersion: string;
+  /** RFC 3339, UTC, whole seconds. */
+  readonly now: string;
+  /** Which fields a write to this endpoint can own. */
+  readonly ownable: OwnableFields;
+  /** Where versions of the kind have other fields each. */
+  readonly otherVersions?: OtherVersions;
+}
+
+/**
+ * The managedFields of `next` after a write that is not an apply; undefined when there are none. Entries that do
+ * not change keep their time; when nothing changes the entries of `live` are returned as they are.
+ *
+ * A client that sends `managedFields: []` or `[{}]` gives up tracking: the object has none until it is applied.
+ */
+export function trackUpdate(update: Omit<UpdateToTrack, 'otherVersions'>): ManagedFieldsEntry[] | undefined {
+  const { live, next } = update;
+  if (live === undefined && next.metadata.managedFields === undefined) return trackCreate(update);
+  return finishSteps(track(update));
+}
+
+/**
+ * As {@link trackUpdate}, where managers may use versions that a webhook converts to. An object that cannot be converted
+ * has no managedFields any more (`FieldManager.UpdateNoErrors`).
+ */
+export async function trackConverting(
+  update: UpdateToTrack,
+  versions: OtherVersions,
+): Promise<ManagedFieldsEntry[] | undefined> {
+  try {
+    return await finishConverting(track({ ...update, otherVersions: versions }), versions);
+  } catch (error) {
+    if (error instanceof StatusError) return undefined;
+    throw error;
+  }
+}
+
+type Entries = ManagedFieldsEntry[] | undefined;
+
+/** What was found for the shapes of the objects created last, of each schema. */
+const created = new WeakMap<StructSchema, Map<string, Entries>>();
+const maxShapes = 256;
+const longestShape = 4_096;
+
+/** Objects that one program creates mostly have one shape: what their creator owns is worked out once. */
+function trackCreate(update: UpdateToTrack): Entries {
+  const { schema, next, subresource, apiVersion, ownable, now } = update;
+  let shape: string;
+  try {
+    shape = `${apiVersion} ${subresource} ${String(ownable.resetFields)} ${shapeOf(schema, next)}`;
+  } catch (error) {
+    if (error instanceof PathElementError) return undefined;
+    throw error;
+  }
+  if (shape.length > longestShape) return finishSteps(track(update));
+  let shapes = created.get(schema);
+  if (shapes === undefined) created.set(schema, (shapes = new Map<string, Entries>()));
+  if (shapes.has(shape)) {
+    return shapes.get(shape)?.map((entry) => ({ ...entry, manager: managerOf(update), time: now }));
+  }
+  const entries = finishSteps(track(update));
+  if (shapes.size >= maxShapes) shapes.clear();
+  shapes.set(shape, entries);
+  return entries;
+}
+
+function managerOf({ manager }: Pick<UpdateToTrack, 'manager'>): string {
+  return manager === '' ? 'unknown' : manager;
+}
+
+function* track(update: UpdateToTrack): Steps<Entries> {
+  const { live, next } = update;
+  const { managers, entries } = startingManagers(update);
+  if (live !== undefined && managers.size === 0) return undefined;
+  const before = new Map(managers);
+  try {
+    yield* recordUpdate(
+      managers,
+      update,
+      live === undefined ? emptyObject(update.schema) : untracked(live),
+      untracked(next),
+    );
+  } catch (error) {
+    // List items without an identity: validation will refuse them, and nothing else may come in its way.
+    if (error instanceof PathElementError) return undefined;
+    throw error;
+  }
+  if (entries !== undefined && sameRows(before, managers)) return entries;
+  return managers.size === 0 ? undefined : encodeManagers(managers);
+}
+
+/** The object as ownership is about it: without the records of ownership. */
+export function untracked(object: KubeObject): KubeObject {
+  const { managedFields: _managedFields, ...metadata } = object.metadata;
+  return { ...object, metadata };
+}
+
+function sameRows(before: Managers, after: Managers): boolean {
+  if (before.size !== after.size) return false;
+  for (const [id, row] of after) if (before.get(id) !== row) return false;
+  return true;
+}
+
+const emptyObjects = new WeakMap<StructSchema, unknown>();
+
+/** A freshly made object of a type, not to be changed: its structs are there, but empty. */
+export function emptyObject(schema: StructSchema): unknown {
+  let empty = emptyObjects.get(schema);
+  if (empty === undefined) {
+    empty = schema.custom === undefined ? zeroValue(schema) : { metadata: {} };
+    emptyObjects.set(schema, empty);
+  }
+  return empty;
+}
+
+/** Records in `managers` that `manager` changed `from` into `to` by an update. */
+export function* recordUpdate(
+  managers: Managers,
+  update: Omit<UpdateToTrack, 'live' | 'next'>,
+  from: unknown,
+  to: unknown,
+): Steps<void> {
+  const { schema, subresource, ownable, apiVersion, otherVersions } = update;
+  dropEmptyRows(managers);
+  const changed = onlyOwnable(changedFields(schema, from, to), ownable);
+  // What is removed only matters to those who own something, and of a new object nobody does.
+  const removed = managers.size === 0 ? emptySet : onlyOwnable(removedFields(schema, from, to), ownable);
+  const gone = union(changed, removed);
+  if (isEmptySet(gone)) return;
+  const others = yield* changesInOthers(managers, apiVersion, otherVersions, from, to);
+  const self: Managed = {
+    manager: managerOf(update),
+    operation: 'Update',
+    apiVersion,
+    subresource,
+    time: update.now,
+    fields: stripUnowned(changed),
+  };
+  const id = managerId(self);
+  for (const [other, row] of [...managers]) {
+    const there = others.get(row.apiVersion);
+    takeFields(managers, other, there === undefined ? gone : union(there.changed, there.removed));
+  }
+  if (!isEmptySet(self.fields)) {
+    // What the manager owned and did not touch now stays its own.
+    const kept = managers.get(id);
+    managers.set(id, kept === undefined ? self : { ...self, fields: union(self.fields, kept.fields) });
+  }
+  capUpdaters(managers);
+}
+
+interface Start {
+  readonly managers: Managers;
+  /** The stored entries that `managers` was read from: what a client sends is put in order. */
+  readonly entries: ManagedFieldsEntry[] | undefined;
+}
+
+/** The table that a write starts from: the one that the client sent, if it makes sense, else the stored one. */
+function startingManagers({ live, next, subresource }: UpdateToTrack): Start {
+  const stored = live?.metadata.managedFields;
+  const sent = next.metadata.managedFields;
+  if (subresource !== '' || sent === undefined || jsonEqual(sent, stored)) return readOrEmpty(stored);
+  if (isReset(sent)) return { managers: new Map(), entries: undefined };
+  try {
+    const managers = decodeManagers(sent);
+    return managers.size === 0 ? readOrEmpty(stored) : { managers, entries: undefined };
+  } catch (error) {
+    if (error instanceof ManagedFieldsError) return readOrEmpty(stored);
+    throw error;
+  }
+}
+
+function readOrEmpty(entries: ManagedFieldsEntry[] | undefined): Start {
+  try {
+    return { managers: decodeManagers(entries), entries };
+  } catch (error) {
+    if (error instanceof ManagedFieldsError) return { managers: new Map(), entries: undefined };
+    throw error;
+  }
+}
+
+function isReset(entries: readonly ManagedFieldsEntry[]): boolean {
+  return entries.length === 0 || (entries.length === 1 && Object.keys(entries[0] ?? {}).length === 0);
+}

@@ -1,0 +1,157 @@
+import { indexByLabel } from '../../../client/indexes.ts';
+import type { Informer } from '../../../client/informer.ts';
+import { endpoints as endpointsResource, endpointSlices, services } from '../../../client/resources.ts';
+import type { EndpointSlice } from '../../../objects/endpoint-slice.ts';
+import type { Endpoints } from '../../../objects/endpoints.ts';
+import { keyOf, type ObjectKey } from '../../../objects/key.ts';
+import type { Service } from '../../../objects/service.ts';
+import { followSlices } from '../endpoint-slices/slice-events.ts';
+import { managedByLabel, serviceNameLabel } from '../endpoint-slices/slice-metadata.ts';
+import { SliceTracker } from '../endpoint-slices/slice-tracker.ts';
+import { SliceWriter } from '../endpoint-slices/slice-writer.ts';
+import type { ControllerContext, ControllerDefinition } from '../../../runtime/context.ts';
+import { Controller, Priority, type ReconcileResult } from '../../../runtime/controller.ts';
+import { selectorOf } from '../pod.ts';
+import { isMirrored, mirroringController, planMirror } from './plan.ts';
+
+/** Options of {@link endpointSliceMirroringController}. */
+export interface MirroringOptions {
+  /** The most addresses to mirror per subset, 1 to 1000; default 1000 (`--mirroring-max-endpoints-per-subset`). */
+  readonly maxEndpointsPerSubset?: number;
+}
+
+/**
+ * Mirrors hand-made Endpoints of Services without selector into EndpointSlices (kube-controller-manager's
+ * `endpointslice-mirroring-controller`).
+ */
+export function endpointSliceMirroringController(options: MirroringOptions = {}): ControllerDefinition {
+  return {
+    name: 'endpointslice-mirroring-controller',
+    start: (context) => [new MirroringWiring(context, options.maxEndpointsPerSubset ?? 1000).controller],
+  };
+}
+
+class MirroringWiring {
+  readonly controller: Controller;
+  readonly #context: ControllerContext;
+  readonly #maxPerSubset: number;
+  readonly #services: Informer<Service>;
+  readonly #endpoints: Informer<Endpoints>;
+  readonly #slices: Informer<EndpointSlice>;
+  readonly #tracker: SliceTracker;
+  readonly #writer: SliceWriter;
+  /** Services that were ours to serve when they went. */
+  readonly #departed = new Set<ObjectKey>();
+  /** What users were told last about Endpoints: they hear of changes only. */
+  readonly #told = new Map<ObjectKey, string>();
+
+  constructor(context: ControllerContext, maxPerSubset: number) {
+    this.#context = context;
+    this.#maxPerSubset = maxPerSubset;
+    this.#services = context.informers.informer(services);
+    this.#endpoints = context.informers.informer(endpointsResource);
+    this.#slices = context.informers.informer(endpointSlices);
+    this.#slices.addIndex(serviceNameLabel, indexByLabel(serviceNameLabel));
+    this.#tracker = new SliceTracker(() => context.clock.monotonic());
+    this.#writer = new SliceWriter(context.clients.for(endpointSlices), this.#tracker);
+    this.controller = new Controller({
+      name: 'endpoint_slice_mirroring',
+      context,
+      reconcile: (key, signal) => this.#reconcile(key, signal),
+      waitFor: [this.#services, this.#endpoints, this.#slices],
+    });
+    this.#services.addHandler({
+      added: (service, initial) => {
+        if (!hasSelector(service) && !initial) this.controller.enqueue(keyOf(service));
+      },
+      updated: (service, old) => {
+        if (hasSelector(service) !== hasSelector(old)) this.controller.enqueue(keyOf(service));
+      },
+      deleted: (service) => {
+        if (hasSelector(service)) return;
+        if (context.serves(service)) this.#departed.add(keyOf(service));
+        this.controller.enqueue(keyOf(service));
+      },
+    });
+    this.#endpoints.addHandler({
+      added: (object, initial) => {
+        if (!isMirrored(object)) return;
+        this.controller.enqueue(keyOf(object), initial ? { priority: Priority.resync } : {});
+      },
+      updated: (object, old) => {
+        if (isMirrored(object) || isMirrored(old)) this.controller.enqueue(keyOf(object));
+      },
+      deleted: (object) => {
+        if (isMirrored(object)) this.controller.enqueue(keyOf(object));
+      },
+    });
+    followSlices({
+      slices: this.#slices,
+      managedBy: mirroringController,
+      tracker: this.#tracker,
+      delay: 0,
+      // Their Endpoints may have gone, or opted out, while nobody looked.
+      fromStart: true,
+      enqueue: (key, how) => this.controller.enqueue(key, how),
+    });
+  }
+
+  async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+    const endpoints = this.#endpoints.cache.get(key);
+    const service = this.#services.cache.get(key);
+    if (service !== undefined) {
+      this.#departed.delete(key);
+      if (!this.#context.serves(service)) return undefined;
+    }
+    const existing = this.#slices.cache
+      .byIndex(serviceNameLabel, key)
+      .filter(({ metadata }) => metadata.labels?.[managedByLabel] === mirroringController);
+    if (endpoints === undefined || !isMirrored(endpoints) || service === undefined || hasSelector(service)) {
+      this.#tracker.forget(key);
+      this.#told.delete(key);
+      // Without a Service, the labels of a mirror (those of the Endpoints) are all that tells whose it was.
+      const ours = (slice: EndpointSlice): boolean =>
+        service !== undefined || this.#departed.has(key) || this.#context.serves(slice);
+      const surplus = existing.filter(
+        (slice) => slice.metadata.deletionTimestamp === undefined && ours(slice),
+      );
+      await this.#write(key, '', { create: [], update: [], delete: surplus }, signal);
+      this.#departed.delete(key);
+      return undefined;
+    }
+    const uid = endpoints.metadata.uid ?? '';
+    const lag = this.#tracker.lag(key, uid, existing);
+    if (lag > 0) return { requeueAfter: lag };
+    const plan = planMirror({ endpoints, existing, maxPerSubset: this.#maxPerSubset });
+    this.#tell(key, endpoints, plan.events);
+    await this.#write(key, uid, plan, signal);
+    return undefined;
+  }
+
+  async #write(
+    key: ObjectKey,
+    uid: string,
+    writes: Pick<ReturnType<typeof planMirror>, 'create' | 'update' | 'delete'>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (writes.create.length + writes.update.length + writes.delete.length === 0) return;
+    const { counts, failures } = await this.#writer.write(writes, { key, uid }, signal);
+    const [first] = failures;
+    if (first !== undefined) throw first.error;
+    this.#context.log.info({ key, ...counts }, 'mirrored endpoint slices written');
+  }
+
+  #tell(key: ObjectKey, endpoints: Endpoints, events: ReturnType<typeof planMirror>['events']): void {
+    const all = events.map(({ message }) => message).join('\n');
+    if (this.#told.get(key) === all) return;
+    if (all === '') this.#told.delete(key);
+    else this.#told.set(key, all);
+    for (const { type, reason, message } of events) {
+      this.#context.events.event(endpoints, type, reason, message);
+    }
+  }
+}
+
+function hasSelector(service: Service): boolean {
+  return selectorOf(service) !== undefined;
+}

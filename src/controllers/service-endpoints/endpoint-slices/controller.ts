@@ -1,0 +1,218 @@
+import { isConflict } from '../../../client/errors.ts';
+import { indexByLabel } from '../../../client/indexes.ts';
+import type { Informer } from '../../../client/informer.ts';
+import { endpointSlices, services } from '../../../client/resources.ts';
+import type { EndpointSlice } from '../../../objects/endpoint-slice.ts';
+import { joinKey, keyOf, type ObjectKey } from '../../../objects/key.ts';
+import type { Node } from '../../../objects/node.ts';
+import type { Service } from '../../../objects/service.ts';
+import type { ControllerContext, ControllerDefinition } from '../../../runtime/context.ts';
+import { Controller, Priority, type ReconcileResult } from '../../../runtime/controller.ts';
+import { AllocationGrace } from '../allocation-grace.ts';
+import { Membership } from '../membership.ts';
+import { nodeInformer } from '../node-cache.ts';
+import { podInformer } from '../pod-cache.ts';
+import { managedSelector } from '../pod.ts';
+import { TriggerTimes } from '../trigger-time.ts';
+import { HomelessPods } from './homeless-pods.ts';
+import type { NodePlace } from './plan-groups.ts';
+import { planSlices, type SlicesPlan } from './plan.ts';
+import { followSlices } from './slice-events.ts';
+import { endpointSliceController, managedByLabel, serviceNameLabel } from './slice-metadata.ts';
+import { SliceTracker } from './slice-tracker.ts';
+import { SliceWriter } from './slice-writer.ts';
+import { TopologyHints } from './topology-hints.ts';
+import { zoneOf } from './zone-capacity.ts';
+
+/** How long a change of a slice by others is left alone, so that several are answered at once, in milliseconds. */
+const sliceChangeDelay = 1000;
+
+/** Options of {@link endpointSlicesController}. */
+export interface EndpointSlicesOptions {
+  /** The most endpoints per slice, 1 to 1000; default 100 (`--max-endpoints-per-slice`). */
+  readonly maxEndpointsPerSlice?: number;
+}
+
+/** Writes the EndpointSlices of Services with a selector (kube-controller-manager's `endpointslice-controller`). */
+export function endpointSlicesController(options: EndpointSlicesOptions = {}): ControllerDefinition {
+  return {
+    name: 'endpointslice-controller',
+    start(context) {
+      const wiring = new EndpointSlicesWiring(context, options.maxEndpointsPerSlice ?? 100);
+      return [wiring.controller, wiring.topology.controller];
+    },
+  };
+}
+
+class EndpointSlicesWiring {
+  readonly controller: Controller;
+  readonly topology: TopologyHints;
+  readonly #context: ControllerContext;
+  readonly #maxPerSlice: number;
+  readonly #services: Informer<Service>;
+  readonly #slices: Informer<EndpointSlice>;
+  readonly #nodes: Informer<Node>;
+  readonly #membership: Membership;
+  readonly #tracker: SliceTracker;
+  readonly #writer: SliceWriter;
+  readonly #grace: AllocationGrace;
+  readonly #homeless = new HomelessPods();
+  readonly #times = new TriggerTimes();
+  /** What users were told last about a Service: they hear of changes only. */
+  readonly #told = new Map<ObjectKey, string>();
+
+  constructor(context: ControllerContext, maxPerSlice: number) {
+    this.#context = context;
+    this.#maxPerSlice = maxPerSlice;
+    this.#services = context.informers.informer(services);
+    this.#slices = context.informers.informer(endpointSlices);
+    this.#slices.addIndex(serviceNameLabel, indexByLabel(serviceNameLabel));
+    this.#nodes = nodeInformer(context);
+    const pods = podInformer(context);
+    this.#membership = new Membership(this.#services, pods);
+    this.#tracker = new SliceTracker(() => context.clock.monotonic());
+    this.#grace = new AllocationGrace(() => context.clock.monotonic());
+    this.#writer = new SliceWriter(context.clients.for(endpointSlices), this.#tracker);
+    this.controller = new Controller({
+      name: 'endpoint_slice',
+      context,
+      reconcile: (key, signal) => this.#reconcile(key, signal),
+      workers: 10,
+      waitFor: [this.#services, pods, this.#nodes, this.#slices],
+    });
+    this.topology = new TopologyHints(context, this.#nodes, (key) => this.controller.enqueue(key));
+    const enqueue = (keys: Iterable<ObjectKey>): void => {
+      for (const key of keys) this.controller.enqueue(key);
+    };
+    this.#services.addHandler({
+      added: (service, initial) => {
+        this.controller.enqueue(keyOf(service), initial ? { priority: Priority.resync } : {});
+      },
+      updated: (service) => this.controller.enqueue(keyOf(service)),
+      deleted: (service) => this.controller.enqueue(keyOf(service)),
+    });
+    pods.addHandler({
+      // At the start every Service is looked at anyway.
+      added: (pod, initial) => enqueue(initial ? [] : this.#membership.servicesOf(pod)),
+      updated: (pod, old) => enqueue(this.#membership.servicesOfChange(pod, old)),
+      deleted: (pod) => enqueue(this.#membership.servicesOf(pod)),
+    });
+    this.#nodes.addHandler({
+      added: (node) => enqueue(this.#homeless.waitingFor(node.metadata.name ?? '')),
+    });
+    followSlices({
+      slices: this.#slices,
+      managedBy: endpointSliceController,
+      tracker: this.#tracker,
+      delay: sliceChangeDelay,
+      // Every Service is looked at then, and its slices with it.
+      fromStart: false,
+      enqueue: (key, how) => this.controller.enqueue(key, how),
+    });
+  }
+
+  async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+    const service = this.#services.cache.get(key);
+    const selector = service === undefined ? undefined : managedSelector(service);
+    if (service === undefined || selector === undefined) {
+      // The slices of a Service that is gone are the garbage collector's; others are left as they are.
+      if (service === undefined) this.#forget(key);
+      return undefined;
+    }
+    if (!this.#context.serves(service)) return undefined;
+    const left = this.#grace.left(key, service);
+    if (left > 0) return { requeueAfter: left };
+    const existing = this.#slices.cache
+      .byIndex(serviceNameLabel, key)
+      .filter(
+        ({ metadata }) =>
+          metadata.labels?.[managedByLabel] === endpointSliceController &&
+          metadata.deletionTimestamp === undefined,
+      );
+    const uid = service.metadata.uid ?? '';
+    const lag = this.#tracker.lag(key, uid, existing);
+    if (lag > 0) return { requeueAfter: lag };
+
+    const pods = this.#membership.podsOf(service, selector);
+    const plan = planSlices({
+      service,
+      pods,
+      existing,
+      placeOf: (nodeName) => this.#placeOf(nodeName),
+      zones: this.topology.zones(),
+      hadTopologyHints: this.topology.has(key),
+      triggerTime: this.#times.observe(key, service, pods),
+      maxPerSlice: this.#maxPerSlice,
+    });
+    this.topology.note(key, plan.topologyHints);
+    this.#homeless.note(key, plan.homeless);
+    await this.#write(key, service, plan, signal);
+    this.#tell(key, service, plan);
+    return undefined;
+  }
+
+  async #write(key: ObjectKey, service: Service, plan: SlicesPlan, signal: AbortSignal): Promise<void> {
+    if (plan.create.length + plan.update.length + plan.delete.length === 0) return;
+    const owner = { key, uid: service.metadata.uid ?? '' };
+    const { counts, failures } = await this.#writer.write(plan, owner, signal);
+    if (failures.length === 0) this.#context.log.info({ key, ...counts }, 'endpoint slices written');
+    // A conflict is the ordinary course of things: the cache was behind.
+    const told = failures.filter(({ error }) => !isConflict(error));
+    if (told.length > 0) {
+      const { namespace = '', name = '' } = service.metadata;
+      const reasons = told.map(({ attempt, error }) => {
+        const why = error instanceof Error ? error.message : String(error);
+        return `${attempt} for Service ${joinKey(namespace, name)}: ${why}`;
+      });
+      this.#fail(key, service, reasons);
+    }
+    const [first] = told.length > 0 ? told : failures;
+    if (first !== undefined) throw first.error;
+  }
+
+  #tell(key: ObjectKey, service: Service, plan: SlicesPlan): void {
+    const { namespace = '', name = '' } = service.metadata;
+    if (plan.homeless.length > 0) {
+      const reasons = plan.homeless.map(
+        ({ metadata, spec }) =>
+          `skipping Pod ${metadata.name ?? ''} for Service ${joinKey(namespace, name)}: Node ${spec.nodeName ?? ''} Not Found`,
+      );
+      this.#fail(key, service, reasons);
+    }
+    if (plan.events.length === 0) {
+      if (plan.homeless.length === 0) this.#told.delete(key);
+      return;
+    }
+    const all = plan.events.map(({ message }) => message).join('\n');
+    if (this.#told.get(key) === all) return;
+    this.#told.set(key, all);
+    for (const { type, reason, message } of plan.events) {
+      this.#context.events.event(service, type, reason, message);
+    }
+  }
+
+  #fail(key: ObjectKey, service: Service, reasons: readonly string[]): void {
+    const why = reasons.length === 1 ? reasons.join('') : `[${reasons.join(', ')}]`;
+    if (this.#told.get(key) === why) return;
+    this.#told.set(key, why);
+    const { namespace = '', name = '' } = service.metadata;
+    const message = `Error updating Endpoint Slices for Service ${joinKey(namespace, name)}: ${why}`;
+    this.#context.events.event(service, 'Warning', 'FailedToUpdateEndpointSlices', message);
+  }
+
+  #placeOf(nodeName: string): NodePlace | undefined {
+    const node = this.#nodes.cache.get(nodeName);
+    if (node === undefined) return undefined;
+    const zone = zoneOf(node);
+    return zone === undefined ? {} : { zone };
+  }
+
+  #forget(key: ObjectKey): void {
+    this.#tracker.forget(key);
+    this.#times.forget(key);
+    this.#grace.forget(key);
+    this.#told.delete(key);
+    this.#homeless.note(key, []);
+    this.topology.note(key, new Map());
+  }
+}

@@ -1,0 +1,108 @@
+/** From Pods to endpoints, grouped by the ports that they serve. Pure. */
+import type { SliceEndpoint, SlicePort } from '../../../objects/endpoint-slice.ts';
+import type { Pod } from '../../../objects/pod.ts';
+import type { IPFamily, Service } from '../../../objects/service.ts';
+import { canonicalIP } from '../pod-ip.ts';
+import { isPodReady, isPodTerminating, mayBackService, podReference, publishedHostname } from '../pod.ts';
+import { portsKey, resolvePorts } from '../target-port.ts';
+
+/** What a plan needs to know of a Node: that it exists, and its zone if it has one. */
+export interface NodePlace {
+  zone?: string;
+}
+
+/** The endpoints that serve one list of ports, by {@link endpointKey}. */
+export interface PortGroup {
+  ports: SlicePort[];
+  endpoints: Map<string, SliceEndpoint>;
+}
+
+/** All groups of one address family, by {@link portsKey}, and the Pods that had to be left out. */
+export interface Groups {
+  byPorts: Map<string, PortGroup>;
+  /** Pods whose Node is not known. */
+  homeless: Pod[];
+}
+
+/**
+ * Groups the Pods of a Service. Terminating Pods stay in. A Pod whose Node does not exist is left out, unless the
+ * Service publishes addresses that are not ready; its group exists nevertheless.
+ */
+export function groupPods(
+  service: Service,
+  pods: readonly Pod[],
+  family: IPFamily,
+  placeOf: (nodeName: string) => NodePlace | undefined,
+): Groups {
+  const byPorts = new Map<string, PortGroup>();
+  const homeless: Pod[] = [];
+  for (const pod of pods) {
+    if (!mayBackService(pod)) continue;
+    const ports = resolvePorts(service, pod);
+    const key = portsKey(ports);
+    let group = byPorts.get(key);
+    if (group === undefined) {
+      group = { ports, endpoints: new Map() };
+      byPorts.set(key, group);
+    }
+    const place = placeOf(pod.spec.nodeName ?? '');
+    if (place === undefined && service.spec.publishNotReadyAddresses !== true) {
+      homeless.push(pod);
+      continue;
+    }
+    const endpoint = toEndpoint(service, pod, family, place);
+    if (endpoint.addresses.length > 0) group.endpoints.set(endpointKey(endpoint), endpoint);
+  }
+  return { byPorts, homeless };
+}
+
+function toEndpoint(
+  service: Service,
+  pod: Pod,
+  family: IPFamily,
+  place: NodePlace | undefined,
+): SliceEndpoint {
+  const serving = isPodReady(pod);
+  const terminating = isPodTerminating(pod);
+  const hostname = publishedHostname(pod, service);
+  const { nodeName } = pod.spec;
+  const addresses: string[] = [];
+  for (const { ip } of pod.status.podIPs ?? []) {
+    const parsed = canonicalIP(ip);
+    if (parsed?.family === family) addresses.push(parsed.ip);
+  }
+  return {
+    addresses,
+    conditions: {
+      ready: service.spec.publishNotReadyAddresses === true || (serving && !terminating),
+      serving,
+      terminating,
+    },
+    ...(hostname === undefined ? {} : { hostname }),
+    targetRef: podReference(pod),
+    ...(nodeName === undefined || nodeName === '' ? {} : { nodeName }),
+    ...(place?.zone === undefined || place.zone === '' ? {} : { zone: place.zone }),
+  };
+}
+
+/** What makes an endpoint the same endpoint: addresses, hostname and target. All else may change in place. */
+export function endpointKey(endpoint: SliceEndpoint): string {
+  const { addresses, hostname, targetRef } = endpoint;
+  const text = addresses.length === 1 ? (addresses[0] ?? '') : [...addresses].sort().join(',');
+  return `${text}\t${hostname ?? ''}\t${targetRef?.namespace ?? ''}\t${targetRef?.name ?? ''}`;
+}
+
+/** True when two endpoints with the same key need no rewrite: hints are not looked at, they are planned later. */
+export function sameEndpoint(a: SliceEndpoint, b: SliceEndpoint): boolean {
+  return (
+    a.nodeName === b.nodeName &&
+    a.zone === b.zone &&
+    a.conditions.ready === b.conditions.ready &&
+    a.conditions.serving === b.conditions.serving &&
+    a.conditions.terminating === b.conditions.terminating &&
+    a.targetRef?.kind === b.targetRef?.kind &&
+    a.targetRef?.uid === b.targetRef?.uid &&
+    a.targetRef?.apiVersion === b.targetRef?.apiVersion &&
+    a.targetRef?.fieldPath === b.targetRef?.fieldPath
+  );
+}

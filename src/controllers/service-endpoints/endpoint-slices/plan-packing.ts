@@ -1,0 +1,124 @@
+/**
+ * Which slice holds which endpoint (k8s.io/endpointslice, `reconciler.go`). Pure. The aim is few writes, not few
+ * slices: endpoints stay where they are, and nothing is rebalanced.
+ */
+import type { EndpointSlice, SliceEndpoint } from '../../../objects/endpoint-slice.ts';
+import { endpointKey, sameEndpoint } from './plan-groups.ts';
+
+/** A slice as it shall be written. `existing` is the object it replaces; without it the slice is created. */
+export interface Draft {
+  slice: EndpointSlice;
+  endpoints: SliceEndpoint[];
+  existing: EndpointSlice | undefined;
+}
+
+/** What to do with slices. A slice of the input that is in none of the lists stays as it is. */
+export interface Packing {
+  create: Draft[];
+  update: Draft[];
+  delete: EndpointSlice[];
+}
+
+/** The wanted state of the slices of one port group. */
+export interface PackingInput {
+  /** The slices of this group as they are. */
+  existing: readonly EndpointSlice[];
+  /** The wanted endpoints by {@link endpointKey}. */
+  wanted: ReadonlyMap<string, SliceEndpoint>;
+  /** The most endpoints per slice, 1 to 1000. */
+  maxPerSlice: number;
+  /** Makes an empty slice of this group. */
+  newSlice: () => EndpointSlice;
+  /** True when the labels of an existing slice have to be written anew. */
+  needsLabels: (slice: EndpointSlice) => boolean;
+  /** The labels of every slice that is rewritten. */
+  labels: Readonly<Record<string, string>>;
+}
+
+/**
+ * Packs one port group:
+ * 1. existing slices keep the endpoints that are still wanted; changed ones are rewritten, emptied ones deleted;
+ * 2. slices that are rewritten anyway are filled up, the fullest first;
+ * 3. of what remains, full slices are created while there is enough for one; a smaller rest goes to the untouched
+ *    slice that it fits most tightly, else to a new one.
+ */
+export function packGroup(input: PackingInput): Packing {
+  const { maxPerSlice } = input;
+  const remaining = new Map(input.wanted);
+  const { update, untouched, emptied } = keepWanted(input, remaining);
+
+  for (const draft of [...update].sort((a, b) => b.endpoints.length - a.endpoints.length)) {
+    if (remaining.size === 0) break;
+    fill(draft, remaining, maxPerSlice);
+  }
+
+  const create: Draft[] = [];
+  while (remaining.size > 0) {
+    const tightest = remaining.size < maxPerSlice ? tightestFit(untouched, remaining.size, maxPerSlice) : -1;
+    const [taken] = tightest === -1 ? [] : untouched.splice(tightest, 1);
+    const draft: Draft =
+      taken === undefined
+        ? { slice: input.newSlice(), endpoints: [], existing: undefined }
+        : { slice: taken, endpoints: [...(taken.endpoints ?? [])], existing: taken };
+    fill(draft, remaining, maxPerSlice);
+    (taken === undefined ? create : update).push(draft);
+  }
+  return { create, update, delete: emptied };
+}
+
+function keepWanted(
+  { existing, needsLabels, labels }: PackingInput,
+  remaining: Map<string, SliceEndpoint>,
+): { update: Draft[]; untouched: EndpointSlice[]; emptied: EndpointSlice[] } {
+  const update: Draft[] = [];
+  const untouched: EndpointSlice[] = [];
+  const emptied: EndpointSlice[] = [];
+  for (const slice of existing) {
+    const before = slice.endpoints ?? [];
+    const kept: SliceEndpoint[] = [];
+    let changed = false;
+    for (const endpoint of before) {
+      const key = endpointKey(endpoint);
+      const wanted = remaining.get(key);
+      if (wanted === undefined) continue;
+      remaining.delete(key);
+      kept.push(wanted);
+      changed ||= !sameEndpoint(wanted, endpoint);
+    }
+    if (changed || kept.length !== before.length) {
+      if (kept.length === 0) emptied.push(slice);
+      else update.push({ slice: relabel(slice, labels), endpoints: kept, existing: slice });
+    } else if (needsLabels(slice)) {
+      update.push({ slice: relabel(slice, labels), endpoints: [...before], existing: slice });
+    } else {
+      untouched.push(slice);
+    }
+  }
+  return { update, untouched, emptied };
+}
+
+function relabel(slice: EndpointSlice, labels: Readonly<Record<string, string>>): EndpointSlice {
+  return { ...slice, metadata: { ...slice.metadata, labels: { ...labels } } };
+}
+
+/** The index of the slice with the least room that still takes `count` endpoints, or -1. */
+function tightestFit(slices: readonly EndpointSlice[], count: number, maxPerSlice: number): number {
+  let best = -1;
+  let bestRoom = maxPerSlice;
+  for (const [i, slice] of slices.entries()) {
+    const room = maxPerSlice - (slice.endpoints?.length ?? 0) - count;
+    if (room >= 0 && room < bestRoom) {
+      best = i;
+      bestRoom = room;
+    }
+  }
+  return best;
+}
+
+function fill(draft: Draft, remaining: Map<string, SliceEndpoint>, maxPerSlice: number): void {
+  for (const [key, endpoint] of remaining) {
+    if (draft.endpoints.length >= maxPerSlice) return;
+    draft.endpoints.push(endpoint);
+    remaining.delete(key);
+  }
+}

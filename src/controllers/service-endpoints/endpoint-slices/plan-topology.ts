@@ -1,0 +1,174 @@
+/** Hints that share endpoints among zones in proportion to CPU (topology-mode Auto, topologycache). Pure. */
+import type { EndpointSlice } from '../../../objects/endpoint-slice.ts';
+import { draftsOf, isReady, removeHints, reopen, type SliceSet, withHints } from './plan-hints.ts';
+import type { ZoneShares } from './zone-capacity.ts';
+
+/** How much more than its share a zone's endpoints may have to serve. */
+const overloadThreshold = 0.2;
+
+/** Zone → how many ready endpoints are hinted at it. */
+export type HintsByZone = Map<string, number>;
+
+/** The outcome: the hints per zone, or why there are none (the message of an event, without the address type). */
+export type TopologyOutcome = { hints: HintsByZone } | { refused: string };
+
+interface Allocation {
+  minimum: number;
+  maximum: number;
+  desired: number;
+}
+
+/** Plans hints for all slices of one address family, or takes them away where they cannot be given. */
+export function hintByCapacity(set: SliceSet, shares: ZoneShares | undefined): TopologyOutcome {
+  const outcome = assign(set, shares);
+  if ('refused' in outcome) removeHints(set);
+  return outcome;
+}
+
+function assign(set: SliceSet, shares: ZoneShares | undefined): TopologyOutcome {
+  const allocations = allocate(countReady(set), shares);
+  if (typeof allocations === 'string') return { refused: allocations };
+
+  const hints: HintsByZone = new Map();
+  reopen(set, (slice) => {
+    const own = usableHints(slice, hints, allocations);
+    for (const [zone, count] of own ?? []) add(hints, zone, count);
+    return own === undefined;
+  });
+
+  const drafts = draftsOf(set);
+  for (const draft of drafts) {
+    for (const endpoint of draft.endpoints) {
+      if (!isReady(endpoint)) continue;
+      if (endpoint.zone === undefined) {
+        return { refused: 'One or more endpoints do not have a zone specified' };
+      }
+      add(hints, endpoint.zone, 1);
+    }
+  }
+
+  const { giving, receiving } = transfers(allocations, hints);
+  for (const draft of drafts) {
+    draft.endpoints = draft.endpoints.map((endpoint) => {
+      const { zone } = endpoint;
+      if (!isReady(endpoint) || zone === undefined) return endpoint;
+      const [to] = receiving.keys();
+      const moves = to !== undefined && giving.has(zone);
+      if (moves) {
+        take(giving, zone);
+        take(receiving, to);
+        add(hints, zone, -1);
+        add(hints, to, 1);
+      }
+      return withHints(endpoint, { forZones: [{ name: moves ? to : zone }] });
+    });
+  }
+  return hints.size === 0 ? { refused: 'No hints allocated for zones' } : { hints };
+}
+
+function countReady(set: SliceSet): number {
+  let count = 0;
+  for (const draft of draftsOf(set)) count += draft.endpoints.filter(isReady).length;
+  for (const slice of set.unchanged) count += (slice.endpoints ?? []).filter(isReady).length;
+  return count;
+}
+
+/** How many endpoints each zone gets, or why they cannot be shared out. */
+function allocate(endpoints: number, shares: ZoneShares | undefined): Map<string, Allocation> | string {
+  if (shares === undefined) {
+    return 'Insufficient Node information: allocatable CPU or zone not specified on one or more nodes';
+  }
+  const figures = `(${endpoints} endpoints, ${shares.size} zones)`;
+  if (shares.size > endpoints) return `Insufficient number of endpoints ${figures}`;
+  const allocations = new Map<string, Allocation>();
+  let minimums = 0;
+  for (const [zone, share] of shares) {
+    const exact = share * endpoints;
+    const minimum = Math.ceil(exact / (1 + overloadThreshold));
+    minimums += minimum;
+    allocations.set(zone, { minimum, maximum: 0, desired: Math.max(exact, minimum) });
+  }
+  if (minimums > endpoints) {
+    return `Unable to allocate minimum required endpoints to each zone without exceeding overload threshold ${figures}`;
+  }
+  for (const allocation of allocations.values()) {
+    allocation.maximum = allocation.minimum + endpoints - minimums;
+  }
+  return allocations;
+}
+
+/** The hints of an unchanged slice when they can stay beside those already counted; undefined when they cannot. */
+function usableHints(
+  slice: EndpointSlice,
+  counted: HintsByZone,
+  allocations: ReadonlyMap<string, Allocation>,
+): HintsByZone | undefined {
+  const own: HintsByZone = new Map();
+  for (const endpoint of slice.endpoints ?? []) {
+    if (!isReady(endpoint)) continue;
+    const zones = endpoint.hints?.forZones ?? [];
+    if (zones.length === 0 || zones.some(({ name }) => !allocations.has(name))) return undefined;
+    for (const { name } of zones) add(own, name, 1);
+  }
+  for (const [zone, count] of own) {
+    if (count + (counted.get(zone) ?? 0) > (allocations.get(zone)?.maximum ?? 0)) return undefined;
+  }
+  return own;
+}
+
+/** How many whole endpoints each zone gives away and receives. */
+function transfers(
+  allocations: ReadonlyMap<string, Allocation>,
+  hints: HintsByZone,
+): { giving: HintsByZone; receiving: HintsByZone } {
+  const surplus = new Map<string, number>();
+  const need = new Map<string, number>();
+  for (const [zone, { desired }] of allocations) {
+    const difference = (hints.get(zone) ?? 0) - desired;
+    if (difference > 0) surplus.set(zone, difference);
+    else if (difference < 0) need.set(zone, -difference);
+  }
+  const giving: HintsByZone = new Map();
+  const receiving: HintsByZone = new Map();
+  for (;;) {
+    const giver = greatest(surplus);
+    const receiver = greatest(need);
+    if (giver === undefined || receiver === undefined) break;
+    const [, gives] = giver;
+    const [, wants] = receiver;
+    if ((gives < 1 && wants < 1) || gives < 0.5 || wants < 0.5) break;
+    add(giving, giver[0], 1);
+    surplus.set(giver[0], gives - 1);
+    add(receiving, receiver[0], 1);
+    need.set(receiver[0], wants - 1);
+  }
+  return { giving, receiving };
+}
+
+function greatest(amounts: ReadonlyMap<string, number>): readonly [string, number] | undefined {
+  let best: readonly [string, number] | undefined;
+  for (const entry of amounts) if (entry[1] > (best?.[1] ?? 0)) best = entry;
+  return best;
+}
+
+function add(counts: HintsByZone, zone: string, count: number): void {
+  const sum = (counts.get(zone) ?? 0) + count;
+  if (sum === 0) counts.delete(zone);
+  else counts.set(zone, sum);
+}
+
+function take(counts: HintsByZone, zone: string): void {
+  add(counts, zone, -1);
+}
+
+/** True when a zone has too few of a Service's hints for its share of the CPU: the Service has to be planned anew. */
+export function isOverloaded(hints: HintsByZone, shares: ZoneShares | undefined): boolean {
+  if (hints.size === 0) return false;
+  if (shares === undefined) return true;
+  let total = 0;
+  for (const count of hints.values()) total += count;
+  for (const [zone, share] of shares) {
+    if ((hints.get(zone) ?? 0) < Math.ceil((total * share) / (1 + overloadThreshold))) return true;
+  }
+  return false;
+}

@@ -1,0 +1,258 @@
+/**
+ * What the EndpointSlices of a Service should be (k8s.io/endpointslice, `reconciler.go`). Pure: Service, Pods, Nodes
+ * and the slices as they are go in; the writes that lead from these to the wanted ones come out.
+ */
+import type { EndpointSlice } from '../../../objects/endpoint-slice.ts';
+import { jsonEqual } from '../../../objects/json.ts';
+import type { Pod } from '../../../objects/pod.ts';
+import type { IPFamily, Service } from '../../../objects/service.ts';
+import { slicePortsInOrder } from '../hash-order.ts';
+import { canonicalIP } from '../pod-ip.ts';
+import { clusterIPOf, namedFamilies } from '../service.ts';
+import { portsKey } from '../target-port.ts';
+import { withTriggerTime } from '../trigger-time.ts';
+import { groupPods, type NodePlace } from './plan-groups.ts';
+import {
+  hintByPlace,
+  removeHints,
+  type SliceSet,
+  trafficDistribution,
+  wantsTopologyHints,
+} from './plan-hints.ts';
+import { type Draft, packGroup, type Packing } from './plan-packing.ts';
+import { hintByCapacity, type HintsByZone } from './plan-topology.ts';
+import { isOwnedBy, labelsDiffer, newSlice, sliceLabels } from './slice-metadata.ts';
+import type { ZoneShares } from './zone-capacity.ts';
+
+/** What a plan is made from. */
+export interface SlicesInput {
+  /** A Service with a selector, not of type ExternalName. */
+  service: Service;
+  /** The Pods of its namespace that its selector matches. */
+  pods: readonly Pod[];
+  /** The slices that name the Service and this controller in their labels, without those being deleted. */
+  existing: readonly EndpointSlice[];
+  /** Looks up a Node; undefined when there is none of that name. */
+  placeOf: (nodeName: string) => NodePlace | undefined;
+  /** The CPU of the zones; undefined when the Nodes say too little. */
+  zones: ZoneShares | undefined;
+  /** True when the plan before gave hints by capacity: then their end is told by an event. */
+  hadTopologyHints: boolean;
+  /** The trigger time to note on what is written (RFC 3339). */
+  triggerTime: string | undefined;
+  /** The most endpoints per slice, 1 to 1000 (`--max-endpoints-per-slice`, 100). */
+  maxPerSlice: number;
+}
+
+/** An event to record about the Service. */
+export interface PlannedEvent {
+  type: 'Normal' | 'Warning';
+  reason: 'TopologyAwareHintsEnabled' | 'TopologyAwareHintsDisabled';
+  message: string;
+}
+
+/** The writes of a plan. Updates carry the name and resourceVersion of the slices that they replace. */
+export interface SlicesPlan {
+  create: EndpointSlice[];
+  update: EndpointSlice[];
+  delete: EndpointSlice[];
+  events: PlannedEvent[];
+  /** Pods that are left out because their Node is not there; the Service has to be planned again when it comes. */
+  homeless: Pod[];
+  /** Hints by capacity, per address family, where there are some. */
+  topologyHints: Map<string, HintsByZone>;
+}
+
+/** Plans all slices of one Service. */
+export function planSlices(input: SlicesInput): SlicesPlan {
+  const { service, existing } = input;
+  const families = familiesOf(service);
+  const plan: SlicesPlan = {
+    create: [],
+    update: [],
+    delete: existing.filter((slice) => !families.some((family) => family === slice.addressType)),
+    events: [],
+    homeless: [],
+    topologyHints: new Map(),
+  };
+  let hadHints = input.hadTopologyHints;
+  for (const family of families) hadHints = planFamily(input, family, hadHints, plan);
+  return plan;
+}
+
+/** Adds one family to the plan. Returns whether hints by capacity are given, for the family after it. */
+function planFamily(input: SlicesInput, family: IPFamily, hadHints: boolean, plan: SlicesPlan): boolean {
+  const { service, triggerTime } = input;
+  const existing = input.existing.filter((slice) => slice.addressType === family);
+  const { packing, homeless } = packFamily(input, family, existing);
+  for (const pod of homeless) if (!plan.homeless.includes(pod)) plan.homeless.push(pod);
+
+  const touched = new Set<EndpointSlice | undefined>(packing.delete);
+  for (const draft of packing.update) touched.add(draft.existing);
+  const set: SliceSet = {
+    create: packing.create,
+    update: packing.update,
+    unchanged: existing.filter((slice) => !touched.has(slice)),
+  };
+  const hasHints = planHints(input, family, hadHints, set, plan);
+
+  const { create, reused, left } = recycle(service, set.create, packing.delete);
+  // While a Service waits for its deletion, its slices belong to the garbage collector.
+  if (service.metadata.deletionTimestamp === undefined) {
+    for (const draft of create) plan.create.push(finish(draft, triggerTime));
+  }
+  for (const draft of set.update) if (isChange(draft)) plan.update.push(finish(draft, triggerTime));
+  for (const draft of reused) plan.update.push(finish(draft, triggerTime));
+  plan.delete.push(...left);
+  return hasHints;
+}
+
+function packFamily(
+  { service, pods, placeOf, maxPerSlice }: SlicesInput,
+  family: IPFamily,
+  existing: readonly EndpointSlice[],
+): { packing: Packing; homeless: Pod[] } {
+  const labels = sliceLabels(service);
+  const needsLabels = (slice: EndpointSlice): boolean => labelsDiffer(slice, labels);
+  const { byPorts, homeless } = groupPods(service, pods, family, placeOf);
+  const packing: Packing = { create: [], update: [], delete: [] };
+  const owned = new Map<string, EndpointSlice[]>();
+  for (const slice of existing) {
+    if (!isOwnedBy(slice, service)) {
+      packing.delete.push(slice);
+      continue;
+    }
+    const key = portsKey(slice.ports ?? []);
+    const group = owned.get(key);
+    if (group === undefined) owned.set(key, [slice]);
+    else group.push(slice);
+  }
+  for (const [key, group] of byPorts) {
+    const part = packGroup({
+      existing: owned.get(key) ?? [],
+      wanted: group.endpoints,
+      maxPerSlice,
+      newSlice: () => newSlice(service, family, group.ports),
+      needsLabels,
+      labels,
+    });
+    packing.create.push(...part.create);
+    packing.update.push(...part.update);
+    packing.delete.push(...part.delete);
+  }
+  for (const [key, slices] of owned) if (!byPorts.has(key)) packing.delete.push(...slices);
+
+  if (existing.length === packing.delete.length && packing.create.length === 0) {
+    const [only] = packing.delete;
+    if (packing.delete.length === 1 && only !== undefined && isPlaceholder(only, labels)) {
+      packing.delete = [];
+    } else {
+      packing.create.push({ slice: newSlice(service, family, []), endpoints: [], existing: undefined });
+    }
+  }
+  return { packing, homeless };
+}
+
+/**
+ * True for the slice without ports and endpoints that stands for a Service without Pods. A label without a value and
+ * no label are the same here (`placeholderSliceCompare`).
+ */
+function isPlaceholder(slice: EndpointSlice, labels: Readonly<Record<string, string>>): boolean {
+  return (
+    (slice.ports ?? []).length === 0 &&
+    (slice.endpoints ?? []).length === 0 &&
+    jsonEqual(withValues(slice.metadata.labels ?? {}), withValues(labels))
+  );
+}
+
+function withValues(labels: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(labels).filter(([, value]) => value !== ''));
+}
+
+function planHints(
+  { service, zones }: SlicesInput,
+  family: IPFamily,
+  hadHints: boolean,
+  set: SliceSet,
+  plan: SlicesPlan,
+): boolean {
+  const tell = (type: PlannedEvent['type'], reason: PlannedEvent['reason'], text: string): void => {
+    plan.events.push({ type, reason, message: `${text}, addressType: ${family}` });
+  };
+  if (wantsTopologyHints(service)) {
+    const outcome = hintByCapacity(set, zones);
+    if ('refused' in outcome) {
+      tell('Warning', 'TopologyAwareHintsDisabled', outcome.refused);
+      return false;
+    }
+    if (!hadHints) tell('Normal', 'TopologyAwareHintsEnabled', 'Topology Aware Hints has been enabled');
+    plan.topologyHints.set(family, outcome.hints);
+    return true;
+  }
+  if (hadHints) tell('Warning', 'TopologyAwareHintsDisabled', 'Topology Aware Hints has been disabled');
+  const wanted = trafficDistribution(service);
+  if (wanted === undefined) removeHints(set);
+  else hintByPlace(set, wanted);
+  return false;
+}
+
+/** Turns a slice to create and one to delete into one update. Slices of other owners are not reused. */
+function recycle(
+  service: Service,
+  wanted: readonly Draft[],
+  deletable: readonly EndpointSlice[],
+): { create: Draft[]; reused: Draft[]; left: EndpointSlice[] } {
+  const create = [...wanted];
+  const reused: Draft[] = [];
+  const left: EndpointSlice[] = [];
+  for (const old of deletable) {
+    const draft = isOwnedBy(old, service) ? create.pop() : undefined;
+    if (draft === undefined) {
+      left.push(old);
+      continue;
+    }
+    const { name, resourceVersion } = old.metadata;
+    const metadata = {
+      ...draft.slice.metadata,
+      ...(name === undefined ? {} : { name }),
+      ...(resourceVersion === undefined ? {} : { resourceVersion }),
+    };
+    reused.push({ ...draft, slice: { ...draft.slice, metadata }, existing: old });
+  }
+  return { create, reused, left };
+}
+
+/** False when writing a draft would change nothing but the trigger time. */
+function isChange(draft: Draft): boolean {
+  const { existing } = draft;
+  if (existing === undefined) return true;
+  const { metadata, endpoints, ports, addressType } = finish(draft, undefined);
+  const now = existing.metadata;
+  return !(
+    addressType === existing.addressType &&
+    jsonEqual(endpoints ?? [], existing.endpoints ?? []) &&
+    jsonEqual(ports ?? [], existing.ports ?? []) &&
+    jsonEqual(metadata.labels ?? {}, now.labels ?? {}) &&
+    jsonEqual(metadata.ownerReferences, now.ownerReferences) &&
+    jsonEqual(metadata.annotations, withTriggerTime(now.annotations, undefined))
+  );
+}
+
+function finish({ slice, endpoints }: Draft, triggerTime: string | undefined): EndpointSlice {
+  const { annotations, ...metadata } = slice.metadata;
+  const noted = withTriggerTime(annotations, triggerTime);
+  return {
+    ...slice,
+    metadata: noted === undefined ? metadata : { ...metadata, annotations: noted },
+    endpoints: endpoints.length === 0 ? null : endpoints,
+    ports: slice.ports && slicePortsInOrder(slice.ports),
+  };
+}
+
+/** The families to write: `ipFamilies`; without them that of the clusterIP, or both for headless Services. */
+function familiesOf(service: Service): IPFamily[] {
+  const named = namedFamilies(service);
+  if (named.length > 0) return named;
+  const clusterIP = clusterIPOf(service);
+  return clusterIP === undefined ? ['IPv4', 'IPv6'] : [canonicalIP(clusterIP)?.family ?? 'IPv4'];
+}

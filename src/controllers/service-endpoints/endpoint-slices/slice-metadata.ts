@@ -1,0 +1,64 @@
+/** Labels, owner and name of the EndpointSlices of a Service (k8s.io/endpointslice, `utils.go`). Pure. */
+import type { EndpointSlice, SlicePort } from '../../../objects/endpoint-slice.ts';
+import { jsonEqual } from '../../../objects/json.ts';
+import type { IPFamily, Service } from '../../../objects/service.ts';
+import { isHeadless } from '../service.ts';
+
+/** The label that ties a slice to its Service. */
+export const serviceNameLabel = 'kubernetes.io/service-name';
+/** The label that says which controller keeps a slice. */
+export const managedByLabel = 'endpointslice.kubernetes.io/managed-by';
+/** The value of {@link managedByLabel} on slices of the endpointslice controller. */
+export const endpointSliceController = 'endpointslice-controller.k8s.io';
+
+const headlessLabel = 'service.kubernetes.io/headless';
+const reserved: readonly string[] = [serviceNameLabel, managedByLabel, headlessLabel];
+
+/** The labels of a Service's slices: its own, but for three keys that are the controller's. */
+export function sliceLabels(service: Service): Record<string, string> {
+  return {
+    ...unreserved(service.metadata.labels),
+    ...(isHeadless(service) ? { [headlessLabel]: '' } : {}),
+    [serviceNameLabel]: service.metadata.name ?? '',
+    [managedByLabel]: endpointSliceController,
+  };
+}
+
+/**
+ * True when the labels of a slice differ from the wanted ones outside the reserved keys. A difference in those alone
+ * is no reason to write, as in kube-controller-manager.
+ */
+export function labelsDiffer(slice: EndpointSlice, wanted: Readonly<Record<string, string>>): boolean {
+  return !jsonEqual(unreserved(slice.metadata.labels), unreserved(wanted));
+}
+
+function unreserved(labels: Readonly<Record<string, string>> | undefined): Record<string, string> {
+  return Object.fromEntries(Object.entries(labels ?? {}).filter(([key]) => !reserved.includes(key)));
+}
+
+/** True when a slice names this very Service, by uid, as an owner. */
+export function isOwnedBy(slice: EndpointSlice, service: Service): boolean {
+  return (slice.metadata.ownerReferences ?? []).some(
+    (owner) => owner.uid === service.metadata.uid && owner.kind === 'Service' && owner.apiVersion === 'v1',
+  );
+}
+
+/** A slice without endpoints, ready to be filled and created. */
+export function newSlice(service: Service, family: IPFamily, ports: readonly SlicePort[]): EndpointSlice {
+  const { name = '', namespace = '', uid = '' } = service.metadata;
+  return {
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: {
+      generateName: `${name}-`,
+      namespace,
+      labels: sliceLabels(service),
+      ownerReferences: [
+        { apiVersion: 'v1', kind: 'Service', name, uid, controller: true, blockOwnerDeletion: true },
+      ],
+    },
+    addressType: family,
+    endpoints: null,
+    ports: ports.length === 0 ? null : [...ports],
+  };
+}

@@ -1,0 +1,55 @@
+/** How much of the cluster's CPU each zone has (k8s.io/endpointslice/topologycache). Pure. */
+import { isRecord } from '../../../objects/json.ts';
+import type { Node } from '../../../objects/node.ts';
+import { parseQuantity } from '../../../objects/quantity.ts';
+
+const zoneLabel = 'topology.kubernetes.io/zone';
+const excludedLabels = ['node-role.kubernetes.io/control-plane', 'node-role.kubernetes.io/master'];
+
+/** Zone → its share of all CPU, above 0 and adding up to 1. At least two zones, ordered by name. */
+export type ZoneShares = ReadonlyMap<string, number>;
+
+/** The zone that a Node's label names, if it has one. */
+export function zoneOf(node: Node): string | undefined {
+  const zone = node.metadata.labels?.[zoneLabel];
+  return zone === '' ? undefined : zone;
+}
+
+/** True when the Ready condition of a Node is True. */
+export function isNodeReady(node: Node): boolean {
+  const conditions: unknown = node.status.conditions;
+  if (!Array.isArray(conditions)) return false;
+  const ready: unknown = conditions.find((each: unknown) => isRecord(each) && each['type'] === 'Ready');
+  return isRecord(ready) && ready['status'] === 'True';
+}
+
+/**
+ * The shares of the zones of Ready Nodes, control planes left out. Undefined when they say too little: a Node
+ * without zone or CPU, or fewer than two zones.
+ */
+export function zoneShares(nodes: Iterable<Node>): ZoneShares | undefined {
+  const millis = new Map<string, number>();
+  let total = 0;
+  for (const node of nodes) {
+    const labels = node.metadata.labels ?? {};
+    if (excludedLabels.some((label) => Object.hasOwn(labels, label)) || !isNodeReady(node)) continue;
+    const zone = zoneOf(node);
+    const cpu = cpuMillis(node.status.allocatable?.['cpu']);
+    if (zone === undefined || cpu === 0) return undefined;
+    millis.set(zone, (millis.get(zone) ?? 0) + cpu);
+    total += cpu;
+  }
+  if (millis.size < 2) return undefined;
+  const ordered = [...millis].sort(([a], [b]) => (a < b ? -1 : 1));
+  return new Map(ordered.map(([zone, cpu]) => [zone, cpu / total]));
+}
+
+/** CPU in thousandths, rounded up; 0 for what is no quantity. */
+function cpuMillis(text: unknown): number {
+  if (typeof text !== 'string') return 0;
+  try {
+    return Math.max(0, Math.ceil(Number(parseQuantity(text).nanos) / 1e6));
+  } catch {
+    return 0;
+  }
+}

@@ -1,0 +1,268 @@
+import { isConflict, isNotFound } from '../../../client/errors.ts';
+import type { Informer } from '../../../client/informer.ts';
+import type { ResourceClient } from '../../../client/resource-client.ts';
+import { endpoints as endpointsResource, services } from '../../../client/resources.ts';
+import type { Endpoints } from '../../../objects/endpoints.ts';
+import { keyOf, type ObjectKey, splitKey } from '../../../objects/key.ts';
+import type { Service } from '../../../objects/service.ts';
+import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
+import {
+  Controller,
+  type EnqueueOptions,
+  Priority,
+  type ReconcileResult,
+} from '../../../runtime/controller.ts';
+import { Expectations } from '../../../runtime/expectations.ts';
+import { isLastWriter } from '../../../runtime/field-manager.ts';
+import { isNamespaceTerminating } from '../../../client/namespace-terminating.ts';
+import { AllocationGrace } from '../allocation-grace.ts';
+import { Membership } from '../membership.ts';
+import { managedSelector } from '../pod.ts';
+import { podInformer } from '../pod-cache.ts';
+import { TriggerTimes } from '../trigger-time.ts';
+import { isManagedEndpoints, planEndpoints } from './plan.ts';
+
+const leaderAnnotation = 'control-plane.alpha.kubernetes.io/leader';
+
+/** When to look again for an own write that the cache has not shown, if no event does so before, in milliseconds. */
+const lookAgain = 1000;
+
+/** Writes the Endpoints of Services with a selector (kube-controller-manager's `endpoints-controller`). */
+export const endpointsController: ControllerDefinition = {
+  name: 'endpoints-controller',
+  start(context: ControllerContext): readonly Runnable[] {
+    return [new EndpointsWiring(context).controller];
+  },
+};
+
+class EndpointsWiring {
+  readonly controller: Controller;
+  readonly #context: ControllerContext;
+  readonly #services: Informer<Service>;
+  readonly #endpoints: Informer<Endpoints>;
+  readonly #client: ResourceClient<Endpoints>;
+  readonly #membership: Membership;
+  readonly #times = new TriggerTimes();
+  readonly #expectations: Expectations<Endpoints>;
+  readonly #grace: AllocationGrace;
+  /** Whose Service or Pods changed: their Endpoints are made right, whoever wrote them last. */
+  readonly #due = new Set<ObjectKey>();
+  /** Keys that came too early for the cache. */
+  readonly #waiting = new Set<ObjectKey>();
+  /** Services that were ours to serve when they went. */
+  readonly #departed = new Set<ObjectKey>();
+  /** The resourceVersion of the last write that the server answered, to tell it from what others write. */
+  readonly #written = new Map<ObjectKey, string>();
+
+  constructor(context: ControllerContext) {
+    this.#context = context;
+    this.#services = context.informers.informer(services);
+    this.#endpoints = context.informers.informer(endpointsResource);
+    this.#client = context.clients.for(endpointsResource);
+    this.#grace = new AllocationGrace(() => context.clock.monotonic());
+    this.#expectations = new Expectations(this.#endpoints, context.clock);
+    const pods = podInformer(context);
+    this.#membership = new Membership(this.#services, pods);
+    this.controller = new Controller({
+      name: 'endpoint',
+      context,
+      reconcile: (key, signal) => this.#reconcile(key, signal),
+      workers: 10,
+      waitFor: [this.#services, pods, { synced: (signal) => this.#lookForLeftovers(signal) }],
+      backoff: { base: 5, max: 1_000_000 },
+    });
+    const enqueue = (keys: Iterable<ObjectKey>): void => {
+      for (const key of keys) this.#enqueue(key);
+    };
+    this.#services.addHandler({
+      added: (service, initial) => {
+        this.#enqueue(keyOf(service), initial ? { priority: Priority.resync } : {});
+      },
+      updated: (service) => this.#enqueue(keyOf(service)),
+      deleted: (service) => {
+        if (context.serves(service)) this.#departed.add(keyOf(service));
+        this.#enqueue(keyOf(service));
+      },
+    });
+    pods.addHandler({
+      // At the start every Service is looked at anyway.
+      added: (pod, initial) => enqueue(initial ? [] : this.#membership.servicesOf(pod)),
+      updated: (pod, old) => enqueue(this.#membership.servicesOfChange(pod, old)),
+      deleted: (pod) => enqueue(this.#membership.servicesOf(pod)),
+    });
+    this.#endpoints.addHandler({
+      added: (object, initial) => {
+        if (!initial) this.#arrived(object);
+      },
+      updated: (object) => this.#arrived(object),
+      deleted: (object) => this.#enqueue(keyOf(object)),
+    });
+  }
+
+  /** For a change that the Endpoints have to follow. */
+  #enqueue(key: ObjectKey, options: EnqueueOptions = {}): void {
+    this.#due.add(key);
+    this.controller.enqueue(key, options);
+  }
+
+  /**
+   * When the work begins, and not when the process does: Endpoints that were left without a Service while nobody looked
+   * are removed (`checkLeftoverEndpoints`); locks of elections are not.
+   */
+  async #lookForLeftovers(signal: AbortSignal): Promise<boolean> {
+    const synced = await this.#endpoints.synced(signal);
+    for (const object of this.#endpoints.cache.values()) {
+      if (Object.hasOwn(object.metadata.annotations ?? {}, leaderAnnotation)) continue;
+      this.#enqueue(keyOf(object), { priority: Priority.resync });
+    }
+    return synced;
+  }
+
+  async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+    const service = this.#services.cache.get(key);
+    if (service !== undefined) {
+      this.#departed.delete(key);
+      const left = this.#grace.left(key, service);
+      if (left > 0) return { requeueAfter: left };
+      if (!this.#expectations.settled(key)) {
+        this.#waiting.add(key);
+        return { requeueAfter: lookAgain };
+      }
+      this.#waiting.delete(key);
+    }
+    const due = this.#due.delete(key);
+    try {
+      if (service === undefined) await this.#remove(key, due, signal);
+      else await this.#bring(key, service, due, signal);
+    } catch (error) {
+      if (due) this.#due.add(key);
+      throw error;
+    }
+    return undefined;
+  }
+
+  /** Writes what is missing, unless nothing is due and somebody else wrote what is there. */
+  async #bring(key: ObjectKey, service: Service, due: boolean, signal: AbortSignal): Promise<void> {
+    const selector = managedSelector(service);
+    if (selector === undefined || !this.#context.serves(service)) return;
+    const existing = this.#endpoints.cache.get(key);
+    const pods = this.#membership.podsOf(service, selector);
+    const triggerTime = this.#times.observe(key, service, pods);
+    const plan = planEndpoints({ service, pods, existing, triggerTime });
+    if (plan.write === 'none' || !(due || (await this.#isOurs(key, signal)))) return;
+    await this.#write(key, plan.write, plan.endpoints, signal);
+  }
+
+  /** Whether we wrote the Endpoints last. As with Kubernetes' controller, others may edit them until the next change. */
+  async #isOurs(key: ObjectKey, signal: AbortSignal): Promise<boolean> {
+    const { namespace, name } = splitKey(key);
+    try {
+      const { metadata } = await this.#client.get(namespace, name, { signal });
+      return isLastWriter(metadata);
+    } catch (error) {
+      if (isNotFound(error)) return false;
+      throw error;
+    }
+  }
+
+  async #write(
+    key: ObjectKey,
+    verb: 'create' | 'update',
+    endpoints: Endpoints,
+    signal: AbortSignal,
+  ): Promise<void> {
+    try {
+      const written =
+        verb === 'create'
+          ? await this.#client.create(endpoints, { signal })
+          : await this.#client.replace(endpoints, { signal });
+      this.#expectations.written(key, written);
+      this.#written.set(key, written.metadata.resourceVersion ?? '');
+      this.#context.log.info({ key, verb, subsets: endpoints.subsets?.length ?? 0 }, 'endpoints written');
+    } catch (error) {
+      // Creates go on failing until the namespace is gone, and then there is nothing left to do.
+      if (isNamespaceTerminating(error)) return;
+      // A conflict is the ordinary course of things: the cache was behind. What brings it up to date ends the wait.
+      if (isConflict(error)) {
+        this.#waiting.add(key);
+        throw error;
+      }
+      const { namespace, name } = splitKey(key);
+      const why = error instanceof Error ? error.message : String(error);
+      if (verb === 'create') {
+        const message = `Failed to create endpoint for service ${namespace}/${name}: ${why}`;
+        this.#context.events.event(endpoints, 'Warning', 'FailedToCreateEndpoint', message);
+      } else {
+        const message = `Failed to update endpoint ${namespace}/${name}: ${why}`;
+        this.#context.events.event(endpoints, 'Warning', 'FailedToUpdateEndpoint', message);
+      }
+      throw error;
+    }
+  }
+
+  async #remove(key: ObjectKey, due: boolean, signal: AbortSignal): Promise<void> {
+    this.#times.forget(key);
+    this.#grace.forget(key);
+    this.#written.delete(key);
+    const existing = this.#endpoints.cache.get(key) ?? (await this.#unheard(key, signal));
+    // Endpoints carry the labels of their Service: they tell whose they were when it went while nobody looked.
+    const ours = existing === undefined || this.#departed.has(key) || this.#context.serves(existing);
+    const stands = existing !== undefined || !this.#expectations.settled(key);
+    if (ours && stands && (due || (await this.#isOurs(key, signal)))) {
+      const uid = existing?.metadata.uid;
+      const { namespace, name } = splitKey(key);
+      try {
+        await this.#client.delete(namespace, name, {
+          signal,
+          ...(uid === undefined ? {} : { preconditions: { uid } }),
+        });
+        this.#context.log.info({ key }, 'endpoints of a Service that is gone deleted');
+      } catch (error) {
+        if (!isNotFound(error)) throw error;
+      }
+    }
+    this.#waiting.delete(key);
+    this.#departed.delete(key);
+  }
+
+  /**
+   * Endpoints of a Service that was seen to go, where the cache has none: somebody may have written them a moment before,
+   * and their coming is no reason to look again. Kubernetes' controller deletes without looking.
+   */
+  async #unheard(key: ObjectKey, signal: AbortSignal): Promise<Endpoints | undefined> {
+    if (!this.#departed.has(key)) return undefined;
+    const { namespace, name } = splitKey(key);
+    try {
+      const present = await this.#client.get(namespace, name, { signal });
+      // They may be those of another Service of that name, which the cache does not show either.
+      return (await this.#isThere(key, signal)) ? undefined : present;
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+
+  async #isThere(key: ObjectKey, signal: AbortSignal): Promise<boolean> {
+    const { namespace, name } = splitKey(key);
+    try {
+      await this.#context.clients.for(services).get(namespace, name, { signal });
+      return true;
+    } catch (error) {
+      if (isNotFound(error)) return false;
+      throw error;
+    }
+  }
+
+  /**
+   * The cache shows something new. A reconcile may have waited for it; or nobody knew of it: a write of ours whose
+   * answer was lost, or one of the leader before us that came late, even after its Service was gone. Not at once:
+   * our own writes may be seen before they are answered.
+   */
+  #arrived(object: Endpoints): void {
+    const key = keyOf(object);
+    if (this.#waiting.delete(key)) this.controller.enqueue(key);
+    else if (isManagedEndpoints(object) && this.#written.get(key) !== object.metadata.resourceVersion) {
+      this.controller.enqueue(key, { after: lookAgain, priority: Priority.resync });
+    }
+  }
+}

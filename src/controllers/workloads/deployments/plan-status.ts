@@ -1,0 +1,239 @@
+/** What a Deployment reports (pkg/controller/deployment: sync.go `calculateStatus`, progress.go). */
+import { formatTime, parseTime } from '../../../objects/time.ts';
+import type {
+  Deployment,
+  DeploymentStatus,
+  ReplicaSet,
+  WorkloadCondition,
+} from '../../../objects/workloads.ts';
+import { conditionOf } from '../../../objects/pods.ts';
+import { maxUnavailable } from './plan-limits.ts';
+import type { Generations } from './plan-revisions.ts';
+
+/** `progressDeadlineSeconds` that means: never. */
+const noDeadline = 2 ** 31 - 1;
+
+type Change = Pick<WorkloadCondition, 'type' | 'status' | 'reason' | 'message'>;
+
+/** The condition as it should be reported; the present one where status and reason are the same. */
+function withCondition(
+  conditions: readonly WorkloadCondition[],
+  change: Change,
+  now: number,
+): WorkloadCondition[] {
+  const present = conditionOf(conditions, change.type);
+  if (present?.status === change.status && present.reason === change.reason) return [...conditions];
+  const time = formatTime(now);
+  const since = present?.status === change.status ? present.lastTransitionTime : undefined;
+  return [
+    ...conditions.filter(({ type }) => type !== change.type),
+    {
+      type: change.type,
+      status: change.status,
+      lastUpdateTime: time,
+      lastTransitionTime: since ?? time,
+      ...(change.reason === undefined ? {} : { reason: change.reason }),
+      ...(change.message === undefined ? {} : { message: change.message }),
+    },
+  ];
+}
+
+/** A step that the rollout took just now: what the condition Progressing says of it. */
+export type Milestone = 'created' | 'found' | 'paused' | 'resumed' | undefined;
+
+/** What is done with a Deployment now, as far as its status tells of it. */
+export interface RolloutStep {
+  readonly milestone: Milestone;
+  /** The name of the newest ReplicaSet, once it has one. */
+  readonly newestName: string | undefined;
+  /** False while the Deployment is paused, scaled or deleted. */
+  readonly isRollout: boolean;
+}
+
+/**
+ * The status of a Deployment: counts, and the conditions Available, Progressing and ReplicaFailure. The last two are
+ * told of rollouts only (`syncRolloutStatus`), not while a Deployment is paused, scaled or deleted, and Progressing
+ * only of those with a deadline.
+ */
+export function planDeploymentStatus(
+  deployment: Deployment,
+  generations: Generations,
+  { milestone, newestName, isRollout }: RolloutStep,
+  now: number,
+): DeploymentStatus {
+  const status = countReplicas(deployment, generations);
+  const before = deployment.status.conditions ?? [];
+  let conditions = hasDeadline(deployment) ? withMilestone(before, milestone, newestName, now) : [...before];
+  const enough =
+    (status.availableReplicas ?? 0) >= (deployment.spec.replicas ?? 0) - maxUnavailable(deployment);
+  conditions = withCondition(
+    conditions,
+    enough
+      ? {
+          type: 'Available',
+          status: 'True',
+          reason: 'MinimumReplicasAvailable',
+          message: 'Deployment has minimum availability.',
+        }
+      : {
+          type: 'Available',
+          status: 'False',
+          reason: 'MinimumReplicasUnavailable',
+          message: 'Deployment does not have minimum availability.',
+        },
+    now,
+  );
+  if (!isRollout) return { ...status, conditions };
+  conditions = hasDeadline(deployment)
+    ? withProgress(deployment, status, conditions, newestName, now)
+    : conditions.filter(({ type }) => type !== 'Progressing');
+  return { ...status, conditions: withFailure(conditions, generations) };
+}
+
+/** The status of a Deployment whose new ReplicaSet was refused; it is the present one where there is no deadline. */
+export function statusOfRefusal(deployment: Deployment, message: string, now: number): DeploymentStatus {
+  const { status } = deployment;
+  if (!hasDeadline(deployment)) return status;
+  const refusal = { type: 'Progressing', status: 'False', reason: 'ReplicaSetCreateError', message };
+  return { ...status, conditions: withCondition(status.conditions ?? [], refusal, now) };
+}
+
+function countReplicas(deployment: Deployment, { newest, old }: Generations): DeploymentStatus {
+  const all = newest === undefined ? old : [...old, newest];
+  const sum = (count: (replicaSet: ReplicaSet) => number | undefined): number =>
+    all.reduce((total, replicaSet) => total + (count(replicaSet) ?? 0), 0);
+  const availableReplicas = sum(({ status }) => status.availableReplicas);
+  const readyReplicas = sum(({ status }) => status.readyReplicas);
+  const replicas = sum(({ status }) => status.replicas);
+  const updatedReplicas = newest?.status.replicas ?? 0;
+  const unavailableReplicas = Math.max(0, sum(({ spec }) => spec.replicas) - availableReplicas);
+  const { collisionCount } = deployment.status;
+  const { generation } = deployment.metadata;
+  return {
+    ...(generation === undefined ? {} : { observedGeneration: generation }),
+    ...(replicas === 0 ? {} : { replicas }),
+    ...(updatedReplicas === 0 ? {} : { updatedReplicas }),
+    ...(readyReplicas === 0 ? {} : { readyReplicas }),
+    ...(availableReplicas === 0 ? {} : { availableReplicas }),
+    ...(unavailableReplicas === 0 ? {} : { unavailableReplicas }),
+    terminatingReplicas: sum(({ status }) => status.terminatingReplicas),
+    ...(collisionCount === undefined ? {} : { collisionCount }),
+  };
+}
+
+function withMilestone(
+  conditions: readonly WorkloadCondition[],
+  milestone: Milestone,
+  newestName = '',
+  now: number,
+): WorkloadCondition[] {
+  const progressing = (status: string, reason: string, message: string): WorkloadCondition[] =>
+    withCondition(conditions, { type: 'Progressing', status, reason, message }, now);
+  switch (milestone) {
+    case 'created':
+      return progressing('True', 'NewReplicaSetCreated', `Created new replica set "${newestName}"`);
+    case 'found':
+      return progressing('True', 'FoundNewReplicaSet', `Found new replica set "${newestName}"`);
+    case 'paused':
+      return progressing('Unknown', 'DeploymentPaused', 'Deployment is paused');
+    case 'resumed':
+      return progressing('Unknown', 'DeploymentResumed', 'Deployment is resumed');
+    case undefined:
+      return [...conditions];
+  }
+}
+
+function hasDeadline({ spec }: Deployment): boolean {
+  return spec.progressDeadlineSeconds !== undefined && spec.progressDeadlineSeconds !== noDeadline;
+}
+
+/** True when all replicas are new and available, and nothing else is left (`DeploymentComplete`). */
+export function isComplete({ spec, metadata }: Deployment, status: DeploymentStatus): boolean {
+  const wanted = spec.replicas ?? 0;
+  return (
+    (status.updatedReplicas ?? 0) === wanted &&
+    (status.replicas ?? 0) === wanted &&
+    (status.availableReplicas ?? 0) === wanted &&
+    (status.observedGeneration ?? 0) >= (metadata.generation ?? 0)
+  );
+}
+
+function withProgress(
+  deployment: Deployment,
+  status: DeploymentStatus,
+  conditions: readonly WorkloadCondition[],
+  newestName: string | undefined,
+  now: number,
+): WorkloadCondition[] {
+  const current = conditionOf(deployment.status.conditions, 'Progressing');
+  const done = (status.replicas ?? 0) === (status.updatedReplicas ?? 0);
+  if (done && current?.reason === 'NewReplicaSetAvailable') return [...conditions];
+  const name =
+    newestName === undefined
+      ? `Deployment "${deployment.metadata.name ?? ''}"`
+      : `ReplicaSet "${newestName}"`;
+  if (isComplete(deployment, status)) {
+    const message = `${name} has successfully progressed.`;
+    return withCondition(
+      conditions,
+      { type: 'Progressing', status: 'True', reason: 'NewReplicaSetAvailable', message },
+      now,
+    );
+  }
+  if (hasProgressed(deployment.status, status)) {
+    const present = conditionOf(conditions, 'Progressing');
+    const time = formatTime(now);
+    return [
+      ...conditions.filter(({ type }) => type !== 'Progressing'),
+      {
+        type: 'Progressing',
+        status: 'True',
+        lastUpdateTime: time,
+        lastTransitionTime: (present?.status === 'True' ? present.lastTransitionTime : undefined) ?? time,
+        reason: 'ReplicaSetUpdated',
+        message: `${name} is progressing.`,
+      },
+    ];
+  }
+  const deadline = progressDeadline(deployment);
+  if (deadline === undefined || deadline >= now) return [...conditions];
+  const message = `${name} has timed out progressing.`;
+  return withCondition(
+    conditions,
+    { type: 'Progressing', status: 'False', reason: 'ProgressDeadlineExceeded', message },
+    now,
+  );
+}
+
+function hasProgressed(before: DeploymentStatus, after: DeploymentStatus): boolean {
+  const old = ({ replicas = 0, updatedReplicas = 0 }: DeploymentStatus): number => replicas - updatedReplicas;
+  return (
+    (after.updatedReplicas ?? 0) > (before.updatedReplicas ?? 0) ||
+    old(after) < old(before) ||
+    (after.readyReplicas ?? 0) > (before.readyReplicas ?? 0) ||
+    (after.availableReplicas ?? 0) > (before.availableReplicas ?? 0)
+  );
+}
+
+/** Milliseconds since 1970 until when the rollout must have gone on; undefined while none is under way. */
+export function progressDeadline(deployment: Deployment): number | undefined {
+  const current = conditionOf(deployment.status.conditions, 'Progressing');
+  if (current === undefined || !hasDeadline(deployment) || deployment.spec.paused === true) return undefined;
+  if (current.reason === 'NewReplicaSetAvailable' || current.reason === 'ProgressDeadlineExceeded') {
+    return undefined;
+  }
+  const since = parseTime(current.lastUpdateTime ?? '');
+  return since === undefined ? undefined : since + (deployment.spec.progressDeadlineSeconds ?? 0) * 1000;
+}
+
+/** A ReplicaSet that cannot make Pods makes the Deployment say so; the newest one's word counts first. */
+function withFailure(
+  conditions: readonly WorkloadCondition[],
+  { newest, old }: Generations,
+): WorkloadCondition[] {
+  const failure = [...(newest === undefined ? [] : [newest]), ...old]
+    .map(({ status }) => conditionOf(status.conditions, 'ReplicaFailure'))
+    .find((condition) => condition !== undefined);
+  if (failure === undefined) return conditions.filter(({ type }) => type !== 'ReplicaFailure');
+  return withCondition(conditions, failure, parseTime(failure.lastTransitionTime ?? '') ?? 0);
+}

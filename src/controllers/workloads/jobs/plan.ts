@@ -1,0 +1,301 @@
+/** The next step of a Job (pkg/controller/job/job_controller.go, indexed_job_utils.go). */
+import type { Draft } from '../../../client/resource-client.ts';
+import type { Container, Pod, PodSpec } from '../../../objects/pod.ts';
+import { formatTime, parseTime } from '../../../objects/time.ts';
+import type { Job, JobStatus, WorkloadCondition } from '../../../objects/workloads.ts';
+import { conditionOf, isActive, isReady } from '../../../objects/pods.ts';
+import { podFromTemplate } from '../plan-template.ts';
+
+const indexAnnotation = 'batch.kubernetes.io/job-completion-index';
+
+export interface JobPlan {
+  readonly create: readonly Draft<Pod>[];
+  readonly remove: readonly Pod[];
+  readonly status: JobStatus;
+  /** Milliseconds since 1970 at which to look again: a deadline, or the next try after a failure. */
+  readonly next: number | undefined;
+  /** When the finished Job is to be deleted (`ttlSecondsAfterFinished`). */
+  readonly expiry: number | undefined;
+}
+
+/** Back-off between tries: 10 s, doubling up to 10 minutes, from the latest failure. */
+function retryTime(failed: readonly Pod[]): number {
+  if (failed.length === 0) return 0;
+  const latest = Math.max(...failed.map(finishTime));
+  return latest + Math.min(10_000 * 2 ** (failed.length - 1), 600_000);
+}
+
+function finishTime({ status }: Pod): number {
+  const times = (status.containerStatuses ?? []).map(
+    ({ state }) => parseTime(state?.terminated?.finishedAt ?? '') ?? 0,
+  );
+  return Math.max(0, ...times);
+}
+
+/** Plans the Pods to create and delete, and the status. */
+export function planJob(job: Job, pods: readonly Pod[], now: number): JobPlan {
+  const finishedAt = finishTimeOf(job);
+  if (finishedAt !== undefined) {
+    const ttl = job.spec.ttlSecondsAfterFinished;
+    const expiry = ttl === undefined ? undefined : finishedAt + ttl * 1000;
+    return {
+      create: [],
+      remove: pods.filter(isActive),
+      status: finishedStatus(job, pods),
+      next: expiry,
+      expiry,
+    };
+  }
+  const count = countPods(job, pods);
+  const verdict = judge(job, count, now);
+  if (verdict !== undefined) {
+    const remove = pods.filter(isActive);
+    return {
+      create: [],
+      remove,
+      status: endStatus(job, count, verdict, now),
+      next: undefined,
+      expiry: undefined,
+    };
+  }
+  const startTime = job.status.startTime ?? undefined;
+  const suspended = job.spec.suspend === true;
+  const deadline = deadlineOf(job);
+  const status = runningStatus(job, count, now);
+  if (suspended) return { create: [], remove: count.active, status, next: undefined, expiry: undefined };
+  const missing = missingPods(job, count);
+  if (missing < 0) {
+    return { create: [], remove: count.active.slice(0, -missing), status, next: deadline, expiry: undefined };
+  }
+  const retryAt = retryTime(count.failed);
+  if (missing > 0 && retryAt > now) {
+    return {
+      create: [],
+      remove: [],
+      status,
+      next: Math.min(retryAt, deadline ?? retryAt),
+      expiry: undefined,
+    };
+  }
+  const create =
+    startTime === undefined && status.startTime === undefined ? [] : draftPods(job, count, missing);
+  return { create, remove: [], status, next: deadline, expiry: undefined };
+}
+
+interface Count {
+  readonly active: Pod[];
+  readonly succeeded: Pod[];
+  readonly failed: Pod[];
+  readonly terminating: number;
+  /** Of an Indexed Job: the indexes that are done. */
+  readonly done: ReadonlySet<number>;
+}
+
+function countPods(job: Job, pods: readonly Pod[]): Count {
+  const succeeded = pods.filter(({ status }) => status.phase === 'Succeeded');
+  const indexes =
+    job.spec.completionMode === 'Indexed' ? succeeded.map(indexOf).filter((index) => index >= 0) : [];
+  return {
+    active: pods.filter(isActive),
+    succeeded,
+    // A Pod that is deleted before it finished counts as failed once it is gone; here, as soon as it fails.
+    failed: pods.filter(({ status }) => status.phase === 'Failed'),
+    terminating: pods.filter((pod) => pod.metadata.deletionTimestamp !== undefined && isUnfinished(pod))
+      .length,
+    done: new Set(indexes),
+  };
+}
+
+function isUnfinished({ status }: Pod): boolean {
+  return status.phase !== 'Succeeded' && status.phase !== 'Failed';
+}
+
+function indexOf({ metadata }: Pod): number {
+  const text = metadata.annotations?.[indexAnnotation] ?? '';
+  return /^\d{1,9}$/.test(text) ? Number(text) : -1;
+}
+
+function succeededCount(job: Job, { succeeded, done }: Count): number {
+  return job.spec.completionMode === 'Indexed' ? done.size : succeeded.length;
+}
+
+interface Verdict {
+  readonly type: 'Complete' | 'Failed';
+  readonly reason: string;
+  readonly message: string;
+}
+
+function judge(job: Job, count: Count, now: number): Verdict | undefined {
+  const { completions, backoffLimit = 6 } = job.spec;
+  const succeeded = succeededCount(job, count);
+  if (count.failed.length > backoffLimit) {
+    const message = 'Job has reached the specified backoff limit';
+    return { type: 'Failed', reason: 'BackoffLimitExceeded', message };
+  }
+  const deadline = deadlineOf(job);
+  if (deadline !== undefined && now >= deadline) {
+    const message = 'Job was active longer than specified deadline';
+    return { type: 'Failed', reason: 'DeadlineExceeded', message };
+  }
+  const complete =
+    completions === undefined ? succeeded > 0 && count.active.length === 0 : succeeded >= completions;
+  if (!complete || job.spec.suspend === true) return undefined;
+  return {
+    type: 'Complete',
+    reason: 'CompletionsReached',
+    message: 'Reached expected number of succeeded pods',
+  };
+}
+
+function deadlineOf({ spec, status }: Job): number | undefined {
+  const started = parseTime(status.startTime ?? '');
+  if (spec.activeDeadlineSeconds === undefined || started === undefined || spec.suspend === true)
+    return undefined;
+  return started + spec.activeDeadlineSeconds * 1000;
+}
+
+/** How many Pods to add; negative: to take away. */
+function missingPods(job: Job, count: Count): number {
+  const { parallelism = 1, completions } = job.spec;
+  const succeeded = succeededCount(job, count);
+  const wanted =
+    completions === undefined
+      ? succeeded > 0
+        ? count.active.length
+        : parallelism
+      : Math.min(parallelism, completions - succeeded);
+  // Terminating Pods are waited for (`podReplacementPolicy: Failed`) only where asked; by default they are replaced.
+  return Math.max(0, wanted) - count.active.length;
+}
+
+function draftPods(job: Job, count: Count, missing: number): Draft<Pod>[] {
+  const draft = podFromTemplate(job, job.spec.template ?? {});
+  if (job.spec.completionMode !== 'Indexed') return Array.from({ length: missing }, () => draft);
+  const taken = new Set([...count.done, ...count.active.map(indexOf)]);
+  const drafts: Draft<Pod>[] = [];
+  const name = job.metadata.name ?? '';
+  for (let index = 0; drafts.length < missing && index < (job.spec.completions ?? 0); index++) {
+    if (taken.has(index)) continue;
+    const { metadata } = draft;
+    drafts.push({
+      metadata: {
+        ...metadata,
+        generateName: `${name}-${index}-`,
+        labels: { ...metadata.labels, [indexAnnotation]: String(index) },
+        annotations: { ...metadata.annotations, [indexAnnotation]: String(index) },
+      },
+      spec: { ...withIndexVariable(draft.spec ?? {}), hostname: `${name}-${index}` },
+    });
+  }
+  return drafts;
+}
+
+/** Each container finds its index in its environment (`addCompletionIndexEnvVariables`). */
+function withIndexVariable({ containers, initContainers, ...spec }: PodSpec): PodSpec {
+  const fieldPath = `metadata.labels['${indexAnnotation}']`;
+  const variable = { name: 'JOB_COMPLETION_INDEX', valueFrom: { fieldRef: { fieldPath } } };
+  const withVariable = (container: Container): Container => {
+    const { env = [] } = container;
+    return env.some(({ name }) => name === variable.name)
+      ? container
+      : { ...container, env: [...env, variable] };
+  };
+  return {
+    ...spec,
+    ...(initContainers === undefined ? {} : { initContainers: initContainers.map(withVariable) }),
+    ...(containers === undefined ? {} : { containers: containers.map(withVariable) }),
+  };
+}
+
+function counts(job: Job, count: Count): Omit<JobStatus, 'conditions' | 'startTime'> {
+  const active = count.active.length;
+  const succeeded = succeededCount(job, count);
+  const completed = job.spec.completionMode === 'Indexed' ? formatIndexes(count.done) : '';
+  return {
+    ...(active === 0 ? {} : { active }),
+    ...(succeeded === 0 ? {} : { succeeded }),
+    ...(count.failed.length === 0 ? {} : { failed: count.failed.length }),
+    terminating: count.terminating,
+    ...(completed === '' ? {} : { completedIndexes: completed }),
+    uncountedTerminatedPods: {},
+    ready: count.active.filter(isReady).length,
+  };
+}
+
+function runningStatus(job: Job, count: Count, now: number): JobStatus {
+  const suspended = job.spec.suspend === true;
+  const startTime = job.status.startTime ?? (suspended ? undefined : formatTime(now));
+  let conditions = job.status.conditions ?? [];
+  const present = conditionOf(conditions, 'Suspended');
+  if (suspended && present?.status !== 'True') {
+    conditions = withCondition(conditions, 'Suspended', 'True', 'JobSuspended', 'Job suspended', now);
+  } else if (!suspended && present?.status === 'True') {
+    conditions = withCondition(conditions, 'Suspended', 'False', 'JobResumed', 'Job resumed', now);
+  }
+  return {
+    ...(conditions.length === 0 ? {} : { conditions }),
+    ...(startTime === undefined || suspended ? {} : { startTime }),
+    ...counts(job, count),
+  };
+}
+
+/** The Job ends: first the decision is said, and with all Pods gone the end itself. */
+function endStatus(job: Job, count: Count, { type, reason, message }: Verdict, now: number): JobStatus {
+  const decision = type === 'Complete' ? 'SuccessCriteriaMet' : 'FailureTarget';
+  let conditions = job.status.conditions ?? [];
+  if (conditionOf(conditions, decision) === undefined) {
+    conditions = withCondition(conditions, decision, 'True', reason, message, now);
+  }
+  const over = count.active.length === 0 && count.terminating === 0;
+  if (over) conditions = withCondition(conditions, type, 'True', reason, message, now);
+  return {
+    conditions,
+    startTime: job.status.startTime ?? formatTime(now),
+    ...(over && type === 'Complete' ? { completionTime: formatTime(now) } : {}),
+    ...counts(job, count),
+  };
+}
+
+/** Of a finished Job only what still goes on changes: its Pods may be deleted by users without its noticing. */
+function finishedStatus(job: Job, pods: readonly Pod[]): JobStatus {
+  const terminating = pods.filter(
+    (pod) => pod.metadata.deletionTimestamp !== undefined && isUnfinished(pod),
+  ).length;
+  return { ...job.status, terminating };
+}
+
+function finishTimeOf({ status }: Job): number | undefined {
+  for (const type of ['Complete', 'Failed']) {
+    const condition = conditionOf(status.conditions, type);
+    if (condition?.status === 'True') return parseTime(condition.lastTransitionTime ?? '') ?? 0;
+  }
+  return undefined;
+}
+
+function withCondition(
+  conditions: readonly WorkloadCondition[],
+  type: string,
+  status: string,
+  reason: string,
+  message: string,
+  now: number,
+): WorkloadCondition[] {
+  const time = formatTime(now);
+  const others = conditions.filter((condition) => condition.type !== type);
+  return [...others, { type, status, lastProbeTime: time, lastTransitionTime: time, reason, message }];
+}
+
+/** `0-2,5`. */
+function formatIndexes(indexes: ReadonlySet<number>): string {
+  const sorted = [...indexes].sort((a, b) => a - b);
+  const runs: string[] = [];
+  let first = -1;
+  sorted.forEach((index, i) => {
+    if (i === 0 || sorted[i - 1] !== index - 1) first = index;
+    if (sorted[i + 1] === index + 1) return;
+    runs.push(
+      first === index ? String(index) : index === first + 1 ? `${first},${index}` : `${first}-${index}`,
+    );
+  });
+  return runs.join(',');
+}

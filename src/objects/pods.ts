@@ -1,0 +1,83 @@
+/** What workload controllers read of a Pod (pkg/api/v1/pod/util.go, pkg/controller/controller_utils.go). */
+import type { OwnerReference, KubeObject } from './meta.ts';
+import type { Pod, PodCondition } from './pod.ts';
+import { parseTime } from './time.ts';
+
+/** A condition by its type. */
+export function conditionOf<T extends PodCondition>(
+  conditions: readonly T[] | undefined,
+  type: string,
+): T | undefined {
+  return conditions?.find((condition) => condition.type === type);
+}
+
+/** True for a Pod whose containers all ended for good. */
+export function isFinished({ status }: Pod): boolean {
+  return status.phase === 'Succeeded' || status.phase === 'Failed';
+}
+
+/** True for a Pod that counts as a replica: neither finished nor on its way out (`IsPodActive`). */
+export function isActive(pod: Pod): boolean {
+  return !isFinished(pod) && pod.metadata.deletionTimestamp === undefined;
+}
+
+/** True when the condition Ready is True. */
+export function isReady({ status }: Pod): boolean {
+  return conditionOf(status.conditions, 'Ready')?.status === 'True';
+}
+
+/** Milliseconds until a ready Pod counts as available; 0 when it does; undefined for one that is not ready. */
+function untilAvailable(pod: Pod, minReadySeconds: number, now: number): number | undefined {
+  const ready = conditionOf(pod.status.conditions, 'Ready');
+  if (ready?.status !== 'True') return undefined;
+  if (minReadySeconds === 0) return 0;
+  const since = parseTime(ready.lastTransitionTime ?? '') ?? now;
+  return Math.max(0, since + minReadySeconds * 1000 - now);
+}
+
+/** True when the Pod has been ready for so many seconds (`IsPodAvailable`). */
+export function isAvailable(pod: Pod, minReadySeconds: number, now: number): boolean {
+  return untilAvailable(pod, minReadySeconds, now) === 0;
+}
+
+/** The earliest time, in milliseconds from now, at which a ready Pod becomes available; undefined for none. */
+export function nextAvailable(
+  pods: readonly Pod[],
+  minReadySeconds: number,
+  now: number,
+): number | undefined {
+  const waits = pods.flatMap((pod) => {
+    const wait = untilAvailable(pod, minReadySeconds, now);
+    return wait === undefined || wait === 0 ? [] : [wait];
+  });
+  return waits.length === 0 ? undefined : Math.min(...waits);
+}
+
+/** The owner that manages the object, if there is one (`GetControllerOf`). */
+export function controllerOf({ metadata }: KubeObject): OwnerReference | undefined {
+  return metadata.ownerReferences?.find((owner) => owner.controller === true);
+}
+
+/** The reference that a controller's owner leaves on what it makes (`NewControllerRef`). */
+export function controllerReference(owner: KubeObject): OwnerReference {
+  return {
+    apiVersion: owner.apiVersion ?? '',
+    kind: owner.kind ?? '',
+    name: owner.metadata.name ?? '',
+    uid: owner.metadata.uid ?? '',
+    controller: true,
+    blockOwnerDeletion: true,
+  };
+}
+
+/** Oldest first; of the same second by name. */
+export function byAge(a: KubeObject, b: KubeObject): number {
+  const [first, second] = [a.metadata.creationTimestamp ?? '', b.metadata.creationTimestamp ?? ''];
+  if (first !== second) return first < second ? -1 : 1;
+  return compareText(a.metadata.name ?? '', b.metadata.name ?? '');
+}
+
+/** By code units, as Go compares strings of ASCII. */
+export function compareText(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b);
+}

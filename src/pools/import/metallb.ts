@@ -1,0 +1,100 @@
+import { parse } from 'yaml';
+import { isRecord, isStringList } from '../../objects/json.ts';
+import type { KubeObject, LabelSelector } from '../../objects/meta.ts';
+import type { AddressPool, AddressPoolSpec } from '../../controllers/load-balancer/pool.ts';
+import { isLabelSelector, noteOthers, objectsAt } from './foreign.ts';
+import { namespacesNamed, poolObject, type Imported } from './imported.ts';
+
+const known = ['addresses', 'autoAssign', 'avoidBuggyIPs', 'serviceAllocation'];
+const knownOfAllocation = ['priority', 'namespaces', 'namespaceSelectors', 'serviceSelectors'];
+
+/** MetalLB's IPAddressPools (`metallb.io/v1beta1`) as AddressPools. */
+export function importMetalLB(objects: readonly KubeObject[]): Imported {
+  const notes: string[] = [];
+  const pools = objects.map((object) =>
+    poolOf(object.metadata.name ?? '', Reflect.get(object, 'spec'), notes),
+  );
+  return { pools, notes };
+}
+
+/**
+ * The ConfigMap by which MetalLB was configured before 0.13, as AddressPools: what its `config` says of `address-pools`.
+ *
+ * @throws {Error} when its `config` is no YAML.
+ */
+export function importMetalLBConfig(configMap: KubeObject): Imported {
+  const data: unknown = Reflect.get(configMap, 'data');
+  const text: unknown = isRecord(data) ? data['config'] : undefined;
+  const config: unknown = parse(typeof text === 'string' ? text : '');
+  const settings = isRecord(config) ? config : {};
+  const notes: string[] = [];
+  noteOthers('config', settings, ['address-pools'], notes);
+  const pools = objectsAt(settings['address-pools']).map((pool) => {
+    const {
+      name,
+      addresses,
+      'auto-assign': autoAssign,
+      'avoid-buggy-ips': avoidBuggyIPs,
+      protocol: _protocol,
+      ...others
+    } = pool;
+    // How an address is announced (protocol, bgp-advertisements) is no matter of pools.
+    const spec = { addresses, autoAssign, avoidBuggyIPs, ...others };
+    return poolOf(typeof name === 'string' ? name : '', spec, notes);
+  });
+  if (pools.length === 0) notes.push('config: has no address-pools');
+  return { pools, notes };
+}
+
+function poolOf(name: string, value: unknown, notes: string[]): AddressPool {
+  const spec = isRecord(value) ? value : {};
+  const addresses = isStringList(spec['addresses']) ? spec['addresses'] : [];
+  noteOthers(name, spec, known, notes);
+  if (addresses.length === 0) notes.push(`${name}: has no addresses`);
+  if (spec['avoidBuggyIPs'] === true) {
+    notes.push(
+      `${name}: avoidBuggyIPs became avoidFirstLast; list further .0 and .255 addresses in spec.exclude`,
+    );
+  }
+  const allocation = isRecord(spec['serviceAllocation']) ? spec['serviceAllocation'] : {};
+  noteOthers(name, allocation, knownOfAllocation, notes);
+  return poolObject(name, {
+    addresses,
+    ...(spec['autoAssign'] === false ? { autoAssign: false } : {}),
+    ...(spec['avoidBuggyIPs'] === true ? { avoidFirstLast: true } : {}),
+    ...priorityOf(allocation['priority']),
+    ...selectorsOf(name, allocation, notes),
+  });
+}
+
+/** 1 is MetalLB's best and 0 its worst; ours is higher first. */
+function priorityOf(value: unknown): Pick<AddressPoolSpec, 'priority'> {
+  return typeof value === 'number' && value > 0 ? { priority: 1_000_000 - Math.min(value, 1_000_000) } : {};
+}
+
+function selectorsOf(
+  name: string,
+  allocation: Record<string, unknown>,
+  notes: string[],
+): Pick<AddressPoolSpec, 'namespaceSelector' | 'serviceSelector'> {
+  const names = isStringList(allocation['namespaces']) ? allocation['namespaces'] : [];
+  const byNamespace: LabelSelector[] = objectsAt(allocation['namespaceSelectors']).filter(isLabelSelector);
+  if (names.length > 0) byNamespace.unshift(namespacesNamed(names));
+  const byService = objectsAt(allocation['serviceSelectors']).filter(isLabelSelector);
+  for (const [what, list] of [
+    ['namespaces', byNamespace],
+    ['Services', byService],
+  ] as const) {
+    if (list.length > 1) {
+      notes.push(
+        `${name}: selects ${what} by any of ${list.length} selectors; an AddressPool has one, so only the first was taken`,
+      );
+    }
+  }
+  const [namespaceSelector] = byNamespace;
+  const [serviceSelector] = byService;
+  return {
+    ...(namespaceSelector === undefined ? {} : { namespaceSelector }),
+    ...(serviceSelector === undefined ? {} : { serviceSelector }),
+  };
+}

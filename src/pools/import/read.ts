@@ -1,0 +1,115 @@
+import { isNotFound } from '../../client/errors.ts';
+import { ResourceClient } from '../../client/resource-client.ts';
+import { resourceName, services, type ResourceType } from '../../client/resources.ts';
+import type { Transport } from '../../client/transport.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import { listAll } from '../cluster-pools.ts';
+import { addressPools } from '../../controllers/load-balancer/resource.ts';
+import { importCilium } from './cilium.ts';
+import { keepingAssigned, type Imported } from './imported.ts';
+import { importKubeVip } from './kube-vip.ts';
+import { importMetalLB, importMetalLBConfig } from './metallb.ts';
+
+const foreign = (group: string, version: string, plural: string, kind: string): ResourceType => ({
+  group,
+  version,
+  plural,
+  kind,
+  namespaced: group === '' || group === 'metallb.io',
+  isObject: (_object): _object is KubeObject => true,
+});
+
+const metalLB = [foreign('metallb.io', 'v1beta1', 'ipaddresspools', 'IPAddressPool')];
+const cilium = ['v2', 'v2alpha1'].map((version) =>
+  foreign('cilium.io', version, 'ciliumloadbalancerippools', 'CiliumLoadBalancerIPPool'),
+);
+const configMaps = foreign('', 'v1', 'configmaps', 'ConfigMap');
+
+/** How addresses are announced is not ours: these are counted and left to those who announce. */
+const announcing = {
+  metallb: [
+    foreign('metallb.io', 'v1beta1', 'l2advertisements', 'L2Advertisement'),
+    foreign('metallb.io', 'v1beta1', 'bgpadvertisements', 'BGPAdvertisement'),
+    foreign('metallb.io', 'v1beta2', 'bgppeers', 'BGPPeer'),
+  ],
+  cilium: [
+    foreign('cilium.io', 'v2alpha1', 'ciliuml2announcementpolicies', 'CiliumL2AnnouncementPolicy'),
+    foreign('cilium.io', 'v2alpha1', 'ciliumbgpadvertisements', 'CiliumBGPAdvertisement'),
+    foreign('cilium.io', 'v2alpha1', 'ciliumbgppeeringpolicies', 'CiliumBGPPeeringPolicy'),
+  ],
+  'kube-vip': [],
+} as const;
+
+type Source = keyof typeof announcing;
+
+/** Where kube-vip's cloud provider has its configuration, and where MetalLB had it before 0.13. */
+const usualConfigMaps = {
+  metallb: 'metallb-system/config',
+  cilium: undefined,
+  'kube-vip': 'kube-system/kubevip',
+} as const;
+
+/**
+ * Reads another load balancer's pools from a cluster, and adds what Services have outside of them.
+ *
+ * @param configMap `namespace/name` of the ConfigMap of kube-vip, or of MetalLB before 0.13; default as they have it.
+ * @throws {Error} when the cluster has no such pools, and what a request throws.
+ */
+export async function readImport(
+  transport: Transport,
+  source: Source,
+  configMap: string | undefined,
+): Promise<Imported> {
+  const { pools, notes } = await readSource(transport, source, configMap ?? usualConfigMaps[source]);
+  const imported = { pools, notes: [...notes, ...(await leftToAnnouncers(transport, source))] };
+  const present = (await listAll(transport, addressPools)) ?? [];
+  return keepingAssigned(imported, (await listAll(transport, services)) ?? [], present);
+}
+
+async function readSource(
+  transport: Transport,
+  source: Source,
+  configMap: string | undefined,
+): Promise<Imported> {
+  if (source === 'cilium') return importCilium(await firstServed(transport, cilium));
+  if (source === 'kube-vip') return importKubeVip(await readConfigMap(transport, configMap));
+  try {
+    return importMetalLB(await firstServed(transport, metalLB));
+  } catch (error) {
+    const old = await readConfigMap(transport, configMap).catch(() => undefined);
+    if (old === undefined) throw error;
+    return importMetalLBConfig(old);
+  }
+}
+
+async function readConfigMap(transport: Transport, configMap = ''): Promise<KubeObject> {
+  const [namespace = '', name = ''] = configMap.split('/');
+  try {
+    return await new ResourceClient(transport, configMaps).get(namespace, name);
+  } catch (error) {
+    if (isNotFound(error)) throw new Error(`the cluster has no ConfigMap ${configMap}`, { cause: error });
+    throw error;
+  }
+}
+
+async function leftToAnnouncers(transport: Transport, source: Source): Promise<string[]> {
+  const notes: string[] = [];
+  for (const resource of announcing[source]) {
+    const count = (await listAll(transport, resource))?.length ?? 0;
+    if (count > 0)
+      notes.push(`${count} ${resourceName(resource)} not imported: whoever announces addresses needs them`);
+  }
+  return notes;
+}
+
+async function firstServed(
+  transport: Transport,
+  resources: readonly ResourceType[],
+): Promise<readonly KubeObject[]> {
+  for (const resource of resources) {
+    const objects = await listAll(transport, resource);
+    if (objects !== undefined) return objects;
+  }
+  const [resource] = resources;
+  throw new Error(`the cluster has no ${resource === undefined ? 'pools' : resourceName(resource)}`);
+}

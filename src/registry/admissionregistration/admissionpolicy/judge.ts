@@ -1,0 +1,121 @@
+/** What a ValidatingAdmissionPolicy says of a write (apiserver `admission/plugin/policy/validating/validator.go`). */
+import type { Program } from '../../../cel/program.ts';
+import { boolType, dynType, nullType, stringType } from '../../../cel/types.ts';
+import type { Value } from '../../../cel/values.ts';
+import { conditionsHold } from '../webhookconfiguration/evaluate-conditions.ts';
+import { bindPolicy, perCallLimit, policyBudget, policyScope, type PolicyScope } from './compile.ts';
+import type { PolicyInput } from './input.ts';
+import type { PolicySpec, Validation } from './policy.ts';
+
+const maxMessage = 5 * 1024;
+
+/** What a policy refuses. */
+export interface Refusal {
+  readonly message: string;
+  /** A reason of a Status; "" for the usual one. */
+  readonly reason: string;
+  /** Refused whatever the bindings say: an audit annotation that cannot be made. */
+  readonly always?: boolean;
+}
+
+interface CompiledPolicy extends Pick<PolicyScope, 'variables' | 'conditions'> {
+  readonly validations: readonly CompiledValidation[];
+  readonly annotations: readonly { readonly source: string; readonly program: Program | string }[];
+}
+
+interface CompiledValidation {
+  readonly validation: Validation;
+  /** A text says why there is none. */
+  readonly program: Program | string;
+  readonly message: Program | string | undefined;
+}
+
+const compiled = new WeakMap<PolicySpec, CompiledPolicy>();
+
+/** All expressions of a policy, compiled once. */
+export function compilePolicy(spec: PolicySpec): CompiledPolicy {
+  const known = compiled.get(spec);
+  if (known !== undefined) return known;
+  const { variables, conditions, compile, compileText } = policyScope(spec);
+  const validations = (spec.validations ?? []).map((validation) => {
+    const { expression = '', messageExpression = '' } = validation;
+    return {
+      validation,
+      program: compile(expression, [boolType]),
+      message: messageExpression === '' ? undefined : compileText(messageExpression, [stringType]),
+    };
+  });
+  const annotations = (spec.auditAnnotations ?? []).map(({ valueExpression: source = '' }) => ({
+    source,
+    program: compileText(source, [stringType, nullType, dynType]),
+  }));
+  const made = { variables, conditions, validations, annotations };
+  compiled.set(spec, made);
+  return made;
+}
+
+/**
+ * What the policy refuses of a write; nothing when all holds or its conditions say that it is not meant. What cannot
+ * be evaluated is refused, unless `failurePolicy` ignores that.
+ */
+export function judgePolicy(spec: PolicySpec, input: PolicyInput): Refusal[] {
+  const ignores = spec.failurePolicy === 'Ignore';
+  const { variables, conditions, validations, annotations } = compilePolicy(spec);
+  const bindings = bindPolicy(input, variables);
+  const meant = conditionsHold(conditions, bindings);
+  if (meant === false) return [];
+  if (typeof meant === 'string') return ignores ? [] : [{ message: meant, reason: '' }];
+  let left = policyBudget;
+  const refusals: Refusal[] = [];
+  for (const compiledOne of validations) {
+    const { validation, program } = compiledOne;
+    const { expression = '', reason = '' } = validation;
+    const fail = (why: string) => {
+      if (!ignores)
+        refusals.push({ message: `expression '${expression}' resulted in error: ${why}`, reason: '' });
+    };
+    if (typeof program === 'string') {
+      fail(program);
+      continue;
+    }
+    const { value, error, burden } = program.evaluate(bindings, Math.min(perCallLimit, left));
+    left -= burden;
+    if (error !== undefined) fail(error.message);
+    else if (value !== true) refusals.push({ message: messageOf(compiledOne, bindings, left), reason });
+  }
+  if (!ignores) refusals.push(...annotationFaults(annotations, bindings));
+  return refusals;
+}
+
+function messageOf(
+  { validation, message }: CompiledValidation,
+  bindings: ReadonlyMap<string, Value>,
+  costLimit: number,
+): string {
+  if (typeof message === 'object') {
+    const { value } = message.evaluate(bindings, Math.min(perCallLimit, Math.max(costLimit, 0)));
+    const text = typeof value === 'string' ? value.trim() : '';
+    if (text !== '' && !text.includes('\n') && Buffer.byteLength(text) <= maxMessage) return text;
+  }
+  const given = (validation.message ?? '').trim();
+  return given === '' ? `failed expression: ${(validation.expression ?? '').trim()}` : given;
+}
+
+/** Audit annotations go nowhere, since there is no audit log; but one that cannot be made refuses the write. */
+function annotationFaults(
+  annotations: CompiledPolicy['annotations'],
+  bindings: ReadonlyMap<string, Value>,
+): Refusal[] {
+  let left = policyBudget;
+  return annotations.flatMap(({ source, program }) => {
+    const refusal = (message: string): Refusal[] => [{ message, reason: '', always: true }];
+    const failed = (why: string) => refusal(`expression '${source}' resulted in error: ${why}`);
+    if (typeof program === 'string') return failed(program);
+    const { value, error, burden } = program.evaluate(bindings, Math.min(perCallLimit, left));
+    left -= burden;
+    if (error !== undefined) return failed(error.message);
+    if (value === null || typeof value === 'string') return [];
+    const why = 'unsupported return type. Return type must be either string or null.';
+    return refusal(`valueExpression '${source}' resulted in ${why}`);
+  });
+}

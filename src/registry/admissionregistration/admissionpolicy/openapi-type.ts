@@ -1,0 +1,55 @@
+/** Types of CEL for kinds as a server's OpenAPI describes them (`apiserver/pkg/cel/openapi/resolver`). */
+import { isRecord, type JsonRecord } from '../../../objects/json.ts';
+import type { CelType } from '../../../cel/types.ts';
+import { declType } from '../../apiextensions/customresource/rules/decl-type.ts';
+import type { JsonSchema } from '../../apiextensions/customresourcedefinition/json-schema.ts';
+
+const reference = '#/components/schemas/';
+/** What has no type of its own: a number of IntOrString, a Quantity. */
+const unions: ReadonlyMap<string, JsonSchema> = new Map<string, JsonSchema>([
+  ['io.k8s.apimachinery.pkg.util.intstr.IntOrString', { 'x-kubernetes-int-or-string': true }],
+  ['io.k8s.apimachinery.pkg.api.resource.Quantity', { type: 'string' }],
+]);
+
+/**
+ * The type of a kind; undefined when expressions cannot see it.
+ *
+ * @param schemas `components.schemas` of an OpenAPI v3 document.
+ * @param name of the kind's own schema in it.
+ */
+export function openApiType(schemas: JsonRecord, name: string, kind: string): CelType | undefined {
+  const schema = named(schemas, name, []);
+  return declType(schema, false, kind);
+}
+
+/** @param within the schemas that this one is part of: one that is part of itself ends there. */
+function named(schemas: JsonRecord, name: string, within: readonly string[]): JsonSchema {
+  const union = unions.get(name);
+  if (union !== undefined) return union;
+  const schema = schemas[name];
+  if (within.includes(name) || !isRecord(schema)) return { type: 'object' };
+  return resolved(schemas, schema, [...within, name]);
+}
+
+function resolved(schemas: JsonRecord, schema: JsonRecord, within: readonly string[]): JsonSchema {
+  const part = (value: unknown): JsonSchema => (isRecord(value) ? resolved(schemas, value, within) : {});
+  const { $ref: to, allOf, type, format, properties, items, additionalProperties } = schema;
+  if (typeof to === 'string') return named(schemas, to.slice(reference.length), within);
+  // A reference with a description or a default beside it.
+  if (type === undefined && Array.isArray(allOf) && allOf.length === 1) return part(allOf[0]);
+  return {
+    ...(typeof type === 'string' ? { type } : {}),
+    ...(typeof format === 'string' ? { format } : {}),
+    ...(schema['x-kubernetes-int-or-string'] === true ? { 'x-kubernetes-int-or-string': true } : {}),
+    ...(schema['x-kubernetes-embedded-resource'] === true ? { 'x-kubernetes-embedded-resource': true } : {}),
+    ...(isRecord(items) ? { items: part(items) } : {}),
+    ...(isRecord(additionalProperties) ? { additionalProperties: part(additionalProperties) } : {}),
+    ...(isRecord(properties)
+      ? {
+          properties: Object.fromEntries(
+            Object.entries(properties).map(([key, value]) => [key, part(value)]),
+          ),
+        }
+      : {}),
+  };
+}

@@ -1,0 +1,102 @@
+/** Warnings of expressions that do not fit the kinds they are about (apiserver `admission/plugin/policy/validating/typechecking.go`). */
+import type { JsonRecord } from '../../../objects/json.ts';
+import { CompileError, Program } from '../../../cel/program.ts';
+import * as types from '../../../cel/types.ts';
+import type { CelType } from '../../../cel/types.ts';
+import { openApiType } from './openapi-type.ts';
+import type { PolicySpec } from './policy.ts';
+import { admissionVariables, authorizerVariables, namespaceType } from './scope.ts';
+
+/** A kind with its schema among those of an OpenAPI v3 document. */
+export interface CheckedKind {
+  readonly group: string;
+  readonly version: string;
+  readonly kind: string;
+  readonly schemas: JsonRecord;
+  readonly schema: string;
+}
+
+/** Admissionregistration/v1 ExpressionWarning. */
+export interface ExpressionWarning {
+  readonly fieldRef: string;
+  readonly warning: string;
+}
+
+/**
+ * What is wrong with the validations of a policy when the objects are of each of the kinds. What is no expression is
+ * told as well; what an expression gives is not looked at.
+ *
+ * @param params the kind of the parameters, when the policy has one that is known.
+ */
+export function checkPolicyTypes(
+  { validations, variables }: PolicySpec,
+  kinds: readonly CheckedKind[],
+  params: CheckedKind | undefined,
+): ExpressionWarning[] {
+  const paramsType = params === undefined ? undefined : typeOf(params);
+  const scopes = kinds.map((kind) => ({
+    kind,
+    scope: scopeOf(typeOf(kind), paramsType, variables ?? []),
+  }));
+  const warn = (fieldRef: string, expression: string): ExpressionWarning[] => {
+    const issues = scopes.flatMap(({ kind: { group, version, kind }, scope }) => {
+      const issue = issueOf(expression, scope);
+      return issue === undefined ? [] : [`${group}/${version}, Kind=${kind}: ${issue}\n`];
+    });
+    return issues.length === 0 ? [] : [{ fieldRef, warning: issues.join('\n') }];
+  };
+  return (validations ?? []).flatMap(({ expression = '', messageExpression = '' }, index) => {
+    const path = `spec.validations[${index}]`;
+    return [
+      ...warn(`${path}.expression`, expression),
+      ...(messageExpression === '' ? [] : warn(`${path}.messageExpression`, messageExpression)),
+    ];
+  });
+}
+
+function typeOf({ schemas, schema, kind }: CheckedKind): CelType {
+  return openApiType(schemas, schema, kind) ?? types.dynType;
+}
+
+function scopeOf(
+  object: CelType,
+  params: CelType | undefined,
+  variables: NonNullable<PolicySpec['variables']>,
+): ReadonlyMap<string, CelType> {
+  const scope = new Map<string, CelType>([
+    ...admissionVariables,
+    ...authorizerVariables,
+    ['namespaceObject', namespaceType],
+    ['object', object],
+    ['oldObject', object],
+    ...(params === undefined ? [] : [['params', params] as const]),
+  ]);
+  const fields = new Map<string, CelType>();
+  for (const { name = '', expression = '' } of variables) {
+    scope.set('variables', { kind: 'object', name: 'kubernetes.variables', fields: new Map(fields) });
+    fields.set(name, compiled(expression, scope) ?? types.dynType);
+  }
+  scope.set('variables', { kind: 'object', name: 'kubernetes.variables', fields });
+  return scope;
+}
+
+/** The type of what an expression gives; undefined when it does not compile. */
+function compiled(expression: string, scope: ReadonlyMap<string, CelType>): CelType | undefined {
+  try {
+    return new Program(expression, scope).type;
+  } catch (error) {
+    if (error instanceof CompileError) return undefined;
+    throw error;
+  }
+}
+
+function issueOf(expression: string, scope: ReadonlyMap<string, CelType>): string | undefined {
+  try {
+    new Program(expression, scope);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof CompileError)) throw error;
+    // Constants are worked out by programs, of which type checking makes none.
+    return error.stage === 'compilation' ? error.message : undefined;
+  }
+}

@@ -1,0 +1,127 @@
+import { ruleEngine } from '../../../cel/on-demand.ts';
+import {
+  type FieldError,
+  forbiddenField,
+  invalid,
+  notSupported,
+  required,
+} from '../../validation/field-errors.ts';
+import { isQualifiedName } from '../../validation/names.ts';
+import { validateMatchConditions } from '../webhookconfiguration/match-conditions.ts';
+import type { CommonPolicySpec, MutatingPolicySpec, Mutation, PolicySpec } from './policy.ts';
+
+const reasons = ['Forbidden', 'Invalid', 'RequestEntityTooLarge', 'Unauthorized'];
+const failurePolicies = ['Fail', 'Ignore'];
+const patchTypes = ['ApplyConfiguration', 'JSONPatch'];
+const reinvocationPolicies = ['IfNeeded', 'Never'];
+
+/** An expression that must be there and compile. */
+function checkExpression(at: string, source: string, program: object | string | undefined): FieldError[] {
+  if (source.trim() === '') return [required(at, 'expression is not specified')];
+  return typeof program === 'string' ? [invalid(at, source, program)] : [];
+}
+
+type Compiled = Pick<ReturnType<ReturnType<typeof ruleEngine>['compilePolicy']>, 'variables' | 'conditions'>;
+
+/** What policies of both kinds must say before their own expressions. */
+function validateCommon(spec: CommonPolicySpec, { variables }: Compiled): FieldError[] {
+  const errors: FieldError[] = [];
+  const { failurePolicy, matchConstraints, paramKind } = spec;
+  if (failurePolicy !== undefined && !failurePolicies.includes(failurePolicy)) {
+    errors.push(notSupported('spec.failurePolicy', failurePolicy, failurePolicies));
+  }
+  if (paramKind !== undefined) {
+    for (const member of ['apiVersion', 'kind'] as const) {
+      if ((paramKind[member] ?? '') === '') errors.push(required(`spec.paramKind.${member}`));
+    }
+  }
+  if (matchConstraints === undefined) errors.push(required('spec.matchConstraints'));
+  else if ((matchConstraints.resourceRules ?? []).length === 0) {
+    errors.push(required('spec.matchConstraints.resourceRules'));
+  }
+  variables.forEach(([name, program], i) => {
+    const at = `spec.variables[${i}]`;
+    if (name === '') errors.push(required(`${at}.name`, 'name is not specified'));
+    errors.push(...checkExpression(`${at}.expression`, spec.variables?.[i]?.expression ?? '', program));
+  });
+  return errors;
+}
+
+function validateConditions(spec: CommonPolicySpec, { conditions }: Compiled): FieldError[] {
+  const known = new Map(conditions.map(({ expression, program }) => [expression.trim(), program]));
+  return validateMatchConditions(spec.matchConditions ?? [], 'spec.matchConditions', (source) =>
+    known.get(source),
+  );
+}
+
+/** The expressions of a policy must be there and compile (`apis/admissionregistration/validation`). The engine must be loaded. */
+export function validatePolicySpec(spec: PolicySpec): FieldError[] {
+  const compiled = ruleEngine().compilePolicy(spec);
+  const { validations, annotations } = compiled;
+  const errors = validateCommon(spec, compiled);
+  if (validations.length === 0 && annotations.length === 0) {
+    const detail = 'validations or auditAnnotations must contain at least one item';
+    errors.push(required('spec.validations', detail));
+  }
+  validations.forEach(({ validation, program, message }, i) => {
+    const at = `spec.validations[${i}]`;
+    errors.push(...checkExpression(`${at}.expression`, validation.expression ?? '', program));
+    const { messageExpression = '', reason } = validation;
+    if (messageExpression !== '') {
+      errors.push(...checkExpression(`${at}.messageExpression`, messageExpression, message));
+    }
+    if (reason !== undefined && !reasons.includes(reason)) {
+      errors.push(notSupported(`${at}.reason`, reason, reasons));
+    }
+  });
+  annotations.forEach(({ source, program }, i) => {
+    const at = `spec.auditAnnotations[${i}]`;
+    const { key = '' } = spec.auditAnnotations?.[i] ?? {};
+    if (key === '') errors.push(required(`${at}.key`));
+    else errors.push(...isQualifiedName(key).map((fault) => invalid(`${at}.key`, key, fault)));
+    errors.push(...checkExpression(`${at}.valueExpression`, source, program));
+  });
+  errors.push(...validateConditions(spec, compiled));
+  return errors;
+}
+
+/** As `validatePolicySpec`, of what changes objects. */
+export function validateMutatingSpec(spec: MutatingPolicySpec): FieldError[] {
+  const compiled = ruleEngine().compileMutations(spec);
+  const errors = validateCommon(spec, compiled);
+  const { reinvocationPolicy, mutations } = spec;
+  if (reinvocationPolicy === undefined) errors.push(required('spec.reinvocationPolicy'));
+  else if (!reinvocationPolicies.includes(reinvocationPolicy)) {
+    errors.push(notSupported('spec.reinvocationPolicy', reinvocationPolicy, reinvocationPolicies));
+  }
+  if ((mutations ?? []).length === 0) {
+    errors.push(required('spec.mutations', 'mutations must contain at least one item'));
+  }
+  (mutations ?? []).forEach((mutation, i) => {
+    errors.push(...validateMutation(mutation, compiled.mutations[i], `spec.mutations[${i}]`));
+  });
+  errors.push(...validateConditions(spec, compiled));
+  return errors;
+}
+
+function validateMutation(
+  { patchType = '', applyConfiguration, jsonPatch }: Mutation,
+  program: object | string | undefined,
+  at: string,
+): FieldError[] {
+  if (patchType === '') return [required(`${at}.patchType`)];
+  if (!patchTypes.includes(patchType)) return [notSupported(`${at}.patchType`, patchType, patchTypes)];
+  const members = { applyConfiguration, jsonPatch };
+  const wanted = patchType === 'JSONPatch' ? 'jsonPatch' : 'applyConfiguration';
+  const other = wanted === 'jsonPatch' ? 'applyConfiguration' : 'jsonPatch';
+  const errors: FieldError[] = [];
+  if (members[other] !== undefined) {
+    const detail = `${other} must not be specified when patchType is ${patchType}`;
+    errors.push(forbiddenField(`${at}.${other}`, detail));
+  }
+  const given = members[wanted];
+  if (given === undefined) {
+    return [...errors, required(`${at}.${wanted}`, `must be specified when patchType is ${patchType}`)];
+  }
+  return [...errors, ...checkExpression(`${at}.${wanted}.expression`, given.expression ?? '', program)];
+}

@@ -1,0 +1,43 @@
+/** `matchConditions` of webhooks and policies: CEL over the request. */
+import { ruleEngine } from '../../../cel/on-demand.ts';
+import { duplicate, type FieldError, invalid, required, tooMany } from '../../validation/field-errors.ts';
+import { isQualifiedName } from '../../validation/names.ts';
+
+/** Admissionregistration/v1 MatchCondition. */
+export interface MatchCondition {
+  readonly name?: string;
+  readonly expression?: string;
+}
+
+const maxConditions = 64;
+
+/**
+ * The conditions that are broken, those that do not compile among them. The engine must be loaded.
+ *
+ * @param compile what keeps an expression from being one, as text; by default, with the variables of webhooks.
+ */
+export function validateMatchConditions(
+  conditions: readonly MatchCondition[],
+  path: string,
+  compile: (source: string) => unknown = (source) => ruleEngine().compileCondition(source),
+): FieldError[] {
+  const errors: FieldError[] = [];
+  if (conditions.length > maxConditions) errors.push(tooMany(path, conditions.length, maxConditions));
+  const names = new Set<string>();
+  conditions.forEach(({ name = '', expression = '' }, i) => {
+    const at = `${path}[${i}]`;
+    const source = expression.trim();
+    if (source === '') errors.push(required(`${at}.expression`));
+    else {
+      const fault = compile(source);
+      if (typeof fault === 'string') errors.push(invalid(`${at}.expression`, expression, fault));
+    }
+    if (name === '') errors.push(required(`${at}.name`));
+    else {
+      errors.push(...isQualifiedName(name).map((fault) => invalid(`${at}.name`, name, fault)));
+      if (names.has(name)) errors.push(duplicate(`${at}.name`, name));
+    }
+    names.add(name);
+  });
+  return errors;
+}

@@ -1,0 +1,200 @@
+import { isRecord, jsonEqual } from '../../../objects/json.ts';
+import type { KubeObject } from '../../../objects/meta.ts';
+import type { CustomResourceVersion } from '../customresourcedefinition/definition.ts';
+import type { JsonSchema } from '../customresourcedefinition/json-schema.ts';
+import { type FieldError, type FieldErrorReason, invalid } from '../../validation/field-errors.ts';
+import { genericStrategy } from '../../generic/generic.ts';
+import { validateCustomObjectMeta, validateCustomObjectMetaUpdate } from '../../generic/metadata.ts';
+import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import type { Strategy, SubresourceStrategy } from '../../generic/strategy.ts';
+import { applyDefaults, withDefaults } from './defaulting.ts';
+import { validateEmbedded } from './embedded.ts';
+import { validateListTypes } from './list-types.ts';
+import { hasRules } from './rules/has-rules.ts';
+import { loadRuleEngine, ruleEngine } from '../../../cel/on-demand.ts';
+import { validateScaleSpec, validateScaleStatus } from './scale.ts';
+import { fieldAt, simplePath } from './simple-path.ts';
+import { validatePart, validateValue } from './validate-value.ts';
+
+/** Errors of values that are not as rules expect them (apiextensions `registry/customresource/strategy.go` hasBlockingErr). */
+const blocking: ReadonlySet<FieldErrorReason> = new Set([
+  'FieldValueNotSupported',
+  'FieldValueRequired',
+  'FieldValueTooLong',
+  'FieldValueTooMany',
+  'FieldValueTypeInvalid',
+]);
+const notAsked = invalid(
+  '<nil>',
+  undefined,
+  'some validation rules were not checked because the object was invalid; correct the existing errors to complete validation',
+);
+
+/** A version of a custom resource, as its strategy needs it. */
+export interface CustomKind {
+  readonly kind: string;
+  readonly namespaced: boolean;
+  readonly version: CustomResourceVersion;
+  /** The apiVersion of requests, `<group>/<version>`. */
+  readonly apiVersion: string;
+  /** The apiVersion in which objects reach the strategy: that of the storage version. */
+  readonly storedApiVersion: string;
+  /**
+   * The revision of the definition: what was written later has the defaults of this schema. Undefined where a webhook
+   * converts: what reaches the strategy has the defaults that it should have.
+   */
+  readonly since: number | undefined;
+}
+
+/** A custom object: metadata and anything else. */
+interface CustomObject extends KubeObject {
+  spec?: unknown;
+  status?: unknown;
+}
+
+/** The rules of the objects of one version of a custom resource (apiextensions `registry/customresource`). */
+export function customResourceStrategy(custom: CustomKind): Strategy<CustomObject> {
+  const { kind, namespaced, version, apiVersion, storedApiVersion, since } = custom;
+  const schema = version.schema?.openAPIV3Schema;
+  const hasStatus = version.subresources?.status !== undefined;
+  const scale = version.subresources?.scale;
+  const rules = { namespaced, nameRule: nameIsDNSSubdomain };
+  // A list that was wrong before may stay so.
+  const listErrors = (whole: JsonSchema, object: CustomObject, old?: CustomObject): FieldError[] =>
+    old !== undefined && validateListTypes(whole, old).length > 0 ? [] : validateListTypes(whole, object);
+  const valueErrors = (object: CustomObject, old?: CustomObject): FieldError[] => {
+    if (schema === undefined) return [];
+    return [
+      ...validateValue(schema, object, '', old === undefined ? undefined : { value: old }),
+      ...(scale === undefined ? [] : validateScaleSpec(object, scale)),
+      ...(scale === undefined ? [] : validateScaleStatus(object, scale)),
+      ...validateEmbedded(schema, object),
+      ...listErrors(schema, object, old),
+    ];
+  };
+  const statusErrors = (object: CustomObject, old: CustomObject): FieldError[] => {
+    const part = schema?.properties?.['status'];
+    if (schema === undefined) return [];
+    return [
+      ...(part === undefined || object.status === undefined
+        ? []
+        : validatePart(part, object.status, 'status', { value: old.status })),
+      ...(scale === undefined ? [] : validateScaleStatus(object, scale)),
+      ...listErrors(schema, object, old),
+    ];
+  };
+  const tolerated = new WeakMap<CustomObject, readonly FieldError[]>();
+  /** The rules in CEL are asked last, and only about a value whose shape is right. */
+  const withRules = (errors: FieldError[], object: CustomObject, old?: CustomObject): FieldError[] => {
+    if (schema === undefined || !hasRules(schema)) return errors;
+    if (errors.some(({ reason }) => blocking.has(reason))) return [...errors, notAsked];
+    const verdict = ruleEngine().validateRules(schema, object, old);
+    tolerated.set(object, verdict.tolerated);
+    return [...errors, ...verdict.errors];
+  };
+  const warningsOnUpdate = (object: CustomObject): string[] =>
+    (tolerated.get(object) ?? []).map(({ field, body }) => `${field}: ${body}`);
+  const kindErrors = (object: CustomObject): FieldError[] => [
+    ...(object.kind === kind ? [] : [invalid('kind', object.kind, `must be ${kind}`)]),
+    ...(object.apiVersion === storedApiVersion
+      ? []
+      : [invalid('apiVersion', object.apiVersion, `must be ${apiVersion}`)]),
+  ];
+  const decorate = (object: CustomObject): CustomObject =>
+    schema === undefined || since === undefined || Number(object.metadata.resourceVersion) > since
+      ? object
+      : withDefaults(schema, object);
+  const base = genericStrategy<CustomObject>({ ...rules, allowUnconditionalUpdate: false, hasStatus });
+  const status: SubresourceStrategy<CustomObject> = {
+    resetFields: [['spec'], ['metadata']],
+    prepareForUpdate(object, old) {
+      takeAllButStatus(object, old);
+    },
+    validateUpdate: (object, old) => {
+      const errors = validateCustomObjectMetaUpdate(object.metadata, old.metadata);
+      return withRules([...errors, ...statusErrors(object, old)], object, old);
+    },
+    warningsOnUpdate,
+  };
+  const { status: _unused, ...main } = base;
+  return {
+    ...main,
+    setDefaults: (object) => {
+      if (schema !== undefined) applyDefaults(schema, object);
+    },
+    setAppliedDefaults: (object) => {
+      if (schema !== undefined) applyDefaults(schema, object, true);
+    },
+    prepareForCreate(object) {
+      if (hasStatus) delete object.status;
+      object.metadata.generation = 1;
+    },
+    prepareForUpdate(object, old) {
+      if (hasStatus) keepStatus(object, old);
+      const changed = !jsonEqual(content(object, hasStatus), content(decorate(old), hasStatus));
+      object.metadata.generation = (old.metadata.generation ?? 0) + (changed ? 1 : 0);
+    },
+    validateCreate: (object) => {
+      const wrong = kindErrors(object);
+      if (wrong.length > 0) return withRules(wrong, object);
+      const errors = validateCustomObjectMeta(object.metadata, rules);
+      return withRules([...errors, ...valueErrors(object)], object);
+    },
+    validateUpdate: (object, old) => {
+      const wrong = kindErrors(object);
+      if (wrong.length > 0) return withRules(wrong, object, old);
+      const errors = validateCustomObjectMetaUpdate(object.metadata, old.metadata);
+      return withRules([...errors, ...valueErrors(object, old)], object, old);
+    },
+    warningsOnUpdate,
+    decorate,
+    isDecorated: ({ revision }) => since === undefined || revision > since,
+    fields: selectable(version),
+    ready: () => (schema !== undefined && hasRules(schema) ? loadRuleEngine() : undefined),
+    ...(hasStatus ? { status } : {}),
+  };
+}
+
+/** `spec.selectableFields` besides name and namespace. */
+function selectable(version: CustomResourceVersion): (object: CustomObject) => Record<string, string> {
+  const paths = (version.selectableFields ?? []).map(
+    ({ jsonPath }) => [jsonPath.replace(/^\./, ''), simplePath(jsonPath)] as const,
+  );
+  return (object) =>
+    Object.fromEntries(
+      paths.map(([name, path]) => {
+        const value = fieldAt(object, path);
+        const plain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+        return [name, plain ? String(value) : ''];
+      }),
+    );
+}
+
+function keepStatus(object: CustomObject, old: CustomObject): void {
+  if (old.status === undefined) delete object.status;
+  else object.status = old.status;
+}
+
+/** What counts for the generation: all but metadata, and but status where that is written apart. */
+function content(object: CustomObject, hasStatus: boolean): Record<string, unknown> {
+  const { metadata: _metadata, status, ...rest } = object;
+  return hasStatus ? rest : { ...rest, ...(status === undefined ? {} : { status }) };
+}
+
+/** A write of `/status` changes status and managedFields, nothing else. */
+function takeAllButStatus(object: CustomObject, old: CustomObject): void {
+  const { status, metadata } = object;
+  const target: object = object;
+  if (!isRecord(target)) return;
+  for (const name of Object.keys(target)) if (name !== 'metadata') Reflect.deleteProperty(target, name);
+  const { metadata: before, status: _old, ...rest } = old;
+  // Not by assignment: a client may name a member __proto__.
+  Object.defineProperties(target, Object.getOwnPropertyDescriptors(rest));
+  const { managedFields, resourceVersion } = metadata;
+  object.metadata = {
+    ...before,
+    ...(resourceVersion === undefined ? {} : { resourceVersion }),
+    ...(managedFields === undefined ? {} : { managedFields }),
+  };
+  if (status !== undefined) object.status = status;
+}

@@ -1,0 +1,108 @@
+import {
+  type FieldError,
+  forbiddenField,
+  invalid,
+  notSupported,
+  required,
+} from '../../validation/field-errors.ts';
+import { isDNS1035Label } from '../../validation/names.ts';
+import { caBundleFault } from '../../admissionregistration/webhookconfiguration/ca-bundle.ts';
+import { validateClientConfig } from '../../admissionregistration/webhookconfiguration/client-config.ts';
+import type { CustomResourceConversion } from './definition.ts';
+
+const path = 'spec.conversion';
+/** The ConversionReview versions of which a webhook must know one. */
+const reviewVersions = ['v1', 'v1beta1'];
+
+/**
+ * The rules of `spec.conversion` (apiextensions `validateCustomResourceConversion`; its paths are those of the
+ * internal type).
+ *
+ * @param preservesUnknown `spec.preserveUnknownFields`: what nobody declares cannot be converted.
+ * @param mayHaveWrongBundle see {@link mayKeepWrongBundle}.
+ */
+export function validateConversion(
+  conversion: CustomResourceConversion | undefined,
+  preservesUnknown: boolean,
+  mayHaveWrongBundle: boolean,
+): FieldError[] {
+  if (conversion === undefined) return [];
+  const { strategy, webhook } = conversion;
+  const preserved =
+    preservesUnknown && strategy !== 'None'
+      ? [invalid(`${path}.strategy`, strategy, 'must be None if spec.preserveUnknownFields is true')]
+      : [];
+  return [
+    ...preserved,
+    ...(strategy === 'Webhook'
+      ? validateWebhook(webhook ?? {}, mayHaveWrongBundle)
+      : validateNoWebhook(strategy, webhook ?? {})),
+  ];
+}
+
+/**
+ * A definition that is not served yet may have a `caBundle` without certificates, for somebody to fill in, and one that
+ * had it may keep it (apiextensions `allowInvalidCABundle`).
+ *
+ * @param established whether the definition was served before.
+ */
+export function mayKeepWrongBundle(
+  before: CustomResourceConversion | undefined,
+  established: boolean,
+): boolean {
+  return !established || hasWrongBundle(before);
+}
+
+/** True for a webhook whose answers nobody could check. */
+export function hasWrongBundle(conversion: CustomResourceConversion | undefined): boolean {
+  return caBundleFault(conversion?.webhook?.clientConfig?.caBundle ?? '') !== undefined;
+}
+
+type ConversionWebhook = NonNullable<CustomResourceConversion['webhook']>;
+
+function validateWebhook(
+  { clientConfig, conversionReviewVersions }: ConversionWebhook,
+  mayHaveWrongBundle: boolean,
+): FieldError[] {
+  const at = `${path}.webhookClientConfig`;
+  const { caBundle = '' } = clientConfig ?? {};
+  const fault = mayHaveWrongBundle ? undefined : caBundleFault(caBundle);
+  return [
+    ...(clientConfig === undefined
+      ? [required(at, 'required when strategy is set to Webhook')]
+      : validateClientConfig(clientConfig, at)),
+    ...(fault === undefined ? [] : [invalid(`${at}.caBundle`, caBundle, fault)]),
+    // An empty list of clients arrives as null, as Go keeps it.
+    ...validateReviewVersions(conversionReviewVersions ?? []),
+  ];
+}
+
+function validateNoWebhook(
+  strategy: string,
+  { clientConfig, conversionReviewVersions }: ConversionWebhook,
+): FieldError[] {
+  const errors: FieldError[] = [];
+  if (strategy === '') errors.push(required(`${path}.strategy`));
+  else if (strategy !== 'None') {
+    errors.push(notSupported(`${path}.strategy`, strategy, ['None', 'Webhook']));
+  }
+  const detail = 'should not be set when strategy is not set to Webhook';
+  if (clientConfig !== undefined) errors.push(forbiddenField(`${path}.webhookClientConfig`, detail));
+  if ((conversionReviewVersions ?? []).length > 0)
+    errors.push(forbiddenField(`${path}.conversionReviewVersions`, detail));
+  return errors;
+}
+
+function validateReviewVersions(versions: readonly string[]): FieldError[] {
+  const at = `${path}.conversionReviewVersions`;
+  if (versions.length === 0) return [required(at)];
+  const errors = versions.flatMap((version, i) =>
+    versions.indexOf(version) < i
+      ? [invalid(`${at}[${i}]`, version, 'duplicate version')]
+      : isDNS1035Label(version).map((message) => invalid(`${at}[${i}]`, version, message)),
+  );
+  if (!versions.some((version) => reviewVersions.includes(version))) {
+    errors.push(invalid(at, versions, `must include at least one of ${reviewVersions.join(', ')}`));
+  }
+  return errors;
+}

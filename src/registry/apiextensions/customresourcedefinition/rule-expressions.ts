@@ -1,0 +1,128 @@
+/** The expressions of a definition's rules (apiextensions `validation.go`, `apiserver/schema/cel/compilation.go`). */
+import { compileRules } from '../customresource/rules/compile-rules.ts';
+import { times } from '../../../cel/cost/range.ts';
+import type { Program } from '../../../cel/program.ts';
+import { declSize, maxCardinality, maxElementsAt } from '../customresource/rules/decl-size.ts';
+import { isEmbedded } from '../customresource/rules/decl-type.ts';
+import { hasRules } from '../customresource/rules/has-rules.ts';
+import { validateRules } from '../customresource/rules/validate-rules.ts';
+import { type FieldError, internalFault, invalid } from '../../validation/field-errors.ts';
+import { itemsOf, type JsonSchema, type ValidationRule, valuesOf } from './json-schema.ts';
+import { RuleCosts } from './rule-costs.ts';
+
+/**
+ * The expressions that do not compile or may cost too much, and the defaults that break rules which do.
+ *
+ * @param known errors of the schema: where there are any, in it or deeper, its rules are not looked at.
+ */
+export function validateRuleExpressions(
+  schema: JsonSchema,
+  path: string,
+  known: readonly FieldError[],
+): FieldError[] {
+  const costs = new RuleCosts();
+  const root: Place = { path, root: true, uncorrelated: undefined, cardinality: 1, costs };
+  return [...expressionErrors(schema, root, known), ...costs.total(path)];
+}
+
+interface Place {
+  readonly path: string;
+  readonly root: boolean;
+  /** The list or map above whose items have no counterpart in a stored object. */
+  readonly uncorrelated: string | undefined;
+  /** How many values have the schema at most; undefined when a list or map above has no bound. */
+  readonly cardinality: number | undefined;
+  readonly costs: RuleCosts;
+}
+
+function expressionErrors(schema: JsonSchema, place: Place, known: readonly FieldError[]): FieldError[] {
+  if (!hasRules(schema)) return [];
+  const { path } = place;
+  const atomic = schema['x-kubernetes-map-type'] === 'atomic';
+  const elements = maxElementsOf(schema);
+  const inner = (at: string, lost: boolean): Place => ({
+    path: at,
+    root: false,
+    uncorrelated: place.uncorrelated ?? (lost ? path : undefined),
+    cardinality:
+      place.cardinality === undefined || elements === undefined
+        ? undefined
+        : times(place.cardinality, elements),
+    costs: place.costs,
+  });
+  const errors: FieldError[] = [];
+  const values = valuesOf(schema);
+  if (values !== undefined) {
+    errors.push(...expressionErrors(values, inner(`${path}.additionalProperties`, atomic), known));
+  }
+  const { properties = {} } = schema;
+  for (const name of Object.keys(properties).sort()) {
+    const property = properties[name];
+    if (property === undefined) continue;
+    errors.push(...expressionErrors(property, inner(`${path}.properties[${name}]`, atomic), known));
+  }
+  const items = itemsOf(schema);
+  if (items !== undefined) {
+    const lost = schema['x-kubernetes-list-type'] !== 'map';
+    errors.push(...expressionErrors(items, inner(`${path}.items`, lost), known));
+  }
+  if (known.some(({ field }) => field.startsWith(path))) return errors;
+  const own = ownErrors(schema, place);
+  errors.push(...own);
+  if (errors.length > 0 || schema.default === undefined) return errors;
+  return [...errors, ...validateRules(schema, schema.default, undefined, `${path}.default`).errors];
+}
+
+/** By how much a schema multiplies the values of its parts; undefined when it has no bound. */
+function maxElementsOf(schema: JsonSchema): number | undefined {
+  const { maxItems, maxProperties, additionalProperties } = schema;
+  const bound = (most: number | undefined) => (most === undefined ? undefined : Math.max(0, most));
+  if (schema.type === 'array') return bound(maxItems);
+  return schema.type === 'object' && additionalProperties !== undefined ? bound(maxProperties) : 1;
+}
+
+function ownErrors(schema: JsonSchema, place: Place): FieldError[] {
+  const { path, root, uncorrelated, costs } = place;
+  const at = `${path}.x-kubernetes-validations`;
+  const compiled = compileRules(schema, root || isEmbedded(schema));
+  const size = declSize(schema, root || isEmbedded(schema));
+  if (compiled === undefined || size === undefined) {
+    const step = 'failed to construct type information for x-kubernetes-validations rules';
+    const why = 'unable to convert structural schema to CEL declarations';
+    return [internalFault(at, `internal error: ${step}: ${why}`)];
+  }
+  const costOf = (program: Program) => program.estimateCost((way) => maxElementsAt(size, way));
+  return compiled.flatMap(({ rule, program, error, message, messageError, usesOldSelf }, i) => {
+    const errors: FieldError[] = [];
+    if (program !== undefined) {
+      const cost = times(costOf(program), place.cardinality ?? maxCardinality(size));
+      errors.push(...costs.observe(`${at}[${i}].rule`, 'rule', cost));
+    }
+    if (error !== undefined) errors.push(invalid(`${at}[${i}].rule`, shown(rule), error));
+    if (messageError !== undefined) {
+      errors.push(invalid(`${at}[${i}].messageExpression`, shown(rule), messageError));
+    } else if (message !== undefined) {
+      errors.push(...costs.observe(`${at}[${i}].messageExpression`, 'messageExpression', costOf(message)));
+    }
+    if (usesOldSelf && uncorrelated !== undefined) {
+      const detail = `oldSelf cannot be used on the uncorrelatable portion of the schema within ${uncorrelated}`;
+      errors.push(invalid(`${at}[${i}].rule`, rule.rule, detail));
+    } else if (!usesOldSelf && error === undefined && rule.optionalOldSelf !== undefined) {
+      const detail = 'may not be set if oldSelf is not used in rule';
+      errors.push(invalid(`${at}[${i}].optionalOldSelf`, rule.optionalOldSelf, detail));
+    }
+    return errors;
+  });
+}
+
+/** As Go prints the internal type. */
+function shown(rule: ValidationRule): object {
+  return {
+    Rule: rule.rule,
+    Message: rule.message ?? '',
+    MessageExpression: rule.messageExpression ?? '',
+    Reason: rule.reason ?? null,
+    FieldPath: rule.fieldPath ?? '',
+    OptionalOldSelf: rule.optionalOldSelf ?? null,
+  };
+}

@@ -1,0 +1,54 @@
+/** Defaults of structural schemas (apiextensions `schema/defaulting/validation.go`): they hold, and say nothing unknown. */
+import { isRecord } from '../../../objects/json.ts';
+import { validateEmbedded } from '../customresource/embedded.ts';
+import { validatePart } from '../customresource/validate-value.ts';
+import { type FieldError, invalid } from '../../validation/field-errors.ts';
+import { itemsOf, type JsonSchema, valuesOf } from './json-schema.ts';
+
+const maxDepth = 100;
+
+/** The rules that defaults break, wherever they are. */
+export function validateSchemaDefaults(schema: JsonSchema, path: string, depth = 0): FieldError[] {
+  if (depth > maxDepth) return [];
+  // What is at the root is a whole object.
+  const whole = depth === 0 ? { ...schema, 'x-kubernetes-embedded-resource': true } : schema;
+  const errors = schema.default === undefined ? [] : validateDefault(whole, `${path}.default`);
+  for (const [name, property] of Object.entries(schema.properties ?? {})) {
+    errors.push(...validateSchemaDefaults(property, `${path}.properties[${name}]`, depth + 1));
+  }
+  const items = itemsOf(schema);
+  if (items !== undefined) errors.push(...validateSchemaDefaults(items, `${path}.items`, depth + 1));
+  const values = valuesOf(schema);
+  if (values !== undefined) {
+    errors.push(...validateSchemaDefaults(values, `${path}.additionalProperties`, depth + 1));
+  }
+  return errors;
+}
+
+function validateDefault(schema: JsonSchema, path: string): FieldError[] {
+  const value = schema.default;
+  const unknown = hasUnknown(schema, value) ? [invalid(path, value, 'must not have unknown fields')] : [];
+  const embedded = validateEmbedded(schema, value, path);
+  if (embedded.length > 0) return [...unknown, ...embedded];
+  return [...unknown, ...validatePart(schema, value, path)];
+}
+
+/** True where pruning would take something away. */
+function hasUnknown(schema: JsonSchema, value: unknown, depth = 0): boolean {
+  if (depth > maxDepth) return false;
+  const items = itemsOf(schema);
+  if (Array.isArray(value)) {
+    return items !== undefined && value.some((item) => hasUnknown(items, item, depth + 1));
+  }
+  if (!isRecord(value)) return false;
+  const { properties = {} } = schema;
+  const values = valuesOf(schema);
+  const keeps =
+    schema['x-kubernetes-preserve-unknown-fields'] === true || schema.additionalProperties === true;
+  const embedded = schema['x-kubernetes-embedded-resource'] === true;
+  return Object.entries(value).some(([name, member]) => {
+    const part = Object.hasOwn(properties, name) ? properties[name] : values;
+    if (part !== undefined) return hasUnknown(part, member, depth + 1);
+    return !keeps && !(embedded && ['apiVersion', 'kind', 'metadata'].includes(name));
+  });
+}

@@ -1,0 +1,118 @@
+/** Inside of allOf, anyOf, oneOf and not only values are told about, nothing that tells a structure. */
+import { jsonEqual } from '../../../objects/json.ts';
+import { patternFault } from '../customresource/pattern.ts';
+import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
+import { itemsOf, type JsonSchema } from './json-schema.ts';
+
+const maxDepth = 100;
+const lists = ['anyOf', 'allOf', 'oneOf'] as const;
+const intOrString = [{ type: 'integer' }, { type: 'string' }];
+
+/** What must not be said within a junctor, with the words that kube-apiserver says it with. */
+const forbiddenWords = [
+  ['type', 'empty'],
+  ['additionalProperties', 'undefined'],
+  ['default', 'undefined'],
+  ['title', 'empty'],
+  ['description', 'empty'],
+  ['nullable', 'false'],
+  ['externalDocs', 'undefined'],
+  ['x-kubernetes-preserve-unknown-fields', 'false'],
+  ['x-kubernetes-embedded-resource', 'false'],
+  ['x-kubernetes-int-or-string', 'false'],
+  ['x-kubernetes-list-map-keys', 'empty'],
+  ['x-kubernetes-list-type', 'undefined'],
+  ['x-kubernetes-map-type', 'undefined'],
+  ['x-kubernetes-validations', 'empty'],
+] as const;
+
+interface Part {
+  readonly schema: JsonSchema;
+  readonly path: string;
+}
+
+/** The parts of the junctors of a schema, with their places. */
+function partsOf(schema: JsonSchema, path: string): Part[] {
+  const parts = lists.flatMap((word) =>
+    (schema[word] ?? []).map((part, i) => ({ schema: part, path: `${path}.${word}[${i}]` })),
+  );
+  if (schema.not !== undefined) parts.push({ schema: schema.not, path: `${path}.not` });
+  return parts;
+}
+
+/** The junctors of a schema name no structure, and its pattern is one (`validateValueValidation`). */
+export function validateNestedValues(schema: JsonSchema, path: string): FieldError[] {
+  // The two ways to say that a value is an integer or a string name types; elsewhere they do not say so.
+  const [first, ...parts] = schema.allOf ?? [];
+  const checked = {
+    ...withoutIntOrString(schema),
+    ...(first === undefined ? {} : { allOf: [withoutIntOrString(first), ...parts] }),
+  };
+  return [...validateJunctors(checked, path, 0), ...validatePattern(schema, path)];
+}
+
+function withoutIntOrString(schema: JsonSchema): JsonSchema {
+  const { anyOf, ...others } = schema;
+  return jsonEqual(anyOf ?? [], intOrString) ? others : schema;
+}
+
+function validatePattern({ pattern = '' }: JsonSchema, path: string): FieldError[] {
+  const fault = patternFault(pattern);
+  if (fault === undefined) return [];
+  const detail = `must be a valid regular expression, but isn't: ${fault}`;
+  return [invalid(`${path}.pattern`, pattern, detail)];
+}
+
+function validateJunctors(schema: JsonSchema, path: string, depth: number): FieldError[] {
+  return partsOf(schema, path).flatMap((part) => validateNested(part.schema, part.path, depth + 1));
+}
+
+function validateNested(schema: JsonSchema, path: string, depth: number): FieldError[] {
+  if (depth > maxDepth) return [];
+  const errors = [...validateJunctors(schema, path, depth), ...validatePattern(schema, path)];
+  const items = itemsOf(schema);
+  if (items !== undefined) errors.push(...validateNested(items, `${path}.items`, depth + 1));
+  for (const [name, property] of Object.entries(schema.properties ?? {})) {
+    errors.push(...validateNested(property, `${path}.properties[${name}]`, depth + 1));
+    if (name !== 'metadata') continue;
+    const detail = 'must not be specified in a nested context';
+    errors.push(forbiddenField(`${path}.properties[metadata]`, detail));
+  }
+  for (const [word, what] of forbiddenWords) {
+    if (!says(Reflect.get(schema, word))) continue;
+    errors.push(forbiddenField(`${path}.${word}`, `must be ${what} to be structural`));
+  }
+  return errors;
+}
+
+/** Go's zero values say nothing. */
+function says(value: unknown): boolean {
+  if (value === undefined || value === false || value === '') return false;
+  return !Array.isArray(value) || value.length > 0;
+}
+
+/** What the junctors at the root tell about is declared beside them; others are not asked (`validateStructuralCompleteness`). */
+export function validateJunctorsCovered(schema: JsonSchema, path: string): FieldError[] {
+  return partsOf(schema, path).flatMap((part) => covered(part, schema, path, 0));
+}
+
+function covered(part: Part, schema: JsonSchema, path: string, depth: number): FieldError[] {
+  if (depth > maxDepth) return [];
+  const errors = partsOf(part.schema, part.path).flatMap((inner) => covered(inner, schema, path, depth + 1));
+  const member = (inner: JsonSchema, declared: JsonSchema | undefined, name: string) => {
+    const innerPath = `${part.path}.${name}`;
+    if (declared === undefined) {
+      errors.push(required(`${path}.${name}`, `because it is defined in ${innerPath}`));
+      return;
+    }
+    errors.push(...covered({ schema: inner, path: innerPath }, declared, `${path}.${name}`, depth + 1));
+  };
+  const items = itemsOf(part.schema);
+  if (items !== undefined) member(items, itemsOf(schema), 'items');
+  const { properties = {} } = schema;
+  for (const [name, property] of Object.entries(part.schema.properties ?? {})) {
+    const declared = Object.hasOwn(properties, name) ? properties[name] : undefined;
+    member(property, declared, `properties[${name}]`);
+  }
+  return errors;
+}

@@ -1,0 +1,141 @@
+/** What of OpenAPI v3 a schema may say (apiextensions `validation.go` ValidateCustomResourceDefinitionOpenAPISchema). */
+import {
+  type FieldError,
+  forbiddenField,
+  invalid,
+  notSupported,
+  required,
+} from '../../validation/field-errors.ts';
+import { itemsOf, type JsonSchema, valuesOf } from './json-schema.ts';
+import { validateListMap } from './schema-list-map.ts';
+import { validateRuleMembers } from './schema-rules.ts';
+
+const types = ['array', 'boolean', 'integer', 'number', 'object', 'string'];
+const listTypes = ['atomic', 'set', 'map'];
+const mapTypes = ['atomic', 'granular'];
+const implied = new Set(['apiVersion', 'kind', 'metadata']);
+const maxDepth = 100;
+
+/** All rules that a schema and its parts break. */
+export function validateOpenApi(schema: JsonSchema, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  visit(schema, path, { depth: 0, root: true, noDefault: undefined }, errors);
+  return errors;
+}
+
+interface Context {
+  readonly depth: number;
+  readonly root: boolean;
+  /** Why no default may be set here. */
+  readonly noDefault: string | undefined;
+}
+
+function visit(schema: JsonSchema, path: string, context: Context, errors: FieldError[]): void {
+  const { depth, root, noDefault } = context;
+  if (depth > maxDepth) return;
+  pushForbidden(schema, path, noDefault, errors);
+  const inner: Context = { depth: depth + 1, root: false, noDefault };
+  const { properties = {}, additionalProperties } = schema;
+  const names = Object.keys(properties).sort();
+  if (additionalProperties !== undefined && additionalProperties !== true && names.length > 0) {
+    const detail = 'additionalProperties and properties are mutual exclusive';
+    errors.push(forbiddenField(`${path}.additionalProperties`, detail));
+  }
+  const values = valuesOf(schema);
+  if (values !== undefined) visit(values, `${path}.additionalProperties`, inner, errors);
+  for (const name of names) {
+    const property = properties[name];
+    if (property === undefined) continue;
+    const why = root && implied.has(name) ? `in top-level ${name}` : noDefault;
+    visit(property, `${path}.properties[${name}]`, { ...inner, noDefault: why }, errors);
+  }
+  if (schema.not !== undefined) visit(schema.not, `${path}.not`, inner, errors);
+  for (const word of ['allOf', 'oneOf', 'anyOf'] as const) {
+    schema[word]?.forEach((part, i) => visit(part, `${path}.${word}[${i}]`, inner, errors));
+  }
+  const items = itemsOf(schema);
+  if (items !== undefined) visit(items, `${path}.items`, inner, errors);
+  pushExtensionErrors(schema, path, errors);
+}
+
+function pushForbidden(
+  schema: JsonSchema,
+  path: string,
+  noDefault: string | undefined,
+  errors: FieldError[],
+): void {
+  const { type = '' } = schema;
+  if (type !== '' && !types.includes(type)) errors.push(notSupported(`${path}.type`, type, types));
+  if (schema.default !== undefined && noDefault !== undefined) {
+    errors.push(forbiddenField(`${path}.default`, `must not be set ${noDefault}`));
+  }
+  const refused = [
+    'id',
+    'additionalItems',
+    'patternProperties',
+    'definitions',
+    'dependencies',
+    '$ref',
+  ] as const;
+  for (const word of refused) {
+    if (schema[word] !== undefined)
+      errors.push(forbiddenField(`${path}.${word}`, `${word} is not supported`));
+  }
+  if (type === 'null') {
+    const detail = 'type cannot be set to null, use nullable as an alternative';
+    errors.push(forbiddenField(`${path}.type`, detail));
+  }
+  if (Array.isArray(schema.items)) {
+    errors.push(forbiddenField(`${path}.items`, 'items must be a schema object and not an array'));
+  }
+  if (schema.uniqueItems === true) {
+    const detail = 'uniqueItems cannot be set to true since the runtime complexity becomes quadratic';
+    errors.push(forbiddenField(`${path}.uniqueItems`, detail));
+  }
+}
+
+function pushExtensionErrors(schema: JsonSchema, path: string, errors: FieldError[]): void {
+  const { type = '' } = schema;
+  const mapType = schema['x-kubernetes-map-type'];
+  const listType = schema['x-kubernetes-list-type'];
+  const keys = schema['x-kubernetes-list-map-keys'] ?? [];
+  const needsType = (wanted: string, word: string) => {
+    const detail = `must be ${wanted} if ${word} is specified`;
+    errors.push(type === '' ? required(`${path}.type`, detail) : invalid(`${path}.type`, type, detail));
+  };
+  const preserves = schema['x-kubernetes-preserve-unknown-fields'];
+  if (preserves === false) {
+    errors.push(
+      invalid(`${path}.x-kubernetes-preserve-unknown-fields`, preserves, 'must be true or undefined'),
+    );
+  }
+  if (mapType !== undefined && type !== 'object') needsType('object', 'x-kubernetes-map-type');
+  if (mapType !== undefined && !mapTypes.includes(mapType)) {
+    errors.push(notSupported(`${path}.x-kubernetes-map-type`, mapType, mapTypes));
+  }
+  if (listType !== undefined && type !== 'array') needsType('array', 'x-kubernetes-list-type');
+  else if (listType === 'set') pushAtomicItemErrors(itemsOf(schema), `${path}.items`, errors);
+  if (listType !== undefined && !listTypes.includes(listType)) {
+    errors.push(notSupported(`${path}.x-kubernetes-list-type`, listType, listTypes));
+  }
+  if (keys.length > 0 && listType !== 'map') {
+    const at = `${path}.x-kubernetes-list-type`;
+    const detail = 'must be map if x-kubernetes-list-map-keys is non-empty';
+    errors.push(listType === undefined ? required(at, detail) : invalid(at, listType, detail));
+  }
+  errors.push(...validateListMap(schema, path));
+  errors.push(...validateRuleMembers(schema, path));
+}
+
+/** Items of a set are one value each. kube-apiserver shows the list type of the items in either case. */
+function pushAtomicItemErrors(items: JsonSchema | undefined, path: string, errors: FieldError[]): void {
+  if (items === undefined) return;
+  const listType = items['x-kubernetes-list-type'];
+  const detail = 'must be atomic as item of a list with x-kubernetes-list-type=set';
+  if (items.type === 'array' && listType !== undefined && listType !== 'atomic') {
+    errors.push(invalid(`${path}.x-kubernetes-list-type`, listType, detail));
+  } else if (items.type === 'object' && items['x-kubernetes-map-type'] !== 'atomic') {
+    // A pointer to nothing is shown as a word.
+    errors.push(invalid(`${path}.x-kubernetes-map-type`, listType ?? null, detail));
+  }
+}

@@ -1,0 +1,114 @@
+import { jsonEqual } from '../../../objects/json.ts';
+import { hasRules } from '../customresource/rules/has-rules.ts';
+import { loadRuleEngine } from '../../../cel/on-demand.ts';
+import { genericStrategy } from '../../generic/generic.ts';
+import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import type { Strategy } from '../../generic/strategy.ts';
+import { validateApproval } from './approval.ts';
+import { mayKeepWrongBundle } from './conversion.ts';
+import { type CustomResourceDefinition, hasCondition, withCondition } from './definition.ts';
+import {
+  validateAcceptedNames,
+  validateDefinition,
+  validateDefinitionName,
+  validateImmutableNames,
+  validatePreservation,
+} from './validation.ts';
+import { formatWarnings } from './warnings.ts';
+
+/** Keeps a deleted definition until its objects are gone (apiextensions `finalizer` controller). */
+export const cleanupFinalizer = 'customresourcecleanup.apiextensions.k8s.io';
+
+function storageVersion({ spec }: CustomResourceDefinition): string | undefined {
+  return (spec.versions ?? []).find((version) => version.storage)?.name;
+}
+
+const rules = genericStrategy<CustomResourceDefinition>({
+  namespaced: false,
+  nameRule: nameIsDNSSubdomain,
+  metadataRules: 'machinery',
+  hasStatus: true,
+  allowUnconditionalUpdate: false,
+  deleteReturnsObject: false,
+  generationChanges: (definition, old) => !jsonEqual(definition.spec, old.spec),
+  setDefaults(definition) {
+    const spec: Partial<CustomResourceDefinition['spec']> = definition.spec;
+    const { names } = spec;
+    if (names !== undefined) {
+      if ((names.singular ?? '') === '') names.singular = names.kind.toLowerCase();
+      if ((names.listKind ?? '') === '' && names.kind !== '') names.listKind = `${names.kind}List`;
+      if (names.singular === '') delete names.singular;
+    }
+    spec.conversion ??= { strategy: 'None' };
+    const service = spec.conversion.webhook?.clientConfig?.service;
+    if (service !== undefined) service.port ??= 443;
+    const status: Partial<CustomResourceDefinition['status']> = definition.status;
+    const storage = storageVersion(definition);
+    if (storage !== undefined && (status.storedVersions ?? []).length === 0)
+      status.storedVersions = [storage];
+  },
+  prepareForCreate(definition) {
+    const storage = storageVersion(definition);
+    definition.status = {
+      conditions: null,
+      acceptedNames: { plural: '', kind: '' },
+      storedVersions: storage === undefined ? null : [storage],
+    };
+  },
+  prepareForUpdate(definition) {
+    const storage = storageVersion(definition);
+    const known = definition.status.storedVersions ?? [];
+    if (storage !== undefined && !known.includes(storage)) {
+      definition.status = { ...definition.status, storedVersions: [...known, storage] };
+    }
+  },
+  validateCreate: (definition) => [
+    ...validateDefinitionName(definition),
+    ...validateDefinition(definition),
+    ...validateApproval(definition, definition.spec.group),
+    ...validatePreservation(definition),
+  ],
+  validateStatus: ({ status }) => validateAcceptedNames(status.acceptedNames),
+  warningsOnCreate: (definition) => formatWarnings(definition),
+  warningsOnUpdate: formatWarnings,
+  validateUpdate(definition, old) {
+    const established = hasCondition(old, 'Established');
+    const immutable = validateImmutableNames(definition, old, established);
+    return [
+      ...validateDefinition(definition, immutable, mayKeepWrongBundle(old.spec.conversion, established)),
+      ...validateApproval(definition, definition.spec.group, old),
+      ...validatePreservation(definition, old),
+    ];
+  },
+});
+
+/**
+ * The rules of CustomResourceDefinitions (apiextensions-apiserver `registry/customresourcedefinition`). A delete
+ * marks one as terminating; it goes when its objects are gone.
+ */
+export const customResourceDefinitionStrategy: Strategy<CustomResourceDefinition> = {
+  ...rules,
+  ready: ({ spec }) => {
+    const withRules = (spec.versions ?? []).some(({ schema }) => hasRules(schema?.openAPIV3Schema ?? {}));
+    return withRules ? loadRuleEngine() : undefined;
+  },
+  termination: {
+    mark: (definition) => {
+      const { metadata } = definition;
+      const finalizers = metadata.finalizers ?? [];
+      if (!finalizers.includes(cleanupFinalizer)) metadata.finalizers = [...finalizers, cleanupFinalizer];
+      const time = metadata.deletionTimestamp;
+      definition.status = {
+        ...definition.status,
+        conditions: withCondition(definition.status.conditions, {
+          type: 'Terminating',
+          status: 'True',
+          ...(time === undefined ? {} : { lastTransitionTime: time }),
+          reason: 'InstanceDeletionPending',
+          message: 'CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon',
+        }),
+      };
+    },
+    finished: () => true,
+  },
+};

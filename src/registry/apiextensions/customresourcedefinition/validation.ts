@@ -1,0 +1,259 @@
+import { jsonEqual } from '../../../objects/json.ts';
+import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
+import { isDNS1035Label, isDNS1123Subdomain } from '../../validation/names.ts';
+import { validateConversion } from './conversion.ts';
+import type { CustomResourceDefinition, CustomResourceNames, CustomResourceVersion } from './definition.ts';
+import { validateSchema } from './structural.ts';
+import { validateColumns, validateSelectableFields, validateWarning } from './version-members.ts';
+
+/** The name says what is defined. */
+export function validateDefinitionName({ spec, metadata }: CustomResourceDefinition): FieldError[] {
+  const { name = '' } = metadata;
+  if (name === '' || name === `${spec.names.plural}.${spec.group}`) return [];
+  return [invalid('metadata.name', name, 'must be spec.names.plural+"."+spec.group')];
+}
+
+/**
+ * The rules of `spec` and of the stored versions (apiextensions `validation/validation.go`).
+ *
+ * @param immutable what an update must not change, which is told between the two.
+ * @param mayHaveWrongBundle see `mayKeepWrongBundle`; a new definition may.
+ */
+export function validateDefinition(
+  definition: CustomResourceDefinition,
+  immutable: readonly FieldError[] = [],
+  mayHaveWrongBundle = true,
+): FieldError[] {
+  const { spec, status } = definition;
+  const { group, names, scope } = spec;
+  const versions = spec.versions ?? [];
+  return [
+    ...validateGroup(group),
+    ...validateScope(scope),
+    ...validateVersions(spec.versions),
+    ...validateNames(names, 'spec.names'),
+    ...validateShared(versions),
+    ...validateConversion(spec.conversion, spec.preserveUnknownFields === true, mayHaveWrongBundle),
+    ...immutable,
+    ...validateStoredVersions(status.storedVersions, versions),
+  ];
+}
+
+/** Told last, and never of what was so before (`validatePreserveUnknownFields`). */
+export function validatePreservation(
+  { spec }: CustomResourceDefinition,
+  old?: CustomResourceDefinition,
+): FieldError[] {
+  if (spec.preserveUnknownFields !== true || old?.spec.preserveUnknownFields === true) return [];
+  const detail =
+    'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead';
+  return [invalid('spec.preserveUnknownFields', true, detail)];
+}
+
+function validateGroup(group: string): FieldError[] {
+  if (group === '') return [required('spec.group')];
+  const broken = isDNS1123Subdomain(group);
+  if (broken.length > 0) return [invalid('spec.group', group, broken.join(','))];
+  return group.includes('.')
+    ? []
+    : [invalid('spec.group', group, 'should be a domain with at least one dot')];
+}
+
+function validateScope(scope: string): FieldError[] {
+  if (scope === '') return [required('spec.scope')];
+  return scope === 'Cluster' || scope === 'Namespaced'
+    ? []
+    : [notSupported('spec.scope', scope, ['Cluster', 'Namespaced'])];
+}
+
+/** The version that objects are stored in, and those before, must be known (`ValidateCustomResourceDefinitionStoredVersions`). */
+function validateStoredVersions(
+  stored: readonly string[] | null,
+  versions: readonly CustomResourceVersion[],
+): FieldError[] {
+  const path = 'status.storedVersions';
+  if (stored === null || stored.length === 0) {
+    return [invalid(path, stored, 'must have at least one stored version')];
+  }
+  const missing = versions.filter(({ name, storage }) => storage && !stored.includes(name));
+  const errors = missing.map(({ name }) => invalid(path, stored, `must have the storage version ${name}`));
+  stored.forEach((name, i) => {
+    if (versions.some((version) => version.name === name)) return;
+    const why = `${name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in ${name} and removes ${name} from status.storedVersions`;
+    errors.push(invalid(`${path}[${i}]`, name, `missing from spec.versions; ${why}`));
+  });
+  return errors;
+}
+
+/** What versions have each for itself: the internal form of a definition has what is equal in all of them once. */
+type SharedMember = 'schema' | 'subresources' | 'additionalPrinterColumns' | 'selectableFields';
+
+function isShared(versions: readonly CustomResourceVersion[], member: SharedMember): boolean {
+  const [first] = versions;
+  return versions.every((version) => jsonEqual(version[member], first?.[member]));
+}
+
+function validateVersions(list: readonly CustomResourceVersion[] | null): FieldError[] {
+  const errors: FieldError[] = [];
+  const versions = list ?? [];
+  const [first] = versions;
+  versions.forEach(({ schema }, i) => {
+    if (schema?.openAPIV3Schema !== undefined) return;
+    errors.push(required(`spec.versions[${i}].schema.openAPIV3Schema`));
+  });
+  versions.forEach((version, i) => {
+    const path = `spec.versions[${i}]`;
+    const broken = isDNS1035Label(version.name);
+    if (broken.length > 0) errors.push(invalid(`${path}.name`, version.name, broken.join(',')));
+    const own = (member: SharedMember) => !isShared(versions, member);
+    errors.push(
+      ...validateWarning(version, `${path}.deprecationWarning`),
+      ...(own('schema') ? validateVersionSchema(version, `${path}.schema.openAPIV3Schema`) : []),
+      ...(own('subresources') ? validateSubresources(version, `${path}.subresources`) : []),
+      ...(own('additionalPrinterColumns')
+        ? validateColumns(version, `${path}.additionalPrinterColumns`)
+        : []),
+      ...(own('selectableFields') ? selectable(version, path, own('schema')) : []),
+    );
+  });
+  const wrong = (detail: string) => errors.push(invalid('spec.versions', shown(list), detail));
+  if (new Set(versions.map(({ name }) => name)).size < versions.length) {
+    wrong('must contain unique version names');
+  }
+  if (versions.filter((version) => version.storage).length !== 1) {
+    wrong('must have exactly one version marked as storage version');
+  }
+  // The internal form names the first version once more.
+  const broken = first === undefined || first.name === '' ? [] : isDNS1035Label(first.name);
+  if (broken.length > 0) errors.push(invalid('spec.version', first?.name, broken.join(',')));
+  return errors;
+}
+
+/** As Go prints the internal type. */
+function shown(list: readonly CustomResourceVersion[] | null): unknown {
+  if (list === null) return null;
+  const own = (version: CustomResourceVersion, member: SharedMember) =>
+    isShared(list, member) ? null : (version[member] ?? null);
+  return list.map((version) => ({
+    Name: version.name,
+    Served: version.served,
+    Storage: version.storage,
+    Deprecated: version.deprecated ?? false,
+    DeprecationWarning: version.deprecationWarning ?? null,
+    Schema: own(version, 'schema'),
+    Subresources: own(version, 'subresources'),
+    AdditionalPrinterColumns: own(version, 'additionalPrinterColumns'),
+    SelectableFields: own(version, 'selectableFields'),
+  }));
+}
+
+/** What all versions have alike is told of once, behind the names. */
+function validateShared(versions: readonly CustomResourceVersion[]): FieldError[] {
+  const [first] = versions;
+  if (first === undefined) return [];
+  const shared = (member: SharedMember) => isShared(versions, member);
+  return [
+    ...(shared('schema') ? validateVersionSchema(first, 'spec.validation.openAPIV3Schema') : []),
+    ...(shared('subresources') ? validateSubresources(first, 'spec.subresources') : []),
+    ...(shared('additionalPrinterColumns') ? validateColumns(first, 'spec.additionalPrinterColumns') : []),
+    ...(shared('selectableFields') ? selectable(first, 'spec', shared('schema')) : []),
+  ];
+}
+
+/** Fields that all versions have are judged by the schema that all have, others by the one of their version alone. */
+function selectable(version: CustomResourceVersion, path: string, hasSchema: boolean): FieldError[] {
+  const { selectableFields = [], schema } = version;
+  const at = `${path}.selectableFields`;
+  if (selectableFields.length === 0) return [];
+  if (hasSchema && schema !== undefined) {
+    return validateSelectableFields(version, schema.openAPIV3Schema ?? {}, at);
+  }
+  const detail =
+    path === 'spec'
+      ? 'may only be set when validations.schema is included'
+      : 'may only be set when `version.schema.openAPIV3Schema` is not included';
+  return [invalid(at, '', detail)];
+}
+
+function validateVersionSchema({ schema }: CustomResourceVersion, path: string): FieldError[] {
+  return schema?.openAPIV3Schema === undefined ? [] : validateSchema(schema.openAPIV3Schema, path);
+}
+
+/** The paths of `/scale` are simple ones, below `.spec` and `.status` (`ValidateCustomResourceDefinitionSubresources`). */
+function validateSubresources({ subresources }: CustomResourceVersion, path: string): FieldError[] {
+  const scale = subresources?.scale;
+  if (scale === undefined) return [];
+  const { specReplicasPath, statusReplicasPath, labelSelectorPath = '' } = scale;
+  const check = (value: string, member: string, parents: readonly string[], where: string): FieldError[] => {
+    const field = `${path}.scale.${member}`;
+    if (value === '') return [required(field)];
+    if (!value.startsWith('.')) return [invalid(field, value, 'must be a simple json path starting with .')];
+    return parents.some((parent) => value.startsWith(parent))
+      ? []
+      : [invalid(field, value, `should be a json path under ${where}`)];
+  };
+  return [
+    ...check(specReplicasPath, 'specReplicasPath', ['.spec.'], '.spec'),
+    ...check(statusReplicasPath, 'statusReplicasPath', ['.status.'], '.status'),
+    ...(labelSelectorPath === ''
+      ? []
+      : check(labelSelectorPath, 'labelSelectorPath', ['.spec.', '.status.'], 'either .spec or .status')),
+  ];
+}
+
+/** Names in the status may be missing (`ValidateCustomResourceDefinitionStatus`). */
+export function validateAcceptedNames(names: CustomResourceNames): FieldError[] {
+  return validateNameForms(names, 'status.acceptedNames');
+}
+
+function validateNames(names: CustomResourceNames, path: string): FieldError[] {
+  const { plural, singular = '', kind, listKind = '' } = names;
+  const missing = Object.entries({ plural, singular, kind, listKind }).filter(([, text]) => text === '');
+  return [...missing.map(([member]) => required(`${path}.${member}`)), ...validateNameForms(names, path)];
+}
+
+function validateNameForms(names: CustomResourceNames, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const { plural, singular = '', kind, listKind = '', shortNames = [], categories = [] } = names;
+  const label = (text: string, field: string) => {
+    const broken = isDNS1035Label(text);
+    if (broken.length > 0) errors.push(invalid(field, text, broken.join(',')));
+  };
+  const mixed = (text: string, field: string) => {
+    const broken = isDNS1035Label(text.toLowerCase());
+    if (broken.length > 0) {
+      errors.push(
+        invalid(field, text, `may have mixed case, but should otherwise match: ${broken.join(',')}`),
+      );
+    }
+  };
+  if (plural !== '') label(plural, `${path}.plural`);
+  if (singular !== '') label(singular, `${path}.singular`);
+  if (kind !== '') mixed(kind, `${path}.kind`);
+  if (listKind !== '') mixed(listKind, `${path}.listKind`);
+  shortNames.forEach((name, i) => label(name, `${path}.shortNames[${i}]`));
+  if (kind !== '' && kind === listKind) {
+    errors.push(invalid(`${path}.listKind`, listKind, 'kind and listKind may not be the same'));
+  }
+  categories.forEach((name, i) => label(name, `${path}.categories[${i}]`));
+  return errors;
+}
+
+/** What may not change: the name of a definition tells its group and plural; storage knows scope and kind. */
+export function validateImmutableNames(
+  { spec }: CustomResourceDefinition,
+  { spec: before }: CustomResourceDefinition,
+  established: boolean,
+): FieldError[] {
+  const stored = [
+    ['spec.scope', spec.scope, before.scope],
+    ['spec.names.kind', spec.names.kind, before.names.kind],
+  ] as const;
+  const always = [
+    ['spec.group', spec.group, before.group],
+    ['spec.names.plural', spec.names.plural, before.names.plural],
+  ] as const;
+  return [...(established ? stored : []), ...always].flatMap(([field, value, was]) =>
+    value === was ? [] : [invalid(field, value, 'field is immutable')],
+  );
+}

@@ -1,0 +1,24 @@
+import type { KubeObject } from '../../../objects/meta.ts';
+import { required } from '../../validation/field-errors.ts';
+import { genericStrategy } from '../../generic/generic.ts';
+import { validateImmutableField } from '../../generic/metadata.ts';
+import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { validateNonNegative } from '../../core/podtemplate/rules.ts';
+
+/** Apps/v1 ControllerRevision. */
+interface ControllerRevision extends KubeObject {
+  data?: unknown;
+  revision?: number;
+}
+
+/** The rules of ControllerRevisions (`apis/apps/validation` ValidateControllerRevision). */
+export const controllerRevisionStrategy = genericStrategy<ControllerRevision>({
+  namespaced: true,
+  nameRule: nameIsDNSSubdomain,
+  repeatsCreate: 'before',
+  validateCreate: ({ data, revision }) => [
+    ...(data === undefined || data === null ? [required('data', 'data is mandatory')] : []),
+    ...validateNonNegative(revision, 'revision'),
+  ],
+  validateUpdate: ({ data }, old) => validateImmutableField(data, old.data, 'data'),
+});

@@ -1,0 +1,63 @@
+import type { FieldError } from '../../validation/field-errors.ts';
+import { genericStrategy, specChanges } from '../../generic/generic.ts';
+import { validateImmutableField } from '../../generic/metadata.ts';
+import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { setTemplateDefaults } from '../../core/pod/defaults.ts';
+import { templateWarnings, workloadNameWarnings } from '../../core/pod/warnings.ts';
+import {
+  validateAvailable,
+  validateCounts,
+  validateNonNegative,
+  validateSelectedTemplate,
+} from '../../core/podtemplate/rules.ts';
+import {
+  fillParts,
+  type Workload,
+  type WorkloadSpec,
+  type WorkloadStatus,
+} from '../../core/podtemplate/workload.ts';
+
+/** Apps/v1 ReplicaSet. */
+export interface ReplicaSet extends Workload {
+  status: WorkloadStatus & Record<string, unknown>;
+}
+
+const words = { emptySelector: 'invalid for deployment', owner: 'ReplicaSet' };
+const limited = ['fullyLabeledReplicas', 'readyReplicas', 'availableReplicas'];
+
+/** The rules of ReplicaSets (`apis/apps/validation` ValidateReplicaSet). */
+export const replicaSetStrategy = genericStrategy<ReplicaSet>({
+  namespaced: true,
+  nameRule: nameIsDNSSubdomain,
+  hasStatus: true,
+  generationChanges: specChanges,
+  repeatsCreate: 'before',
+  setDefaults(replicaSet) {
+    fillParts(replicaSet);
+    replicaSet.spec.replicas ??= 1;
+    setTemplateDefaults((replicaSet.spec.template ??= {}));
+  },
+  validateCreate: ({ spec }) => validateSpec(spec),
+  validateUpdate: ({ spec }, old) => [
+    ...validateSpec(spec),
+    ...validateImmutableField(spec.selector, old.spec.selector, 'spec.selector'),
+  ],
+  warningsOnCreate: (object) => [...workloadNameWarnings(object), ...templateWarnings(object.spec.template)],
+  warningsOnUpdate: (object, old) =>
+    object.metadata.generation === old.metadata.generation ? [] : templateWarnings(object.spec.template),
+  validateStatus: ({ status }) => [
+    ...validateCounts(status, ['replicas', ...limited, 'observedGeneration'], limited),
+    ...validateAvailable(status),
+  ],
+  fields: ({ status = {} }: Partial<Pick<ReplicaSet, 'status'>>) => ({
+    'status.replicas': String(status.replicas ?? 0),
+  }),
+});
+
+function validateSpec(spec: WorkloadSpec): FieldError[] {
+  return [
+    ...validateNonNegative(spec.replicas, 'spec.replicas'),
+    ...validateNonNegative(spec.minReadySeconds, 'spec.minReadySeconds'),
+    ...validateSelectedTemplate(spec.selector, spec.template, words),
+  ];
+}

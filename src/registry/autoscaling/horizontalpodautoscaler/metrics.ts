@@ -1,0 +1,161 @@
+/** The rules of the metrics that an autoscaler follows (`apis/autoscaling/validation` validateMetrics). */
+import { parseQuantity } from '../../../objects/quantity.ts';
+import {
+  type FieldError,
+  forbiddenField,
+  invalid,
+  notSupported,
+  required,
+} from '../../validation/field-errors.ts';
+import { isDNS1123Label, isQualifiedName, nameIsPathSegment } from '../../validation/names.ts';
+import type { MetricIdentifier, MetricSource, MetricSpec, MetricTarget } from './types.ts';
+import { validateReference } from './reference.ts';
+
+type SourceName = Exclude<keyof MetricSpec, 'type'>;
+
+/** Types in the order in which errors name them, and the member that each fills. */
+const members: Readonly<Record<string, SourceName>> = {
+  ContainerResource: 'containerResource',
+  External: 'external',
+  Object: 'object',
+  Pods: 'pods',
+  Resource: 'resource',
+};
+const types = Object.keys(members);
+const targetTypes = ['Utilization', 'Value', 'AverageValue'];
+
+export function validateMetrics(metrics: readonly MetricSpec[]): FieldError[] {
+  return metrics.flatMap((metric, i) => validateMetric(metric, `spec.metrics[${i}]`));
+}
+
+function validateMetric(metric: MetricSpec, path: string): FieldError[] {
+  const { type = '' } = metric;
+  const expected = Object.hasOwn(members, type) ? members[type] : undefined;
+  const errors: FieldError[] = [];
+  if (type === '') errors.push(required(`${path}.type`, 'must specify a metric source type'));
+  if (expected === undefined) errors.push(notSupported(`${path}.type`, type, types));
+  const present = sources.filter((name) => metric[name] !== undefined);
+  const [first] = present;
+  if (first !== undefined) errors.push(...validateSource(metric, first, `${path}.${first}`));
+  if (expected === undefined) errors.push(notSupported(`${path}.type`, type, types));
+  else if (metric[expected] === undefined) {
+    const detail = 'must populate information for the given metric source';
+    errors.push(required(`${path}.${expected}`, detail));
+  }
+  if (present.length === 1) return errors;
+  for (const name of present) {
+    if (name === expected) continue;
+    errors.push(forbiddenField(`${path}.${name}`, 'must populate the given metric source only'));
+  }
+  return errors;
+}
+
+/** In the order in which kube-apiserver looks at them: only the first that is there is checked. */
+const sources: readonly SourceName[] = ['object', 'external', 'pods', 'resource', 'containerResource'];
+
+function validateSource(spec: MetricSpec, name: SourceName, path: string): FieldError[] {
+  const { metric = {}, target = {} }: MetricSource = spec[name] ?? {};
+  const { value, averageValue } = target;
+  switch (name) {
+    case 'object': {
+      const errors = [
+        ...validateReference(spec.object?.describedObject ?? {}, `${path}.describedObject`),
+        ...validateIdentifier(metric, `${path}.metric`),
+        ...validateTarget(target, `${path}.target`),
+      ];
+      if (value === undefined && averageValue === undefined) {
+        errors.push(
+          required(`${path}.target.averageValue`, 'must set either a target value or averageValue'),
+        );
+      }
+      return errors;
+    }
+    case 'external':
+      return [
+        ...validateIdentifier(metric, `${path}.metric`),
+        ...validateTarget(target, `${path}.target`),
+        ...validateExternal(target, `${path}.target`),
+      ];
+    case 'pods': {
+      const errors = [
+        ...validateIdentifier(metric, `${path}.metric`),
+        ...validateTarget(target, `${path}.target`),
+      ];
+      if (averageValue === undefined) {
+        const detail = 'must specify a positive target averageValue';
+        errors.push(required(`${path}.target.averageValue`, detail));
+      }
+      return errors;
+    }
+    case 'resource':
+      return [...validateResourceName(spec.resource?.name ?? '', false, path), ...validateUse(target, path)];
+    case 'containerResource':
+      return [
+        ...validateResourceName(spec.containerResource?.name ?? '', true, path),
+        ...validateContainer(spec.containerResource?.container ?? '', `${path}.container`),
+        ...validateUse(target, path),
+      ];
+  }
+}
+
+function validateExternal({ value, averageValue }: MetricTarget, path: string): FieldError[] {
+  if (value === undefined && averageValue === undefined) {
+    const detail = 'must set either a target value for metric or a per-pod target';
+    return [required(`${path}.averageValue`, detail)];
+  }
+  if (value === undefined || averageValue === undefined) return [];
+  return [forbiddenField(`${path}.value`, 'may not set both a target value for metric and a per-pod target')];
+}
+
+function validateResourceName(name: string, ofContainer: boolean, path: string): FieldError[] {
+  if (name === '') return [required(`${path}.name`, 'must specify a resource name')];
+  if (!ofContainer) return [];
+  return isQualifiedName(name).map((message) => invalid(`${path}.name`, name, message));
+}
+
+function validateContainer(container: string, path: string): FieldError[] {
+  if (container === '') return [required(path, 'must specify a container')];
+  return isDNS1123Label(container).map((message) => invalid(path, container, message));
+}
+
+/** The target of a resource: a share of the request or an amount, not both. */
+function validateUse(target: MetricTarget, source: string): FieldError[] {
+  const path = `${source}.target`;
+  const { averageUtilization, averageValue } = target;
+  const errors = validateTarget(target, path);
+  if (averageUtilization === undefined && averageValue === undefined) {
+    const detail = 'must set either a target raw value or a target utilization';
+    errors.push(required(`${path}.averageUtilization`, detail));
+  }
+  if (averageUtilization !== undefined && averageValue !== undefined) {
+    const detail = 'may not set both a target raw value and a target utilization';
+    errors.push(forbiddenField(`${path}.averageValue`, detail));
+  }
+  return errors;
+}
+
+function validateTarget(target: MetricTarget, path: string): FieldError[] {
+  const { type = '', value, averageValue, averageUtilization } = target;
+  const errors: FieldError[] = [];
+  if (type === '') errors.push(required(`${path}.type`, 'must specify a metric target type'));
+  if (!targetTypes.includes(type)) {
+    errors.push(invalid(`${path}.type`, type, 'must be either Utilization, Value, or AverageValue'));
+  }
+  for (const [member, quantity] of [
+    ['value', value],
+    ['averageValue', averageValue],
+  ] as const) {
+    if (quantity !== undefined && parseQuantity(quantity).nanos <= 0n) {
+      errors.push(invalid(`${path}.${member}`, quantity, 'must be positive'));
+    }
+  }
+  if (averageUtilization !== undefined && averageUtilization < 1) {
+    errors.push(invalid(`${path}.averageUtilization`, averageUtilization, 'must be greater than 0'));
+  }
+  return errors;
+}
+
+function validateIdentifier({ name = '' }: MetricIdentifier, path: string): FieldError[] {
+  if (name === '') return [required(`${path}.name`, 'must specify a metric name')];
+  return nameIsPathSegment(name, false).map((message) => invalid(`${path}.name`, name, message));
+}

@@ -1,0 +1,84 @@
+import type { KubeObject, ObjectMeta } from '../../../objects/meta.ts';
+import { type FieldError, invalid, required } from '../../validation/field-errors.ts';
+import { genericStrategy, specChanges } from '../../generic/generic.ts';
+import { type JobSpec, validateGeneratedSelector, validateJobSpec } from '../job/strategy.ts';
+import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { setTemplateDefaults } from '../../core/pod/defaults.ts';
+import { pushChoiceErrors } from '../../core/pod/field-checks.ts';
+import { validateNonNegative } from '../../core/podtemplate/rules.ts';
+import { fillParts } from '../../core/podtemplate/workload.ts';
+import { scheduleFault } from './schedule.ts';
+import { validateTimeZone } from './time-zone.ts';
+
+/** Batch/v1 CronJob. */
+export interface CronJob extends KubeObject {
+  spec: {
+    schedule?: string;
+    timeZone?: string;
+    startingDeadlineSeconds?: number;
+    concurrencyPolicy?: string;
+    suspend?: boolean;
+    jobTemplate?: { metadata?: ObjectMeta; spec?: JobSpec };
+    successfulJobsHistoryLimit?: number;
+    failedJobsHistoryLimit?: number;
+  };
+  status: object;
+}
+
+/** Jobs are named after the CronJob, with a dash and ten digits. */
+const maxName = 52;
+const concurrencyPolicies = ['Allow', 'Forbid', 'Replace'];
+
+/** The rules of CronJobs (`apis/batch/v1/defaults.go`, `apis/batch/validation` ValidateCronJob). */
+export const cronJobStrategy = genericStrategy<CronJob>({
+  namespaced: true,
+  nameRule: nameIsDNSSubdomain,
+  hasStatus: true,
+  generationChanges: specChanges,
+  setDefaults(cronJob) {
+    fillParts(cronJob);
+    const { spec } = cronJob;
+    if ((spec.concurrencyPolicy ?? '') === '') spec.concurrencyPolicy = 'Allow';
+    spec.suspend ??= false;
+    spec.successfulJobsHistoryLimit ??= 3;
+    spec.failedJobsHistoryLimit ??= 1;
+    const template = (spec.jobTemplate ??= {});
+    setTemplateDefaults(((template.spec ??= {}).template ??= {}));
+  },
+  validateCreate({ metadata, spec }) {
+    const errors = validateSpec(spec);
+    const { name = '' } = metadata;
+    if (name.length > maxName) {
+      errors.push(invalid('metadata.name', name, `must be no more than ${maxName} characters`));
+    }
+    return errors;
+  },
+  validateUpdate: ({ spec }, old) => validateSpec(spec, old.spec),
+});
+
+function validateSpec(spec: CronJob['spec'], old?: CronJob['spec']): FieldError[] {
+  const { schedule = '', jobTemplate = {} } = spec;
+  const errors: FieldError[] = [];
+  const fault = schedule === '' ? '' : scheduleFault(schedule);
+  if (schedule === '') errors.push(required('spec.schedule'));
+  else if (fault !== '') errors.push(invalid('spec.schedule', schedule, fault));
+  const zoneFault = schedule.includes('TZ') ? faultOfZone(spec, old) : '';
+  if (zoneFault !== '') errors.push(invalid('spec.schedule', schedule, zoneFault));
+  errors.push(...validateNonNegative(spec.startingDeadlineSeconds, 'spec.startingDeadlineSeconds'));
+  if (old === undefined || old.timeZone !== spec.timeZone)
+    errors.push(...validateTimeZone(spec.timeZone, 'spec.timeZone'));
+  pushChoiceErrors(errors, 'spec.concurrencyPolicy', spec.concurrencyPolicy, concurrencyPolicies);
+  const path = 'spec.jobTemplate.spec';
+  errors.push(...validateJobSpec(jobTemplate.spec ?? {}, path));
+  errors.push(...validateGeneratedSelector(jobTemplate.spec ?? {}, path));
+  errors.push(...validateNonNegative(spec.successfulJobsHistoryLimit, 'spec.successfulJobsHistoryLimit'));
+  errors.push(...validateNonNegative(spec.failedJobsHistoryLimit, 'spec.failedJobsHistoryLimit'));
+  return errors;
+}
+
+/** A schedule names a time zone only where it did so before, and beside no other (`validateScheduleFormat`). */
+function faultOfZone({ timeZone }: CronJob['spec'], old?: CronJob['spec']): string {
+  if (old?.schedule?.includes('TZ') !== true)
+    return 'cannot use TZ or CRON_TZ in schedule, use timeZone field instead';
+  return timeZone === undefined ? '' : 'cannot use both timeZone field and TZ or CRON_TZ in schedule';
+}

@@ -1,0 +1,151 @@
+import {
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  notSupported,
+  required,
+} from '../../validation/field-errors.ts';
+import { genericStrategy, takeSpec } from '../../generic/generic.ts';
+import { validateObjectMetaUpdate } from '../../generic/metadata.ts';
+import type { Strategy, SubresourceStrategy } from '../../generic/strategy.ts';
+import { fillParts } from '../../core/podtemplate/workload.ts';
+import {
+  fillConditionTimes,
+  keepDecisions,
+  validateConditionChanges,
+  validateConditions,
+} from './conditions.ts';
+import { validateSignerName } from './signer-name.ts';
+import type { CertificateReader, CertificateSigningRequest } from './types.ts';
+
+type Csr = CertificateSigningRequest;
+
+const minSeconds = 600;
+const legacySigner = 'kubernetes.io/legacy-unknown';
+
+/** Every usage of keys, in the order in which errors name them (`certificates/v1` KeyUsage). */
+const keyUsages = [
+  ...['any', 'cert sign', 'client auth', 'code signing', 'content commitment', 'crl sign'],
+  ...['data encipherment', 'decipher only', 'digital signature', 'email protection', 'encipher only'],
+  ...['ipsec end system', 'ipsec tunnel', 'ipsec user', 'key agreement', 'key encipherment'],
+  ...['microsoft sgc', 'netscape sgc', 'ocsp signing', 's/mime', 'server auth', 'signing', 'timestamping'],
+];
+
+/** What a write may change besides the metadata. */
+type Part = 'nothing' | 'approval' | 'status';
+
+/** The rules of CertificateSigningRequests (`pkg/registry/certificates/certificates/strategy.go`). */
+export function certificateSigningRequestStrategy(reader: CertificateReader): Strategy<Csr> {
+  const rules = genericStrategy<Csr>({
+    namespaced: false,
+    nameRule: () => [],
+    allowUnconditionalUpdate: true,
+    hasStatus: true,
+    setDefaults: fillParts,
+    prepareForCreate(request, { user }) {
+      const { name = '', uid = '', groups = [], extra = {} } = user ?? {};
+      const { username: _name, uid: _uid, groups: _groups, extra: _extra, ...spec } = request.spec;
+      request.spec = {
+        ...spec,
+        ...(name === '' ? {} : { username: name }),
+        ...(uid === '' ? {} : { uid }),
+        ...(groups.length === 0 ? {} : { groups: [...groups] }),
+        ...(Object.keys(extra).length === 0 ? {} : { extra: copied(extra) }),
+      };
+    },
+    prepareForUpdate: takeSpec,
+    fields: ({ spec }: Partial<Pick<Csr, 'spec'>>) => ({ 'spec.signerName': spec?.signerName ?? '' }),
+  });
+  const validate = (request: Csr, old: Csr | undefined): FieldError[] => [
+    ...validateSpec(request, old, reader),
+    ...validateConditions(request, old),
+    ...validateCertificate(request, old, reader),
+  ];
+  const validateUpdate = (request: Csr, old: Csr, part: Part): FieldError[] => [
+    ...validate(request, old),
+    ...validateConditionChanges(request, old, part === 'approval'),
+    ...validateCertificateChange(request, old, part === 'status'),
+    ...validateObjectMetaUpdate(request.metadata, old.metadata),
+  ];
+  const approval: SubresourceStrategy<Csr> = {
+    resetFields: [['spec'], ['status', 'certificate']],
+    prepareForUpdate(request, old, { now }) {
+      fillConditionTimes(request, old, now);
+      takeSpec(request, old);
+      const { conditions = [] } = request.status;
+      request.status = { ...old.status, conditions };
+    },
+    validateUpdate: (request, old) => validateUpdate(request, old, 'approval'),
+  };
+  return {
+    ...rules,
+    resetFields: [['spec'], ['status']],
+    validateCreate: (request, context) => [
+      ...rules.validateCreate(request, context),
+      ...validate(request, undefined),
+    ],
+    validateUpdate: (request, old) => validateUpdate(request, old, 'nothing'),
+    status: {
+      resetFields: [['spec'], ['status', 'conditions']],
+      prepareForUpdate(request, old, { now }) {
+        takeSpec(request, old);
+        keepDecisions(request, old);
+        fillConditionTimes(request, old, now);
+      },
+      validateUpdate: (request, old) => validateUpdate(request, old, 'status'),
+    },
+    subresources: new Map([['approval', approval]]),
+  };
+}
+
+function copied(extra: Readonly<Record<string, readonly string[]>>): Record<string, string[]> {
+  return Object.fromEntries(Object.entries(extra).map(([key, values]) => [key, [...values]]));
+}
+
+function validateSpec({ spec }: Csr, old: Csr | undefined, reader: CertificateReader): FieldError[] {
+  const { request = '', usages = [], signerName = '', expirationSeconds } = spec;
+  const errors: FieldError[] = [];
+  const fault = reader.requestFault(Buffer.from(request, 'base64'));
+  if (fault !== undefined) errors.push(invalid('spec.request', request, fault));
+  if (usages.length === 0) errors.push(required('spec.usages'));
+  const before = old?.spec.usages ?? [];
+  if (before.every((usage) => keyUsages.includes(usage))) {
+    usages.forEach((usage, i) => {
+      if (!keyUsages.includes(usage)) errors.push(notSupported(`spec.usages[${i}]`, usage, keyUsages));
+    });
+  }
+  if (new Set(before).size === before.length) {
+    usages.forEach((usage, i) => {
+      if (usages.indexOf(usage) < i) errors.push(duplicate(`spec.usages[${i}]`, usage));
+    });
+  }
+  if (signerName === legacySigner && old?.spec.signerName !== legacySigner) {
+    const detail = 'the legacy signerName is not allowed via this API version';
+    errors.push(invalid('spec.signerName', signerName, detail));
+  } else errors.push(...validateSignerName(signerName, 'spec.signerName'));
+  if (expirationSeconds !== undefined && expirationSeconds < minSeconds) {
+    const detail = 'may not specify a duration less than 600 seconds (10 minutes)';
+    errors.push(invalid('spec.expirationSeconds', expirationSeconds, detail));
+  }
+  return errors;
+}
+
+/** A certificate that stays as it was, or that was none before, is not looked at. */
+function validateCertificate({ status }: Csr, old: Csr | undefined, reader: CertificateReader): FieldError[] {
+  const { certificate = '' } = status;
+  const before = old?.status.certificate ?? '';
+  const faultOf = (text: string): string | undefined =>
+    text === '' ? undefined : reader.certificateFault(Buffer.from(text, 'base64'));
+  if (old !== undefined && (certificate === before || faultOf(before) !== undefined)) return [];
+  const fault = faultOf(certificate);
+  return fault === undefined ? [] : [invalid('status.certificate', '<certificate data>', fault)];
+}
+
+function validateCertificateChange({ status }: Csr, old: Csr, maySign: boolean): FieldError[] {
+  const before = old.status.certificate ?? '';
+  if ((status.certificate ?? '') === before) return [];
+  const path = 'status.certificate';
+  if (!maySign) return [forbiddenField(path, 'updates may not set certificate content')];
+  return before === '' ? [] : [forbiddenField(path, 'updates may not modify existing certificate content')];
+}

@@ -1,0 +1,37 @@
+import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
+import { isConfigMapKey, nameIsDNSLabel, nameIsDNSSubdomain } from '../../validation/names.ts';
+
+/** `spec.configSource` of a Node: a ConfigMap that the kubelet once read its configuration from. */
+export interface NodeConfigSource {
+  configMap?: {
+    namespace?: string;
+    name?: string;
+    uid?: string;
+    resourceVersion?: string;
+    kubeletConfigKey?: string;
+  };
+}
+
+/** The rules of the source; the feature is gone, its rules stayed (`validateNodeConfigSourceSpec`). */
+export function validateConfigSource({ configMap }: NodeConfigSource): FieldError[] {
+  const path = 'spec.configSource';
+  // As kube-apiserver prints its own type.
+  if (configMap === undefined) {
+    return [invalid(path, { ConfigMap: null }, 'exactly one reference subfield must be non-nil')];
+  }
+  const { namespace = '', name = '', uid = '', resourceVersion = '', kubeletConfigKey = '' } = configMap;
+  const errors: FieldError[] = [];
+  const refuse = (member: string) =>
+    errors.push(forbiddenField(`${path}.configMap.${member}`, `${member} must not be set in spec`));
+  if (uid !== '') refuse('uid');
+  if (resourceVersion !== '') refuse('resourceVersion');
+  const check = (member: string, value: string, rule: (value: string) => string[]) => {
+    const at = `${path}.configMap.${member}`;
+    if (value === '') errors.push(required(at));
+    else errors.push(...rule(value).map((message) => invalid(at, value, message)));
+  };
+  check('namespace', namespace, (value) => nameIsDNSLabel(value, false));
+  check('name', name, (value) => nameIsDNSSubdomain(value, false));
+  check('kubeletConfigKey', kubeletConfigKey, isConfigMapKey);
+  return errors;
+}

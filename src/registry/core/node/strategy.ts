@@ -1,0 +1,123 @@
+import type { Node as NodeObject } from '../../../objects/node.ts';
+import { duplicate, type FieldError, forbiddenField } from '../../validation/field-errors.ts';
+import { genericStrategy } from '../../generic/generic.ts';
+import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { validateCidrPair, validateLegacyCidr, warningsForCidr } from '../../validation/network.ts';
+import { validateResourceQuantity } from '../../validation/quantities.ts';
+import { validateNodeAnnotations } from './annotations.ts';
+import { type NodeConfigSource, validateConfigSource } from './config-source.ts';
+import { type Taint, validateTaints } from './taints.ts';
+
+/** Core/v1 Node with what its rules read. */
+export interface Node extends NodeObject {
+  spec: NodeObject['spec'] & {
+    taints?: Taint[];
+    providerID?: string;
+    externalID?: string;
+    configSource?: NodeConfigSource;
+  };
+}
+
+const notReady: Taint = { key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' };
+const taintsPath = 'metadata.taints';
+
+/** The rules of Nodes (`pkg/registry/core/node/strategy.go`, `ValidateNode`, admission TaintNodesByCondition). */
+export const nodeStrategy = genericStrategy<Node>({
+  namespaced: false,
+  nameRule: nameIsDNSSubdomain,
+  hasStatus: true,
+  keepsStatusOnCreate: true,
+  repeatsCreate: 'before',
+  setDefaults(node) {
+    const { spec, status } = present(node);
+    alignPodCIDRs(spec);
+    if (status.allocatable === undefined && status.capacity !== undefined) {
+      status.allocatable = { ...status.capacity };
+    }
+  },
+  admitCreate({ spec }) {
+    const taints = (spec.taints ??= []);
+    if (!taints.some(({ key, effect }) => key === notReady.key && effect === notReady.effect)) {
+      taints.push({ ...notReady });
+    }
+  },
+  validateCreate: ({ metadata, spec, status }) => [
+    ...validateNodeAnnotations(metadata.annotations),
+    ...validateTaints(spec.taints ?? [], taintsPath),
+    ...validateResources(status),
+    ...validatePodCIDRs(spec.podCIDRs ?? []),
+  ],
+  validateUpdate,
+  warningsOnCreate: nodeWarnings,
+  warningsOnUpdate: nodeWarnings,
+  validateStatus: validateUpdate,
+  fields: (node) => ({ 'spec.unschedulable': String(present(node).spec.unschedulable ?? false) }),
+});
+
+/** Fields that nothing uses any more, and CIDRs in unusual spellings. */
+function nodeWarnings({ spec: { configSource, externalID = '', podCIDRs = [] } }: Node): string[] {
+  return [
+    ...(configSource === undefined ? [] : ['spec.configSource: the feature is removed']),
+    ...(externalID === '' ? [] : ['spec.externalID: this field is deprecated, and is unused by Kubernetes']),
+    ...podCIDRs.flatMap((cidr, i) => warningsForCidr(cidr, `spec.podCIDRs[${i}]`)),
+  ];
+}
+
+/** Decoding leaves out empty parts. */
+function present(node: Partial<Pick<Node, 'spec' | 'status'>>): Pick<Node, 'spec' | 'status'> {
+  node.spec ??= {};
+  node.status ??= {};
+  return { spec: node.spec, status: node.status };
+}
+
+/** The singular field names the first CIDR, and wins where they differ (`core/v1/conversion.go`). */
+function alignPodCIDRs(spec: Node['spec']): void {
+  const { podCIDR = '', podCIDRs = [] } = spec;
+  const [first] = podCIDRs;
+  if (podCIDR !== '' && podCIDR !== first) spec.podCIDRs = [podCIDR];
+  else if (first !== undefined) spec.podCIDR = first;
+}
+
+function validateResources(status: Node['status']): FieldError[] {
+  return (['capacity', 'allocatable'] as const).flatMap((member) =>
+    Object.entries(status[member] ?? {}).flatMap(([resource, value]) =>
+      validateResourceQuantity(resource, value, `status.${member}.${resource}`),
+    ),
+  );
+}
+
+function validatePodCIDRs(cidrs: readonly string[]): FieldError[] {
+  const path = 'spec.podCIDRs';
+  return [
+    ...cidrs.flatMap((cidr, i) => validateLegacyCidr(cidr, `${path}[${i}]`)),
+    ...validateCidrPair(cidrs, path),
+  ];
+}
+
+/** Of the main resource and of `/status` alike (`ValidateNodeUpdate`). */
+function validateUpdate({ metadata, spec, status }: Node, old: Node): FieldError[] {
+  const errors = [...validateNodeAnnotations(metadata.annotations), ...validateResources(status)];
+  const addresses = (status.addresses ?? []).map(({ type, address }) => ({ Type: type, Address: address }));
+  const texts = addresses.map((address) => JSON.stringify(address));
+  addresses.forEach((address, i) => {
+    if (texts.indexOf(texts[i] ?? '') < i) errors.push(duplicate(`status.addresses[${i}]`, address));
+  });
+  const cidrs = spec.podCIDRs ?? [];
+  const before = old.spec.podCIDRs ?? [];
+  const changes = before.length === cidrs.length ? before.filter((cidr, i) => cidr !== cidrs[i]) : ['all'];
+  if (before.length > 0) {
+    const detail = 'node updates may not change podCIDR except from "" to valid';
+    errors.push(...changes.map(() => forbiddenField('spec.podCIDRs', detail)));
+  }
+  const provider = old.spec.providerID ?? '';
+  if (provider !== '' && provider !== (spec.providerID ?? '')) {
+    const detail = 'node updates may not change providerID except from "" to valid';
+    errors.push(forbiddenField('spec.providerID', detail));
+  }
+  if (spec.configSource !== undefined) errors.push(...validateConfigSource(spec.configSource));
+  errors.push(...validateTaints(spec.taints ?? [], taintsPath));
+  if ((spec.externalID ?? '') !== (old.spec.externalID ?? '')) {
+    errors.push(forbiddenField('spec.externalID', 'may not be updated'));
+  }
+  return errors;
+}

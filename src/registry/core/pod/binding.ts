@@ -1,0 +1,52 @@
+import type { ObjectMeta, ObjectReference } from '../../../objects/meta.ts';
+import { conflict } from '../../../objects/status-errors.ts';
+import { type FieldError, notSupported, required } from '../../validation/field-errors.ts';
+import { copyLabels } from './topology-labels.ts';
+import type { Pod } from './types.ts';
+
+/** Core/v1 Binding: puts a Pod on a node. */
+export interface Binding {
+  metadata: ObjectMeta;
+  target?: ObjectReference;
+}
+
+/** The rules of a Binding (`ValidatePodBinding`). Its name and namespace are the Pod's. */
+export function validateBinding({ target = {} }: Binding): FieldError[] {
+  const { kind = '', name = '' } = target;
+  const errors: FieldError[] = [];
+  if (kind !== '' && kind !== 'Node') errors.push(notSupported('target.kind', kind, ['Node', '<empty>']));
+  if (name === '') errors.push(required('target.name'));
+  return errors;
+}
+
+/**
+ * What `POST /binding` makes of a Pod: its node, annotations and labels of the Binding, and the condition PodScheduled.
+ *
+ * @param now RFC 3339.
+ * @returns a new Pod; the stored one is not changed.
+ * @throws {StatusError} 409 when the Pod is being deleted, is gated, or is on a node already.
+ */
+export function bindPod(pod: Pod, { metadata, target }: Binding, now: string): Pod {
+  const name = pod.metadata.name ?? '';
+  const refuse = (why: string) => conflict({ group: '', resource: 'pods/binding' }, name, why);
+  if (pod.metadata.deletionTimestamp !== undefined)
+    throw refuse(`pod ${name} is being deleted, cannot be assigned to a host`);
+  if ((pod.spec.nodeName ?? '') !== '') {
+    throw refuse(`pod ${name} is already assigned to node ${JSON.stringify(pod.spec.nodeName)}`);
+  }
+  if ((pod.spec.schedulingGates ?? []).length > 0)
+    throw refuse(`pod ${name} has non-empty .spec.schedulingGates`);
+  const bound = structuredClone(pod);
+  bound.spec.nodeName = target?.name ?? '';
+  if (metadata.annotations !== undefined) {
+    bound.metadata.annotations = { ...bound.metadata.annotations, ...metadata.annotations };
+  }
+  copyLabels(bound.metadata, metadata.labels ?? {});
+  const scheduled = { type: 'PodScheduled', status: 'True', lastTransitionTime: now };
+  const conditions = (bound.status.conditions ??= []);
+  const at = conditions.findIndex(({ type }) => type === scheduled.type);
+  conditions.splice(at === -1 ? conditions.length : at, 1, scheduled);
+  // The nomination has served its end (ClearingNominatedNodeNameAfterBinding).
+  delete bound.status.nominatedNodeName;
+  return bound;
+}

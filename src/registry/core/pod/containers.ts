@@ -1,0 +1,258 @@
+import { compareQuantities, quantityIn } from '../../../objects/quantity.ts';
+import {
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  notFoundField,
+  required,
+} from '../../validation/field-errors.ts';
+import { isValidPortName } from '../../validation/names.ts';
+import { isValidPortNumber } from '../../validation/network.ts';
+import { validateResourceQuantity } from '../../validation/quantities.ts';
+import {
+  isHugePage,
+  mayBeOvercommitted,
+  validateContainerResourceName,
+} from '../../validation/resource-names.ts';
+import { validateEnv, validateEnvFrom } from './env.ts';
+import { pushChoiceErrors, pushLabelErrors } from './field-checks.ts';
+import { validateHandlers } from './handlers.ts';
+import { validateRestartRules } from './restart-rules.ts';
+import { validateContainerSecurity } from './security-context.ts';
+import type { Container, ContainerPort, PodSpec, Resources, Volume, VolumeMount } from './types.ts';
+import { validateDescendingPath } from './volume-sources.ts';
+
+const protocols = ['SCTP', 'TCP', 'UDP'];
+const pullPolicies = ['Always', 'IfNotPresent', 'Never'];
+const messagePolicies = ['File', 'FallbackToLogsOnError'];
+const resizable = ['cpu', 'memory'];
+const resizePolicies = ['NotRequired', 'RestartContainer'];
+
+/** The containers proper (`validateContainers`). */
+export function validateContainers(spec: PodSpec, path: string): FieldError[] {
+  const { containers = [], terminationGracePeriodSeconds: gracePeriod } = spec;
+  if (containers.length === 0) return [required(path)];
+  const errors: FieldError[] = [];
+  const names = new Set<string>();
+  containers.forEach((container, i) => {
+    const at = `${path}[${i}]`;
+    errors.push(...validateContainer(container, spec, at));
+    if (names.has(container.name)) errors.push(duplicate(`${at}.name`, container.name));
+    names.add(container.name);
+    errors.push(...validateHandlers(container, at, gracePeriod));
+    errors.push(...validateRestartRules(container, at));
+  });
+  errors.push(...validateHostPorts(containers, path));
+  return errors;
+}
+
+/** Containers that run before; with restartPolicy Always they run beside (`validateInitContainers`). */
+export function validateInitContainers(spec: PodSpec, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const names = new Set((spec.containers ?? []).map(({ name }) => name));
+  const gracePeriod = spec.terminationGracePeriodSeconds;
+  (spec.initContainers ?? []).forEach((container, i) => {
+    const at = `${path}[${i}]`;
+    errors.push(...validateContainer(container, spec, at));
+    const { restartPolicy } = container;
+    if (restartPolicy !== 'Always') errors.push(...validateRestartRules(container, at));
+    else if ((container.restartPolicyRules ?? []).length > 0) {
+      const detail = 'restartPolicyRules are not allowed for init containers with restart policy Always';
+      errors.push(forbiddenField(`${at}.restartPolicyRules`, detail));
+    }
+    if (names.has(container.name)) errors.push(duplicate(`${at}.name`, container.name));
+    else if (container.name !== '') names.add(container.name);
+    errors.push(...validateHostPorts([container], path));
+    if (restartPolicy === 'Always') {
+      errors.push(...validateHandlers(container, at, gracePeriod));
+      return;
+    }
+    for (const member of ['lifecycle', 'livenessProbe', 'readinessProbe', 'startupProbe'] as const) {
+      if (container[member] === undefined) continue;
+      const detail = 'may not be set for init containers without restartPolicy=Always';
+      errors.push(forbiddenField(`${at}.${member}`, detail));
+    }
+  });
+  return errors;
+}
+
+/** What holds for containers of every sort (`validateContainerCommon`). */
+export function validateContainer(
+  container: Partial<Container>,
+  { volumes = [], restartPolicy, hostUsers }: PodSpec,
+  path: string,
+): FieldError[] {
+  const { name = '', image = '', resources = {} } = container;
+  const errors: FieldError[] = [];
+  if (name === '') errors.push(required(`${path}.name`));
+  else pushLabelErrors(errors, `${path}.name`, name);
+  if (image === '') errors.push(required(`${path}.image`));
+  const policyPath = `${path}.terminationMessagePolicy`;
+  pushChoiceErrors(errors, policyPath, container.terminationMessagePolicy, messagePolicies);
+  errors.push(...validatePorts(container.ports ?? [], `${path}.ports`));
+  errors.push(...validateEnv(container.env ?? [], `${path}.env`));
+  errors.push(...validateEnvFrom(container.envFrom ?? [], `${path}.envFrom`));
+  errors.push(...validateMounts(container.volumeMounts ?? [], volumes, `${path}.volumeMounts`));
+  pushChoiceErrors(errors, `${path}.imagePullPolicy`, container.imagePullPolicy, pullPolicies);
+  errors.push(...validateResources(resources, `${path}.resources`));
+  errors.push(...validateResizePolicy(container.resizePolicy ?? [], restartPolicy, `${path}.resizePolicy`));
+  errors.push(
+    ...validateContainerSecurity(container.securityContext, `${path}.securityContext`, hostUsers !== false),
+  );
+  return errors;
+}
+
+/** What a change of resources does to a running container; errors are told of the list. */
+function validateResizePolicy(
+  policies: NonNullable<Container['resizePolicy']>,
+  podRestartPolicy: string | undefined,
+  path: string,
+): FieldError[] {
+  const errors: FieldError[] = [];
+  const seen = new Set<string>();
+  policies.forEach(({ resourceName = '', restartPolicy = '' }, i) => {
+    if (seen.has(resourceName)) errors.push(duplicate(`${path}[${i}]`, resourceName));
+    seen.add(resourceName);
+    pushChoiceErrors(errors, path, resourceName, resizable);
+    pushChoiceErrors(errors, path, restartPolicy, resizePolicies);
+    if (podRestartPolicy === 'Never' && restartPolicy !== 'NotRequired') {
+      const detail = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
+      errors.push(invalid(path, restartPolicy, detail));
+    }
+  });
+  return errors;
+}
+
+function validatePorts(ports: readonly Partial<ContainerPort>[], path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const names = new Set<string>();
+  ports.forEach(({ name = '', containerPort = 0, hostPort = 0, protocol }, i) => {
+    const at = `${path}[${i}]`;
+    if (name !== '') {
+      const faults = isValidPortName(name);
+      for (const message of faults) errors.push(invalid(`${at}.name`, name, message));
+      if (faults.length === 0 && names.has(name)) errors.push(duplicate(`${at}.name`, name));
+      names.add(name);
+    }
+    if (containerPort === 0) errors.push(required(`${at}.containerPort`));
+    else pushPortErrors(errors, `${at}.containerPort`, containerPort);
+    if (hostPort !== 0) pushPortErrors(errors, `${at}.hostPort`, hostPort);
+    pushChoiceErrors(errors, `${at}.protocol`, protocol, protocols);
+  });
+  return errors;
+}
+
+function pushPortErrors(errors: FieldError[], path: string, port: number): void {
+  for (const message of isValidPortNumber(port)) errors.push(invalid(path, port, message));
+}
+
+/** No two containers take the same port of the host (`checkHostPortConflicts`). */
+function validateHostPorts(containers: readonly Container[], path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const taken = new Set<string>();
+  containers.forEach(({ ports = [] }, i) =>
+    ports.forEach(({ hostPort = 0, hostIP = '', protocol = '' }, j) => {
+      if (hostPort === 0) return;
+      const port = `${protocol}/${hostIP}/${hostPort}`;
+      if (taken.has(port)) errors.push(duplicate(`${path}[${i}].ports[${j}].hostPort`, port));
+      taken.add(port);
+    }),
+  );
+  return errors;
+}
+
+function validateMounts(
+  mounts: readonly VolumeMount[],
+  volumes: readonly Volume[],
+  path: string,
+): FieldError[] {
+  const errors: FieldError[] = [];
+  const names = new Set(volumes.map(({ name }) => name));
+  const places = new Set<string>();
+  mounts.forEach(({ name = '', mountPath = '', subPath = '', subPathExpr = '' }, i) => {
+    const at = `${path}[${i}]`;
+    if (name === '') errors.push(required(`${at}.name`));
+    if (!names.has(name)) errors.push(notFoundField(`${at}.name`, name));
+    if (mountPath === '') errors.push(required(`${at}.mountPath`));
+    if (places.has(mountPath)) errors.push(invalid(`${at}.mountPath`, mountPath, 'must be unique'));
+    places.add(mountPath);
+    // Of a path inside of the volume the list is told, not which mount it is.
+    if (subPath !== '') errors.push(...validateDescendingPath(subPath, `${path}.subPath`));
+    if (subPathExpr === '') return;
+    if (subPath !== '') {
+      const detail = 'subPathExpr and subPath are mutually exclusive';
+      errors.push(invalid(`${at}.subPathExpr`, subPathExpr, detail));
+    }
+    errors.push(...validateDescendingPath(subPathExpr, `${path}.subPathExpr`));
+  });
+  return errors;
+}
+
+/**
+ * Quantities are sound, no request exceeds its limit, and huge pages are whole and not the only resource
+ * (`validateResourceRequirements`).
+ */
+export function validateResources({ limits = {}, requests = {} }: Resources, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  for (const [resource, value] of Object.entries(limits)) {
+    const at = `${path}.limits[${resource}]`;
+    errors.push(...validateResource(resource, value, at), ...validateHugePages(resource, value, at));
+  }
+  for (const [resource, value] of Object.entries(requests)) {
+    const at = `${path}.requests[${resource}]`;
+    const limit = Object.hasOwn(limits, resource) ? limits[resource] : undefined;
+    errors.push(
+      ...validateResource(resource, value, at),
+      ...validateRequest(resource, value, limit, path),
+      ...validateHugePages(resource, value, at),
+    );
+  }
+  const names = Object.keys({ ...limits, ...requests });
+  if (names.some(isHugePage) && !names.includes('cpu') && !names.includes('memory')) {
+    errors.push(forbiddenField(path, 'HugePages require cpu or memory'));
+  }
+  return errors;
+}
+
+/** A request against its limit: some resources have no other request than their limit. */
+function validateRequest(
+  resource: string,
+  value: string,
+  limit: string | undefined,
+  path: string,
+): FieldError[] {
+  const overcommitted = mayBeOvercommitted(resource);
+  if (limit === undefined) {
+    if (overcommitted) return [];
+    return [required(`${path}.limits`, 'Limit must be set for non overcommitable resources')];
+  }
+  const order = compareQuantities(value, limit);
+  if (order === 0 || (overcommitted && order < 0)) return [];
+  const relation = overcommitted ? 'less than or equal' : 'equal';
+  return [invalid(`${path}.requests`, value, `must be ${relation} to ${resource} limit of ${limit}`)];
+}
+
+function validateResource(resource: string, value: string, path: string): FieldError[] {
+  return [
+    ...validateContainerResourceName(resource, path),
+    ...validateResourceQuantity(resource, value, path),
+  ];
+}
+
+/** There are only whole pages (`validateResourceQuantityHugePageValue`). */
+function validateHugePages(resource: string, value: string, path: string): FieldError[] {
+  if (!isHugePage(resource) || isMultiple(value, resource.slice('hugepages-'.length))) return [];
+  return [invalid(path, value, `${value} is not positive integer multiple of ${resource}`)];
+}
+
+function isMultiple(value: string, page: string): boolean {
+  let size: bigint;
+  try {
+    if (quantityIn(page, 'thousandths') % 1000n !== 0n) return false;
+    size = quantityIn(page, 'units');
+  } catch {
+    return false;
+  }
+  return size > 0n && quantityIn(value, 'units') % size === 0n;
+}

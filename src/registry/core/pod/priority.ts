@@ -1,0 +1,58 @@
+import type { KubeObject } from '../../../objects/meta.ts';
+import { forbidden } from '../../../objects/status-errors.ts';
+import {
+  type PriorityClass,
+  schedulingGroup,
+  systemPriorityClasses,
+} from '../../scheduling/priorityclass/strategy.ts';
+import type { ClusterReader } from '../../generic/strategy.ts';
+import type { PodSpec } from './types.ts';
+
+/** Of a Pod that names no class where no class is the default. */
+const noClass: PriorityClass = { metadata: {}, value: 0, preemptionPolicy: 'PreemptLowerPriority' };
+
+/**
+ * Admission Priority: works out a Pod's priority and whether it preempts from its class.
+ *
+ * @throws {StatusError} 403 for an unknown class, or for a priority or policy that the client made up.
+ */
+export function admitPriority({ metadata }: KubeObject, spec: PodSpec, cluster: ClusterReader): void {
+  const refuse = (why: string) => forbidden({ group: '', resource: 'pods' }, metadata.name ?? '', why);
+  const { priorityClassName = '' } = spec;
+  const found =
+    priorityClassName === ''
+      ? (defaultPriorityClass(cluster) ?? noClass)
+      : priorityClassOf(cluster, priorityClassName);
+  if (found === undefined) throw refuse(`no PriorityClass with name ${priorityClassName} was found`);
+  const { value = 0, preemptionPolicy = 'PreemptLowerPriority' } = found;
+  if (priorityClassName === '' && found !== noClass) spec.priorityClassName = found.metadata.name ?? '';
+  const computed = (member: string, given: string, right: string) =>
+    `the ${member} (${given}) must not be provided in pod spec; priority admission controller computed ${right} from the given PriorityClass name`;
+  if (spec.priority !== undefined && spec.priority !== value) {
+    throw refuse(computed('integer value of priority', String(spec.priority), String(value)));
+  }
+  if (spec.preemptionPolicy !== undefined && spec.preemptionPolicy !== preemptionPolicy) {
+    throw refuse(computed('string value of PreemptionPolicy', spec.preemptionPolicy, preemptionPolicy));
+  }
+  spec.priority = value;
+  spec.preemptionPolicy = preemptionPolicy;
+}
+
+/** The class of Pods that name none; of several the one with the least value. */
+export function defaultPriorityClass(cluster: ClusterReader): PriorityClass | undefined {
+  const classes: readonly PriorityClass[] = cluster.list(schedulingGroup, 'priorityclasses');
+  let found: PriorityClass | undefined;
+  for (const each of classes) {
+    if (each.globalDefault !== true) continue;
+    if (found === undefined || (each.value ?? 0) < (found.value ?? 0)) found = each;
+  }
+  return found;
+}
+
+/** Those of the system are always there: nobody can delete them. */
+function priorityClassOf(cluster: ClusterReader, name: string): PriorityClass | undefined {
+  return (
+    cluster.get(schedulingGroup, 'priorityclasses', '', name) ??
+    systemPriorityClasses.find(({ metadata }) => metadata.name === name)
+  );
+}

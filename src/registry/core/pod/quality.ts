@@ -1,0 +1,34 @@
+import { parseQuantity } from '../../../objects/quantity.ts';
+import type { PodSpec, Resources } from './types.ts';
+
+/** The resources that decide. */
+const counted = ['cpu', 'memory'];
+
+/**
+ * How well a Pod's resources are spelled out (`ComputePodQOS`): by the Pod as a whole if it says so, else by its
+ * containers.
+ */
+export function qosClass(spec: PodSpec): 'Guaranteed' | 'Burstable' | 'BestEffort' {
+  const parts =
+    spec.resources === undefined
+      ? [...(spec.containers ?? []), ...(spec.initContainers ?? [])].map(({ resources = {} }) => resources)
+      : [spec.resources];
+  const amounts = parts.flatMap(({ limits, requests }) =>
+    counted.flatMap((resource) => [amount(limits, resource), amount(requests, resource)]),
+  );
+  if (amounts.every((nanos) => nanos <= 0n)) return 'BestEffort';
+  return parts.every(isGuaranteed) ? 'Guaranteed' : 'Burstable';
+}
+
+/** Limits for all that counts, and requests that equal them. */
+function isGuaranteed({ limits, requests }: Resources): boolean {
+  return counted.every((resource) => {
+    const limit = amount(limits, resource);
+    return limit > 0n && amount(requests, resource) === limit;
+  });
+}
+
+function amount(list: Record<string, string> | undefined, resource: string): bigint {
+  const text = list !== undefined && Object.hasOwn(list, resource) ? list[resource] : undefined;
+  return text === undefined ? 0n : parseQuantity(text).nanos;
+}

@@ -1,0 +1,174 @@
+import {
+  duplicate,
+  type FieldError,
+  invalid,
+  notSupported,
+  required,
+  tooLong,
+} from '../../validation/field-errors.ts';
+import type { AppArmorProfile, PodSpec, SeccompProfile, SecurityContext } from './types.ts';
+import { validateDescendingPath } from './volume-sources.ts';
+
+const maxId = 2 ** 31 - 1;
+const profileTypes = ['Localhost', 'RuntimeDefault', 'Unconfined'];
+const procMounts = ['Default', 'Unmasked'];
+const fsGroupChangePolicies = ['Always', 'OnRootMismatch'];
+const supplementalGroupsPolicies = ['Merge', 'Strict'];
+const seLinuxChangePolicies = ['MountOption', 'Recursive'];
+const maxSysctl = 253;
+const sysctlForm = '([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?';
+const sysctlSegment = /^[a-z0-9]([-_a-z0-9]*[a-z0-9])?$/;
+const maxLocalhostProfile = 4095;
+
+/** Users, groups, sysctls and profiles of a Pod (`validatePodSpecSecurityContext`; Windows options are not looked into). */
+export function validatePodSecurity(spec: PodSpec, path: string): FieldError[] {
+  const { securityContext: context = {} } = spec;
+  const errors = [
+    ...validateId(context.fsGroup, `${path}.fsGroup`),
+    ...validateId(context.runAsUser, `${path}.runAsUser`),
+    ...validateId(context.runAsGroup, `${path}.runAsGroup`),
+    ...(context.supplementalGroups ?? []).flatMap((group, i) =>
+      validateId(group, `${path}.supplementalGroups[${i}]`),
+    ),
+  ];
+  if (spec.shareProcessNamespace === true && spec.hostPID === true) {
+    const detail = 'ShareProcessNamespace and HostPID cannot both be enabled';
+    errors.push(invalid(`${path}.shareProcessNamespace`, true, detail));
+  }
+  errors.push(...validateSysctls(spec, `${path}.sysctls`));
+  const choice = (member: string, value: string | undefined, choices: readonly string[]) => {
+    if (value !== undefined && !choices.includes(value)) {
+      errors.push(notSupported(`${path}.${member}`, value, choices));
+    }
+  };
+  choice('fsGroupChangePolicy', context.fsGroupChangePolicy, fsGroupChangePolicies);
+  errors.push(...validateSeccomp(context.seccompProfile, `${path}.seccompProfile`));
+  errors.push(...validateAppArmor(context.appArmorProfile, `${path}.appArmorProfile`));
+  choice('supplementalGroupsPolicy', context.supplementalGroupsPolicy, supplementalGroupsPolicies);
+  choice('seLinuxChangePolicy', context.seLinuxChangePolicy, seLinuxChangePolicies);
+  return errors;
+}
+
+/** The same of one container (`ValidateSecurityContext`). */
+export function validateContainerSecurity(
+  context: SecurityContext | undefined,
+  path: string,
+  hostUsers: boolean,
+): FieldError[] {
+  if (context === undefined) return [];
+  const { runAsUser, runAsGroup, procMount, privileged, allowPrivilegeEscalation, capabilities } = context;
+  const errors = [
+    ...validateId(runAsUser, `${path}.runAsUser`),
+    ...validateId(runAsGroup, `${path}.runAsGroup`),
+  ];
+  if (procMount !== undefined && !procMounts.includes(procMount)) {
+    errors.push(notSupported(`${path}.procMount`, procMount, procMounts));
+  }
+  if (procMount === 'Unmasked' && hostUsers) {
+    errors.push(invalid(`${path}.procMount`, procMount, '`hostUsers` must be false to use `Unmasked`'));
+  }
+  errors.push(...validateSeccomp(context.seccompProfile, `${path}.seccompProfile`));
+  if (allowPrivilegeEscalation === false) {
+    const rule = 'cannot set `allowPrivilegeEscalation` to false and';
+    if (privileged === true) errors.push(invalid(path, shown(context), `${rule} \`privileged\` to true`));
+    for (const capability of capabilities?.add ?? []) {
+      if (capability !== 'CAP_SYS_ADMIN') continue;
+      errors.push(invalid(path, shown(context), `${rule} \`capabilities.Add\` CAP_SYS_ADMIN`));
+    }
+  }
+  return [...errors, ...validateAppArmor(context.appArmorProfile, `${path}.appArmorProfile`)];
+}
+
+function validateId(id: number | undefined, path: string): FieldError[] {
+  if (id === undefined || (id >= 0 && id <= maxId)) return [];
+  return [invalid(path, id, `must be between 0 and ${maxId}, inclusive`)];
+}
+
+function validateSysctls({ securityContext, hostNetwork, hostIPC }: PodSpec, path: string): FieldError[] {
+  const seen = new Set<string>();
+  return (securityContext?.sysctls ?? []).flatMap(({ name = '' }, i) => {
+    const at = `${path}[${i}].name`;
+    const errors: FieldError[] = [];
+    if (name === '') errors.push(required(at));
+    else if (name.length > maxSysctl || !name.split(/[./]/).every((part) => sysctlSegment.test(part))) {
+      const detail = `must have at most ${maxSysctl} characters and match regex ^${sysctlForm}$`;
+      errors.push(invalid(at, name, detail));
+    } else if (seen.has(name)) errors.push(duplicate(at, name));
+    seen.add(name);
+    const namespace = namespaceOf(name);
+    if (namespace === 'net' && hostNetwork === true) {
+      errors.push(invalid(at, name, "may not be specified when 'hostNetwork' is true"));
+    } else if (namespace === 'ipc' && hostIPC === true) {
+      errors.push(invalid(at, name, "may not be specified when 'hostIPC' is true"));
+    }
+    return errors;
+  });
+}
+
+/** Which namespace of the kernel a sysctl belongs to (`component-helpers/node/util/sysctl`). */
+function namespaceOf(name: string): 'net' | 'ipc' | undefined {
+  const dotted = name.replaceAll('/', '.');
+  if (dotted.startsWith('net.')) return 'net';
+  const isIpc =
+    dotted === 'kernel.sem' ||
+    ['kernel.shm', 'kernel.msg', 'fs.mqueue.'].some((start) => dotted.startsWith(start));
+  return isIpc ? 'ipc' : undefined;
+}
+
+function validateSeccomp(profile: SeccompProfile | undefined, path: string): FieldError[] {
+  if (profile === undefined) return [];
+  const { type = '', localhostProfile } = profile;
+  const errors: FieldError[] = [];
+  if (type === '') errors.push(required(`${path}.type`, 'type is required when seccompProfile is set'));
+  else if (!profileTypes.includes(type)) errors.push(notSupported(`${path}.type`, type, profileTypes));
+  const at = `${path}.localhostProfile`;
+  if (type === 'Localhost') {
+    if (localhostProfile === undefined) {
+      errors.push(required(at, 'must be set when seccomp type is Localhost'));
+    } else errors.push(...validateDescendingPath(localhostProfile, at));
+  } else if (localhostProfile !== undefined) {
+    const value = { Type: type, LocalhostProfile: localhostProfile };
+    errors.push(invalid(at, value, 'can only be set when seccomp type is Localhost'));
+  }
+  return errors;
+}
+
+function validateAppArmor(profile: AppArmorProfile | undefined, path: string): FieldError[] {
+  if (profile === undefined) return [];
+  const { type = '', localhostProfile } = profile;
+  const at = `${path}.localhostProfile`;
+  if (type === '') return [required(`${path}.type`, 'type is required when appArmorProfile is set')];
+  if (!profileTypes.includes(type)) return [notSupported(`${path}.type`, type, profileTypes)];
+  if (type !== 'Localhost') {
+    if (localhostProfile === undefined) return [];
+    return [invalid(at, localhostProfile, 'can only be set when AppArmor type is Localhost')];
+  }
+  const missing = required(at, 'must be set when AppArmor type is Localhost');
+  if (localhostProfile === undefined) return [missing];
+  const errors: FieldError[] = [];
+  if (localhostProfile.trim() !== localhostProfile) {
+    errors.push(invalid(at, localhostProfile, 'must not be padded with whitespace'));
+  } else if (localhostProfile === '') errors.push(missing);
+  if (Buffer.byteLength(localhostProfile) > maxLocalhostProfile)
+    errors.push(tooLong(at, maxLocalhostProfile));
+  return errors;
+}
+
+/** As Go prints the internal type. */
+function shown({ capabilities, ...context }: SecurityContext): object {
+  return {
+    Capabilities:
+      capabilities === undefined ? null : { Add: capabilities.add ?? null, Drop: capabilities.drop ?? null },
+    Privileged: context.privileged ?? null,
+    SELinuxOptions: null,
+    WindowsOptions: null,
+    RunAsUser: context.runAsUser ?? null,
+    RunAsGroup: context.runAsGroup ?? null,
+    RunAsNonRoot: context.runAsNonRoot ?? null,
+    ReadOnlyRootFilesystem: context.readOnlyRootFilesystem ?? null,
+    AllowPrivilegeEscalation: context.allowPrivilegeEscalation ?? null,
+    ProcMount: context.procMount ?? null,
+    SeccompProfile: null,
+    AppArmorProfile: null,
+  };
+}

@@ -1,0 +1,22 @@
+import type { KubeObject, ObjectMeta } from '../../../objects/meta.ts';
+
+const copied = ['topology.kubernetes.io/region', 'topology.kubernetes.io/zone'];
+
+/**
+ * Admission PodTopologyLabels: a Pod on a node, or the Binding that puts it there, says where the node is.
+ *
+ * @param node undefined when there is no such node, which is no error.
+ */
+export function copyTopologyLabels(metadata: ObjectMeta, node: KubeObject | undefined): void {
+  const labels = node?.metadata.labels ?? {};
+  const found = copied.flatMap((key): [string, string][] => {
+    const value = labels[key];
+    return value === undefined ? [] : [[key, value]];
+  });
+  copyLabels(metadata, Object.fromEntries(found));
+}
+
+/** Adds the labels that are not there yet. */
+export function copyLabels(metadata: ObjectMeta, labels: Readonly<Record<string, string>>): void {
+  if (Object.keys(labels).length > 0) metadata.labels = { ...labels, ...metadata.labels };
+}

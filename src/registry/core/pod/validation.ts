@@ -1,0 +1,211 @@
+import {
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  notSupported,
+  required,
+  tooLong,
+} from '../../validation/field-errors.ts';
+import { validateAnnotations, validateLabels } from '../../generic/metadata.ts';
+import { isDNS1123SubdomainWithUnderscore, isQualifiedName } from '../../validation/names.ts';
+import { validateLegacyAddress } from '../../validation/network.ts';
+import { validateAffinity } from './affinity.ts';
+import { validateContainers, validateInitContainers, validateResources } from './containers.ts';
+import { validateEphemeralContainers } from './ephemeral-containers.ts';
+import { pushChoiceErrors, pushLabelErrors, pushSubdomainErrors } from './field-checks.ts';
+import { validatePodSecurity } from './security-context.ts';
+import { validateTolerations } from './tolerations.ts';
+import { validateTopologySpread } from './topology-spread.ts';
+import type { DnsConfig, PodSpec, PodTemplateSpec } from './types.ts';
+import { validateVolumes } from './volumes.ts';
+
+const restartPolicies = ['Always', 'OnFailure', 'Never'];
+const dnsPolicies = ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None'];
+const preemptionPolicies = ['PreemptLowerPriority', 'Never'];
+const maxNameservers = 3;
+const maxSearches = 32;
+const maxSearchCharacters = 2048;
+const maxHostname = 64;
+const maxInt32 = 2 ** 31 - 1;
+const systems = ['linux', 'windows'];
+
+/**
+ * The rules of a PodSpec, in kube-apiserver's order (`ValidatePodSpec`).
+ *
+ * @param isPod true for a Pod itself, false for the template of a workload.
+ */
+export function validatePodSpec(spec: PodSpec, path: string, isPod: boolean): FieldError[] {
+  const errors = [
+    ...validateVolumes(spec.volumes ?? [], `${path}.volumes`),
+    ...validateContainers(spec, `${path}.containers`),
+    ...validateInitContainers(spec, `${path}.initContainers`),
+    ...validateEphemeralContainers(spec, `${path}.ephemeralContainers`),
+  ];
+  if (spec.resources !== undefined) errors.push(...validateResources(spec.resources, `${path}.resources`));
+  if (spec.hostNetwork === true) errors.push(...validateHostNetwork(spec, path, isPod));
+  pushChoiceErrors(errors, `${path}.restartPolicy`, spec.restartPolicy, restartPolicies);
+  pushChoiceErrors(errors, `${path}.dnsPolicy`, spec.dnsPolicy, dnsPolicies);
+  errors.push(
+    ...validateLabels(spec.nodeSelector, `${path}.nodeSelector`),
+    ...validatePodSecurity(spec, `${path}.securityContext`),
+    ...validateAffinity(spec.affinity, `${path}.affinity`),
+    ...validateDnsConfig(spec.dnsConfig, spec.dnsPolicy, `${path}.dnsConfig`),
+    ...validateGates(spec, path),
+    ...validateTopologySpread(spec.topologySpreadConstraints ?? [], `${path}.topologySpreadConstraints`),
+    ...validateHostUsers(spec, path),
+    ...validateHostnameOverride(spec, `${path}.hostnameOverride`),
+  );
+  pushNames(errors, spec, path);
+  if (spec.overhead !== undefined) {
+    errors.push(...validateResources({ limits: spec.overhead }, `${path}.overhead`));
+  }
+  if (spec.os !== undefined) errors.push(...validateOS(spec.os, `${path}.os`));
+  return errors;
+}
+
+function validateGates({ readinessGates = [], schedulingGates = [] }: PodSpec, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  readinessGates.forEach(({ conditionType = '' }, i) => {
+    const at = `${path}.readinessGates[${i}].conditionType`;
+    for (const message of isQualifiedName(conditionType)) errors.push(invalid(at, conditionType, message));
+  });
+  const gates = new Set<string>();
+  schedulingGates.forEach(({ name = '' }, i) => {
+    const at = `${path}.schedulingGates[${i}]`;
+    for (const message of isQualifiedName(name)) errors.push(invalid(at, name, message));
+    if (gates.has(name)) errors.push(duplicate(at, name));
+    gates.add(name);
+  });
+  return errors;
+}
+
+/** Users of their own go with no other namespace of the host. */
+function validateHostUsers(
+  { hostUsers, hostNetwork, hostPID, hostIPC }: PodSpec,
+  path: string,
+): FieldError[] {
+  if (hostUsers !== false) return [];
+  return Object.entries({ hostNetwork, HostPID: hostPID, HostIPC: hostIPC }).flatMap(([member, shared]) =>
+    shared === true ? [forbiddenField(`${path}.${member}`, 'when `hostUsers` is false')] : [],
+  );
+}
+
+function validateHostnameOverride(
+  { hostnameOverride: name, setHostnameAsFQDN, hostNetwork }: PodSpec,
+  path: string,
+): FieldError[] {
+  if (name === undefined) return [];
+  const errors: FieldError[] = [];
+  const refuse = (when: string) =>
+    errors.push(forbiddenField(path, `may not be specified when ${when} is true`));
+  if (setHostnameAsFQDN === true) refuse('setHostnameAsFQDN');
+  if (hostNetwork === true) refuse('hostNetwork');
+  if (Buffer.byteLength(name) > maxHostname) errors.push(tooLong(path, maxHostname));
+  pushSubdomainErrors(errors, path, name);
+  return errors;
+}
+
+function validateOS({ name = '' }: NonNullable<PodSpec['os']>, path: string): FieldError[] {
+  if (name === '') return [required(`${path}.name`)];
+  return systems.includes(name) ? [] : [notSupported(path, name, systems)];
+}
+
+/** The rules of a Pod template (`ValidatePodTemplateSpec`). */
+export function validatePodTemplate(template: PodTemplateSpec, path: string): FieldError[] {
+  const { metadata = {}, spec = {} } = template;
+  const errors = validateLabels(metadata.labels, `${path}.labels`);
+  if (metadata.annotations !== undefined) {
+    errors.push(...validateAnnotations(metadata.annotations, `${path}.annotations`));
+  }
+  errors.push(...validatePodSpec(spec, `${path}.spec`, false));
+  if ((spec.ephemeralContainers ?? []).length > 0) {
+    const detail = 'ephemeral containers not allowed in pod template';
+    errors.push(forbiddenField(`${path}.spec.ephemeralContainers`, detail));
+  }
+  return errors;
+}
+
+/** The names behind the containers, which are strings of many sorts. */
+function pushNames(errors: FieldError[], spec: PodSpec, path: string): void {
+  const subdomain = (member: string, value = '') => {
+    if (value !== '') pushSubdomainErrors(errors, `${path}.${member}`, value);
+  };
+  const label = (member: string, value = '') => {
+    if (value !== '') pushLabelErrors(errors, `${path}.${member}`, value);
+  };
+  subdomain('serviceAccountName', spec.serviceAccountName);
+  subdomain('nodeName', spec.nodeName);
+  const deadline = spec.activeDeadlineSeconds;
+  if (deadline !== undefined && (deadline < 1 || deadline > maxInt32)) {
+    const detail = `must be between 1 and ${maxInt32}, inclusive`;
+    errors.push(invalid(`${path}.activeDeadlineSeconds`, deadline, detail));
+  }
+  label('hostname', spec.hostname);
+  label('subdomain', spec.subdomain);
+  errors.push(...validateTolerations(spec.tolerations ?? [], `${path}.tolerations`));
+  (spec.hostAliases ?? []).forEach(({ ip = '', hostnames = [] }, i) => {
+    const at = `${path}.hostAliases[${i}]`;
+    errors.push(...validateLegacyAddress(ip, `${at}.ip`));
+    hostnames.forEach((hostname, j) => pushSubdomainErrors(errors, `${at}.hostnames[${j}]`, hostname));
+  });
+  subdomain('priorityClassName', spec.priorityClassName);
+  if (spec.runtimeClassName !== undefined) {
+    pushSubdomainErrors(errors, `${path}.runtimeClassName`, spec.runtimeClassName);
+  }
+  if (spec.preemptionPolicy !== undefined) {
+    pushChoiceErrors(errors, `${path}.preemptionPolicy`, spec.preemptionPolicy, preemptionPolicies);
+  }
+}
+
+/** In a template the host port may be left open: it is filled in when the Pod is made. */
+function validateHostNetwork({ containers = [] }: PodSpec, path: string, isPod: boolean): FieldError[] {
+  return containers.flatMap(({ ports = [] }, i) =>
+    ports.flatMap(({ hostPort = 0, containerPort }, j) => {
+      if (hostPort === containerPort || (hostPort === 0 && !isPod)) return [];
+      const detail = 'must match `containerPort` when `hostNetwork` is true';
+      return [invalid(`${path}.containers[${i}].ports[${j}].hostPort`, hostPort, detail)];
+    }),
+  );
+}
+
+function validateDnsConfig(
+  config: DnsConfig | undefined,
+  policy: string | undefined,
+  path: string,
+): FieldError[] {
+  if (policy === 'None') {
+    if (config === undefined) return [required(path, 'must provide `dnsConfig` when `dnsPolicy` is None')];
+    if ((config.nameservers ?? []).length === 0) {
+      const detail = 'must provide at least one DNS nameserver when `dnsPolicy` is None';
+      return [required(`${path}.nameservers`, detail)];
+    }
+  }
+  const { nameservers = [], searches = [], options = [] } = config ?? {};
+  const errors: FieldError[] = [];
+  if (nameservers.length > maxNameservers) {
+    const detail = `must not have more than ${maxNameservers} nameservers`;
+    errors.push(invalid(`${path}.nameservers`, nameservers, detail));
+  }
+  nameservers.forEach((server, i) => {
+    errors.push(...validateLegacyAddress(server, `${path}.nameservers[${i}]`));
+  });
+  if (searches.length > maxSearches) {
+    errors.push(invalid(`${path}.searches`, searches, `must not have more than ${maxSearches} search paths`));
+  }
+  if (searches.join(' ').length > maxSearchCharacters) {
+    const detail = `must not have more than ${maxSearchCharacters} characters (including spaces) in the search list`;
+    errors.push(invalid(`${path}.searches`, searches, detail));
+  }
+  searches.forEach((search, i) => {
+    if (search === '.') return;
+    const name = search.endsWith('.') ? search.slice(0, -1) : search;
+    for (const message of isDNS1123SubdomainWithUnderscore(name)) {
+      errors.push(invalid(`${path}.searches[${i}]`, name, message));
+    }
+  });
+  options.forEach(({ name = '' }, i) => {
+    if (name === '') errors.push(required(`${path}.options[${i}]`, 'must not be empty'));
+  });
+  return errors;
+}

@@ -1,0 +1,38 @@
+import { type FieldError, forbiddenField, invalid } from '../../validation/field-errors.ts';
+import { validateObjectMeta } from '../../generic/metadata.ts';
+import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { validatePodAnnotations } from './annotations.ts';
+import type { Pod } from './types.ts';
+import { validatePodSpec } from './validation.ts';
+
+/** All of a Pod as it stands, whatever it was before (`validatePodMetadataAndSpec`). */
+export function validateMetadataAndSpec({ metadata, spec }: Pod): FieldError[] {
+  return [
+    ...validateObjectMeta(metadata, { namespaced: true, nameRule: nameIsDNSSubdomain }),
+    ...validatePodAnnotations(metadata.annotations, spec, 'metadata.annotations'),
+    ...validatePodSpec(spec, 'spec', true),
+    ...validatePodOnly(spec),
+  ];
+}
+
+/** What holds for Pods but not for templates, which have always been taken so (`validatePodMetadataAndSpec`). */
+export function validatePodOnly(spec: Pod['spec']): FieldError[] {
+  const errors: FieldError[] = [];
+  if ((spec.serviceAccountName ?? '') === '') {
+    (spec.volumes ?? []).forEach(({ projected }, i) =>
+      (projected?.sources ?? []).forEach(({ serviceAccountToken }, j) => {
+        if (serviceAccountToken === undefined) return;
+        const at = `spec.volumes[${i}].projected.sources[${j}].serviceAccountToken`;
+        errors.push(forbiddenField(at, 'must not be specified when serviceAccountName is not set'));
+      }),
+    );
+  }
+  for (const list of ['containers', 'initContainers'] as const) {
+    (spec[list] ?? []).forEach(({ image = '' }, i) => {
+      if (image.trim() === image) return;
+      const detail = 'must not have leading or trailing whitespace';
+      errors.push(invalid(`spec.${list}[${i}].image`, image, detail));
+    });
+  }
+  return errors;
+}

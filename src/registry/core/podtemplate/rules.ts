@@ -1,0 +1,131 @@
+import type { LabelSelector } from '../../../objects/meta.ts';
+import {
+  type FieldError,
+  forbiddenField,
+  invalid,
+  notSupported,
+  required,
+} from '../../validation/field-errors.ts';
+import { isEmptySelector, selects, validateLabelSelector } from '../../validation/label-selector.ts';
+import type { PodTemplateSpec } from '../pod/types.ts';
+import { validatePodTemplate } from '../pod/validation.ts';
+
+/** `ValidateNonnegativeField`; an absent number passes. */
+export function validateNonNegative(value: number | undefined, path: string): FieldError[] {
+  return value !== undefined && value < 0 ? [invalid(path, value, 'must be greater than or equal to 0')] : [];
+}
+
+/** How a kind's error texts about its selector and template read. */
+export interface TemplateWords {
+  /** Behind "empty selector is ". */
+  readonly emptySelector: string;
+  /** `ReplicaSet` in "activeDeadlineSeconds in ReplicaSet is not Supported". */
+  readonly owner: string;
+}
+
+/**
+ * A selector that is there, says something and selects the labels of the template, and the template itself
+ * (`ValidateDeploymentSpec` and its like).
+ */
+export function validateSelectedTemplate(
+  selector: LabelSelector | null | undefined,
+  template: PodTemplateSpec | undefined,
+  words: TemplateWords,
+): FieldError[] {
+  if (!selector) return [required('spec.selector'), ...validateTemplate(template, words)];
+  const errors = validateLabelSelector(selector, 'spec.selector');
+  if (isEmptySelector(selector)) {
+    errors.push(invalid('spec.selector', selector, `empty selector is ${words.emptySelector}`));
+  }
+  const labels = template?.metadata?.labels;
+  const selected = selects(selector, labels);
+  if (selected === undefined) {
+    errors.push(invalid('spec.selector', selector, 'invalid label selector'));
+    return errors;
+  }
+  if (!selected) errors.push(unselected(labels));
+  return [...errors, ...validateTemplate(template, words)];
+}
+
+/** The labels of a template that its selector misses. */
+export function unselected(labels: Record<string, string> | undefined): FieldError {
+  return invalid('spec.template.metadata.labels', labels, '`selector` does not match template `labels`');
+}
+
+/** A template whose Pods are restarted for ever. */
+export function validateTemplate(template: PodTemplateSpec | undefined, words: TemplateWords): FieldError[] {
+  const path = 'spec.template';
+  const { restartPolicy, activeDeadlineSeconds } = template?.spec ?? {};
+  const errors = validatePodTemplate(template ?? {}, path);
+  if (restartPolicy !== 'Always') {
+    errors.push(notSupported(`${path}.spec.restartPolicy`, restartPolicy ?? '', ['Always']));
+  }
+  if (activeDeadlineSeconds !== undefined) {
+    const detail = `activeDeadlineSeconds in ${words.owner} is not Supported`;
+    errors.push(forbiddenField(`${path}.spec.activeDeadlineSeconds`, detail));
+  }
+  return errors;
+}
+
+/**
+ * Counts in a status: none is negative, and those of `limited` do not exceed `replicas`.
+ *
+ * @param counts the status, whose members are read by name.
+ */
+export function validateCounts(
+  counts: Readonly<Record<string, unknown>>,
+  members: readonly string[],
+  limited: readonly string[] = [],
+): FieldError[] {
+  const count = (member: string) => {
+    const value = counts[member];
+    return typeof value === 'number' ? value : 0;
+  };
+  const replicas = count('replicas');
+  return [
+    ...members.flatMap((member) => validateNonNegative(count(member), `status.${member}`)),
+    ...limited
+      .filter((member) => count(member) > replicas)
+      .map((member) => invalid(`status.${member}`, count(member), 'cannot be greater than status.replicas')),
+  ];
+}
+
+/**
+ * What is available is ready too.
+ *
+ * @param ready what the kind calls the count of ready Pods in its message.
+ */
+export function validateAvailable(
+  counts: Readonly<Record<string, unknown>>,
+  ready = 'readyReplicas',
+): FieldError[] {
+  const { readyReplicas = 0, availableReplicas = 0 } = counts;
+  if (Number(availableReplicas) <= Number(readyReplicas)) return [];
+  return [invalid('status.availableReplicas', availableReplicas, `cannot be greater than ${ready}`)];
+}
+
+/** A count of collisions only grows. */
+export function validateCollisions(count: number | undefined, old: number | undefined): FieldError[] {
+  if (old === undefined || (count !== undefined && count >= old)) return [];
+  return [invalid('status.collisionCount', count ?? 0, 'cannot be decremented')];
+}
+
+/** A whole number that is not negative, or a percentage (`ValidatePositiveIntOrPercent`). */
+export function validateCountOrPercent(value: number | string | undefined, path: string): FieldError[] {
+  if (typeof value === 'number') return validateNonNegative(value, path);
+  if (value === undefined || /^[0-9]+%$/.test(value)) return [];
+  const detail =
+    "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
+  return [invalid(path, value, detail)];
+}
+
+/** `IsNotMoreThan100Percent`. */
+export function validateAtMost100Percent(value: number | string | undefined, path: string): FieldError[] {
+  if (typeof value !== 'string' || !/^[0-9]+%$/.test(value) || Number(value.slice(0, -1)) <= 100) return [];
+  return [invalid(path, value, 'must not be greater than 100%')];
+}
+
+/** True for 0 and 0%. */
+export function isZeroCount(value: number | string | undefined): boolean {
+  return value === undefined || value === 0 || (typeof value === 'string' && /^0+%$/.test(value));
+}

@@ -1,0 +1,29 @@
+import type { KubeObject, LabelSelector } from '../../../objects/meta.ts';
+import type { PodTemplateSpec } from '../pod/types.ts';
+
+/** What the kinds that run Pods from a template have in common. */
+export interface Workload extends KubeObject {
+  spec: WorkloadSpec;
+  status: WorkloadStatus;
+}
+
+export interface WorkloadSpec {
+  replicas?: number;
+  selector?: LabelSelector | null;
+  template?: PodTemplateSpec;
+  minReadySeconds?: number;
+  revisionHistoryLimit?: number;
+}
+
+/** Counts of Pods, and what else the kind reports. */
+export interface WorkloadStatus {
+  replicas?: number;
+  observedGeneration?: number;
+  collisionCount?: number;
+}
+
+/** Makes sure of the parts that decoding leaves out when they are empty. */
+export function fillParts(workload: { spec?: object; status?: object }): void {
+  workload.spec ??= {};
+  workload.status ??= {};
+}

@@ -1,0 +1,80 @@
+import { containsLabels } from '../../../objects/labels.ts';
+import type { KubeObject } from '../../../objects/meta.ts';
+import { type FieldError, required } from '../../validation/field-errors.ts';
+import { genericStrategy, specChanges } from '../../generic/generic.ts';
+import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { setTemplateDefaults } from '../pod/defaults.ts';
+import type { PodTemplateSpec } from '../pod/types.ts';
+import { templateWarnings, workloadNameWarnings } from '../pod/warnings.ts';
+import {
+  unselected,
+  validateAvailable,
+  validateCounts,
+  validateNonNegative,
+  validateTemplate,
+} from '../podtemplate/rules.ts';
+import { fillParts } from '../podtemplate/workload.ts';
+
+/** Core/v1 ReplicationController: its selector is a plain map of labels. */
+export interface ReplicationController extends KubeObject {
+  spec: {
+    replicas?: number;
+    minReadySeconds?: number;
+    selector?: Record<string, string>;
+    template?: PodTemplateSpec;
+  };
+  status: { replicas?: number } & Record<string, unknown>;
+}
+
+const words = { emptySelector: 'invalid', owner: 'ReplicationController' };
+const limited = ['fullyLabeledReplicas', 'readyReplicas', 'availableReplicas'];
+
+/** The rules of ReplicationControllers (`SetDefaults_ReplicationController`, `ValidateReplicationController`). */
+export const replicationControllerStrategy = genericStrategy<ReplicationController>({
+  namespaced: true,
+  nameRule: nameIsDNSSubdomain,
+  hasStatus: true,
+  generationChanges: specChanges,
+  // for clients older than the garbage collector
+  defaultGarbageCollectionPolicy: 'OrphanDependents',
+  repeatsCreate: 'before',
+  setDefaults(controller) {
+    fillParts(controller);
+    const { spec, metadata } = controller;
+    const labels = spec.template?.metadata?.labels;
+    if (labels !== undefined) {
+      if (Object.keys(spec.selector ?? {}).length === 0) spec.selector = { ...labels };
+      if (Object.keys(metadata.labels ?? {}).length === 0) metadata.labels = { ...labels };
+    }
+    spec.replicas ??= 1;
+    if (spec.template !== undefined) setTemplateDefaults(spec.template);
+  },
+  validateCreate: validateSpec,
+  validateUpdate: validateSpec,
+  warningsOnCreate: (object) => [...workloadNameWarnings(object), ...templateWarnings(object.spec.template)],
+  warningsOnUpdate: (object, old) =>
+    object.metadata.generation === old.metadata.generation ? [] : templateWarnings(object.spec.template),
+  validateStatus: ({ status }) => [
+    ...validateCounts(status, ['replicas', ...limited, 'observedGeneration'], limited),
+    ...validateAvailable(status),
+  ],
+  fields: ({ status = {} }: Partial<Pick<ReplicationController, 'status'>>) => ({
+    'status.replicas': String(status.replicas ?? 0),
+  }),
+});
+
+function validateSpec({ spec }: ReplicationController): FieldError[] {
+  const { selector = {}, template } = spec;
+  const labels = template?.metadata?.labels;
+  return [
+    ...validateNonNegative(spec.minReadySeconds, 'spec.minReadySeconds'),
+    ...(Object.keys(selector).length === 0 ? [required('spec.selector')] : []),
+    ...validateNonNegative(spec.replicas, 'spec.replicas'),
+    ...(template === undefined
+      ? [required('spec.template')]
+      : [
+          ...(containsLabels(labels, selector) ? [] : [unselected(labels)]),
+          ...validateTemplate(template, words),
+        ]),
+  ];
+}

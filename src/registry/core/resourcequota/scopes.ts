@@ -1,0 +1,55 @@
+/** Which Pods a quota with scopes is about (`pkg/quota/v1/evaluator/core/pods.go`). */
+import type { KubeObject } from '../../../objects/meta.ts';
+import { listAt, numberAt, recordAt, textAt } from '../../../objects/read.ts';
+
+/** True when an object counts for a quota: with scopes only Pods do, and all scopes must hold. */
+export function isInScopes(quota: KubeObject, plural: string, object: KubeObject): boolean {
+  const scopes = listAt(quota, 'spec', 'scopes');
+  const selected = listAt(quota, 'spec', 'scopeSelector', 'matchExpressions');
+  if (scopes.length === 0 && selected.length === 0) return true;
+  if (plural !== 'pods') return false;
+  return (
+    scopes.every((scope) => isInScope(String(scope), object)) &&
+    selected.every((requirement) => matches(requirement, object))
+  );
+}
+
+function isInScope(scope: string, pod: KubeObject): boolean {
+  const deadline = recordAt(pod, 'spec')['activeDeadlineSeconds'];
+  switch (scope) {
+    case 'Terminating':
+      return deadline !== undefined && numberAt(pod, 'spec', 'activeDeadlineSeconds') >= 0;
+    case 'NotTerminating':
+      return deadline === undefined;
+    case 'BestEffort':
+      return isBestEffort(pod);
+    case 'NotBestEffort':
+      return !isBestEffort(pod);
+    case 'PriorityClass':
+      return textAt(pod, 'spec', 'priorityClassName') !== '';
+    default:
+      // Scopes of what is not kept track of here.
+      return false;
+  }
+}
+
+function matches(requirement: unknown, pod: KubeObject): boolean {
+  const scope = textAt(requirement, 'scopeName');
+  const operator = textAt(requirement, 'operator');
+  const values = listAt(requirement, 'values');
+  if (operator === 'Exists') return isInScope(scope, pod);
+  if (operator === 'DoesNotExist') return !isInScope(scope, pod);
+  if (scope !== 'PriorityClass') return false;
+  const name = textAt(pod, 'spec', 'priorityClassName');
+  if (operator === 'In') return values.includes(name);
+  return operator === 'NotIn' && name !== '' && !values.includes(name);
+}
+
+function isBestEffort(pod: KubeObject): boolean {
+  const containers = [...listAt(pod, 'spec', 'containers'), ...listAt(pod, 'spec', 'initContainers')];
+  return containers.every(
+    (container) =>
+      Object.keys(recordAt(container, 'resources', 'requests')).length === 0 &&
+      Object.keys(recordAt(container, 'resources', 'limits')).length === 0,
+  );
+}

@@ -1,0 +1,55 @@
+import { jsonEqual } from '../../../objects/json.ts';
+import type { KubeObject } from '../../../objects/meta.ts';
+import { type FieldError, invalid } from '../../validation/field-errors.ts';
+import { genericStrategy } from '../../generic/generic.ts';
+import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { validateResourceQuantity } from '../../validation/quantities.ts';
+import { validateQuotaResourceName } from '../../validation/resource-names.ts';
+import { fillParts } from '../podtemplate/workload.ts';
+import { validateScopes, type ScopeRequirement } from './scope-rules.ts';
+
+/** Core/v1 ResourceQuota. */
+export interface ResourceQuota extends KubeObject {
+  spec: {
+    hard?: Record<string, string>;
+    scopes?: string[];
+    scopeSelector?: { matchExpressions?: ScopeRequirement[] };
+  };
+  status: { hard?: Record<string, string>; used?: Record<string, string> };
+}
+
+/** The rules of ResourceQuotas (`ValidateResourceQuota`). What they allow is admission's to say. */
+export const resourceQuotaStrategy = genericStrategy<ResourceQuota>({
+  namespaced: true,
+  nameRule: nameIsDNSSubdomain,
+  deleteReturnsObject: true,
+  hasStatus: true,
+  setDefaults: fillParts,
+  validateCreate: ({ spec }) => validateSpec(spec),
+  validateUpdate: ({ spec }, old) => {
+    const errors = validateSpec(spec);
+    if (!jsonEqual(distinct(spec.scopes), distinct(old.spec.scopes))) {
+      errors.push(invalid('spec.scopes', spec.scopes, 'field is immutable'));
+    }
+    return errors;
+  },
+  validateStatus: ({ status }) => [
+    ...validateQuantities(status.hard, 'status.hard'),
+    ...validateQuantities(status.used, 'status.used'),
+  ],
+});
+
+function distinct(scopes: readonly string[] | undefined): string[] {
+  return [...new Set(scopes)].sort();
+}
+
+function validateSpec(spec: ResourceQuota['spec']): FieldError[] {
+  return [...validateQuantities(spec.hard, 'spec.hard'), ...validateScopes(spec)];
+}
+
+function validateQuantities(quantities: Record<string, string> | undefined, path: string): FieldError[] {
+  return Object.entries(quantities ?? {}).flatMap(([resource, value]) => {
+    const at = `${path}[${resource}]`;
+    return [...validateQuotaResourceName(resource, at), ...validateResourceQuantity(resource, value, at)];
+  });
+}

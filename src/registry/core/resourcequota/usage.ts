@@ -1,0 +1,141 @@
+/** What objects use of quotas (`pkg/quota/v1/evaluator`). Amounts are in billionths, as quantities keep them. */
+import type { KubeObject } from '../../../objects/meta.ts';
+import { parseQuantity } from '../../../objects/quantity.ts';
+import { listAt, numberAt, recordAt, scalarAt, textAt } from '../../../objects/read.ts';
+
+/** Amounts by the name of a resource. */
+export type Usage = ReadonlyMap<string, bigint>;
+
+interface GroupPlural {
+  readonly group: string;
+  readonly plural: string;
+}
+
+const one = 1_000_000_000n;
+const countPrefix = 'count/';
+/** Counted under their own name too, besides `count/…`. */
+const countedKinds = new Set([
+  'services',
+  'pods',
+  'persistentvolumeclaims',
+  'replicationcontrollers',
+  'resourcequotas',
+  'secrets',
+  'configmaps',
+]);
+
+/** Whose objects use a resource of a quota; undefined for what nobody uses here. */
+export function userOf(resource: string): GroupPlural | undefined {
+  if (resource.startsWith(countPrefix)) {
+    const name = resource.slice(countPrefix.length);
+    const dot = name.indexOf('.');
+    return dot < 0 ? { group: '', plural: name } : { group: name.slice(dot + 1), plural: name.slice(0, dot) };
+  }
+  if (countedKinds.has(resource)) return { group: '', plural: resource };
+  if (resource === 'services.nodeports' || resource === 'services.loadbalancers')
+    return { group: '', plural: 'services' };
+  if (resource === 'requests.storage' || resource.includes('.storageclass.storage.k8s.io/')) {
+    return { group: '', plural: 'persistentvolumeclaims' };
+  }
+  const compute = /^(?:requests\.|limits\.)?(?:cpu|memory|ephemeral-storage|hugepages-.+)$/;
+  if (compute.test(resource) || /^requests\..+\//.test(resource)) return { group: '', plural: 'pods' };
+  return undefined;
+}
+
+/** What one object uses. */
+export function usageOf({ group, plural }: GroupPlural, object: KubeObject): Usage {
+  const usage = new Map([[`${countPrefix}${plural}${group === '' ? '' : `.${group}`}`, one]]);
+  if (group !== '') return usage;
+  switch (plural) {
+    case 'pods':
+      if (isLive(object)) addPod(usage, object);
+      return usage;
+    case 'services':
+      addService(usage, object);
+      break;
+    case 'persistentvolumeclaims':
+      addClaim(usage, object);
+      break;
+  }
+  if (countedKinds.has(plural)) usage.set(plural, one);
+  return usage;
+}
+
+/** What an update uses more than before; never less than nothing. */
+export function increase(next: Usage, before: Usage): Usage {
+  const more = new Map<string, bigint>();
+  for (const [name, amount] of next) {
+    const added = amount - (before.get(name) ?? 0n);
+    if (added > 0n) more.set(name, added);
+  }
+  return more;
+}
+
+/** Adds amounts to a sum. */
+export function addUsage(sum: Map<string, bigint>, usage: Usage): void {
+  for (const [name, amount] of usage) sum.set(name, (sum.get(name) ?? 0n) + amount);
+}
+
+/** `services.nodeports`: one per port, or those named where a load balancer does without (section 9.3). */
+function addService(usage: Map<string, bigint>, object: KubeObject): void {
+  const type = textAt(object, 'spec', 'type');
+  const ports = listAt(object, 'spec', 'ports');
+  const named = ports.filter((port) => numberAt(port, 'nodePort') > 0).length;
+  let nodePorts = 0;
+  if (type === 'NodePort') nodePorts = ports.length;
+  if (type === 'LoadBalancer') {
+    nodePorts = recordAt(object, 'spec')['allocateLoadBalancerNodePorts'] === false ? named : ports.length;
+    usage.set('services.loadbalancers', one);
+  }
+  if (type === 'NodePort' || type === 'LoadBalancer')
+    usage.set('services.nodeports', BigInt(nodePorts) * one);
+}
+
+function addClaim(usage: Map<string, bigint>, object: KubeObject): void {
+  const storage = amountOf(scalarAt(object, 'spec', 'resources', 'requests', 'storage'));
+  const storageClass = textAt(object, 'spec', 'storageClassName');
+  usage.set('requests.storage', storage);
+  if (storageClass === '') return;
+  usage.set(`${storageClass}.storageclass.storage.k8s.io/requests.storage`, storage);
+  usage.set(`${storageClass}.storageclass.storage.k8s.io/persistentvolumeclaims`, one);
+}
+
+/** A Pod that has ended uses nothing but its place in the store. */
+function isLive(pod: KubeObject): boolean {
+  const phase = textAt(pod, 'status', 'phase');
+  return phase !== 'Succeeded' && phase !== 'Failed';
+}
+
+function addPod(usage: Map<string, bigint>, pod: KubeObject): void {
+  usage.set('pods', one);
+  for (const [name, amount] of podAmounts(pod, 'requests')) {
+    usage.set(`requests.${name}`, amount);
+    if (!name.includes('/')) usage.set(name, amount);
+  }
+  for (const [name, amount] of podAmounts(pod, 'limits')) usage.set(`limits.${name}`, amount);
+}
+
+/** All containers together, or the largest of those that run before them and end. */
+function podAmounts(pod: KubeObject, kind: 'requests' | 'limits'): Usage {
+  const sum = new Map<string, bigint>();
+  for (const container of listAt(pod, 'spec', 'containers')) addUsage(sum, amountsOf(container, kind));
+  for (const container of listAt(pod, 'spec', 'initContainers')) {
+    if (textAt(container, 'restartPolicy') === 'Always') addUsage(sum, amountsOf(container, kind));
+  }
+  for (const container of listAt(pod, 'spec', 'initContainers')) {
+    if (textAt(container, 'restartPolicy') === 'Always') continue;
+    for (const [name, amount] of amountsOf(container, kind)) {
+      if (amount > (sum.get(name) ?? 0n)) sum.set(name, amount);
+    }
+  }
+  return sum;
+}
+
+function amountsOf(container: unknown, kind: 'requests' | 'limits'): Usage {
+  const resources = recordAt(container, 'resources', kind);
+  return new Map(Object.keys(resources).map((name) => [name, amountOf(scalarAt(resources, name))]));
+}
+
+function amountOf(text: string | undefined): bigint {
+  return text === undefined ? 0n : parseQuantity(text).nanos;
+}

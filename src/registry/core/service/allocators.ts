@@ -1,0 +1,209 @@
+import { AddressAllocator } from '../../../allocation/address-allocator.ts';
+import { parseServiceCidr, type ServiceCidr } from '../../../allocation/address-range.ts';
+import {
+  AllocationError,
+  AlreadyAllocatedError,
+  NotInRangeError,
+  RangeFullError,
+} from '../../../allocation/errors.ts';
+import { PortAllocator, type PortRange } from '../../../allocation/port-allocator.ts';
+import { parseAddress } from '../../../objects/address.ts';
+import type { IPFamily, Service } from '../../../objects/service.ts';
+import type { ClusterFamilies } from './families.ts';
+import { mayHaveNodePorts, needsHealthCheck, nodePortsOf } from './type-rules.ts';
+
+/** No ready ServiceCIDR has the address (`ipallocator.ErrMismatchedNetwork`). */
+class MismatchedNetworkError extends AllocationError {
+  constructor() {
+    super('the provided network does not match the current range');
+  }
+}
+
+/** No ServiceCIDR of the family is ready (`ipallocator.ErrNotReady`). */
+class NotReadyError extends AllocationError {
+  constructor() {
+    super('allocator not ready');
+  }
+}
+
+/** One CIDR, and the ServiceCIDR objects that list it, with their readiness. */
+interface CidrAllocator {
+  readonly cidr: ServiceCidr;
+  readonly addresses: AddressAllocator;
+  readonly owners: Map<string, boolean>;
+}
+
+/**
+ * What one API server holds for its Services: addresses of the ServiceCIDRs, and node ports. In memory; at start it
+ * is filled from the stored ServiceCIDRs ({@link setServiceCIDR}), IPAddresses ({@link hold}) and Services
+ * ({@link adopt}), in any order.
+ *
+ * An address is taken exactly as long as an IPAddress object of its name exists or is about to be stored, whoever
+ * made it. CIDRs may overlap: each of them knows of all taken addresses in it.
+ */
+export class ServiceAllocators {
+  /** By the service-cidr flags, whatever ServiceCIDR objects exist: Services are dual-stack if there are two. */
+  readonly families: ClusterFamilies;
+  readonly nodePorts: PortAllocator;
+  readonly #byCidr = new Map<string, CidrAllocator>();
+  // Canonical text. Two sets, because a request that fails must not free what an IPAddress object took meanwhile.
+  readonly #stored = new Set<string>(); // by IPAddress objects
+  readonly #reserved = new Set<string>(); // by requests that are under way
+
+  constructor(options: { readonly families: ClusterFamilies; readonly nodePortRange: PortRange }) {
+    this.families = options.families;
+    this.nodePorts = new PortAllocator(options.nodePortRange);
+  }
+
+  /**
+   * A ServiceCIDR object was created or changed.
+   *
+   * @param cidrs canonical; those of families that the cluster does not have are ignored.
+   * @param ready false while it is deleted or its condition Ready is not True: it gives no new addresses.
+   */
+  setServiceCIDR(name: string, cidrs: readonly string[], ready: boolean): void {
+    for (const [text, { owners }] of this.#byCidr)
+      if (!cidrs.includes(text)) this.#disown(text, owners, name);
+    for (const text of cidrs) {
+      const known = this.#byCidr.get(text) ?? this.#open(text);
+      known?.owners.set(name, ready);
+    }
+  }
+
+  /** A ServiceCIDR object is gone. */
+  removeServiceCIDR(name: string): void {
+    for (const [text, { owners }] of this.#byCidr) this.#disown(text, owners, name);
+  }
+
+  /**
+   * An IPAddress object of that name is stored, made by whomever. Idempotent.
+   *
+   * @param address the object's name; what is no canonical address is ignored.
+   */
+  hold(address: string): void {
+    if (parseAddress(address)?.canonical !== address) return;
+    const marked = this.#reserved.delete(address) || this.#stored.has(address);
+    this.#stored.add(address);
+    if (!marked) this.#mark(address);
+  }
+
+  /** The IPAddress object of that name is removed. Idempotent; canonical text. */
+  release(address: string): void {
+    if (this.#stored.delete(address) && !this.#reserved.has(address)) this.#unmark(address);
+  }
+
+  /** Gives back what {@link allocate} or {@link allocateNext} took for a request that failed. */
+  cancel(address: string): void {
+    if (this.#reserved.delete(address) && !this.#stored.has(address)) this.#unmark(address);
+  }
+
+  /** True when an IPAddress object of that name exists or is about to. */
+  isHeld(address: string): boolean {
+    return this.#stored.has(address) || this.#reserved.has(address);
+  }
+
+  /**
+   * Takes the node ports of a stored Service, at start. Ports that two Services have, and those of an ExternalName,
+   * which are not allocated, are no error.
+   */
+  adopt({ spec }: Service): void {
+    if (!mayHaveNodePorts(spec)) return;
+    const ports = nodePortsOf(spec);
+    if (needsHealthCheck(spec)) ports.push(spec.healthCheckNodePort ?? 0);
+    this.nodePorts.restore(ports);
+  }
+
+  /**
+   * Reserves one address, until its IPAddress object is stored ({@link hold}) or the request fails
+   * ({@link cancel}). `create` is asked before it is known to be free, as kube-apiserver tries to store the object
+   * first: it throws when the object would be invalid.
+   *
+   * @param address canonical.
+   * @throws {AllocationError} when no ready CIDR has it, or when it is taken.
+   */
+  allocate(address: string, create: () => void): void {
+    if (this.#readyOwner(address) === undefined) throw new MismatchedNetworkError();
+    create();
+    if (this.isHeld(address)) throw new AlreadyAllocatedError('IP', address);
+    this.#reserved.add(address);
+    this.#mark(address);
+  }
+
+  /**
+   * Reserves any address of a family, from the ready CIDRs in random order.
+   *
+   * @param random gives numbers in [0, 1).
+   * @throws {RangeFullError} when none is left, or no CIDR is ready.
+   */
+  allocateNext(family: IPFamily, random: () => number): string {
+    const ready = [...this.#byCidr.values()].filter(
+      (item) => item.cidr.range.family === family && isReady(item),
+    );
+    while (ready.length > 0) {
+      const at = ready.length === 1 ? 0 : Math.floor(random() * ready.length);
+      const [item] = ready.splice(at, 1);
+      if (item === undefined || item.addresses.free === 0) continue;
+      const address = item.addresses.allocateNext(random);
+      this.#reserved.add(address);
+      this.#mark(address, item);
+      return address;
+    }
+    throw new RangeFullError();
+  }
+
+  /**
+   * What a dry run answers: one CIDR of the family, the first, stands for all. A wanted address is only checked
+   * against its range (a taken one passes); without one the answer is the network's own address.
+   *
+   * @throws {AllocationError} when the address is outside of the range, or the CIDR is not ready.
+   */
+  dryRun(family: IPFamily, wanted?: string): string {
+    const item = [...this.#byCidr.values()].find(({ cidr }) => cidr.range.family === family);
+    if (item === undefined || !isReady(item)) throw new NotReadyError();
+    if (wanted === undefined) return item.cidr.base;
+    if (!item.addresses.contains(wanted)) throw new NotInRangeError('IP', wanted, item.cidr.range.text);
+    return wanted;
+  }
+
+  #open(text: string): CidrAllocator | undefined {
+    const cidr = parseServiceCidr(text);
+    if (cidr === undefined || !this.families.some((family) => family === cidr.range.family)) return undefined;
+    const item: CidrAllocator = { cidr, addresses: new AddressAllocator(cidr), owners: new Map() };
+    for (const taken of [this.#stored, this.#reserved]) {
+      for (const address of taken) if (isFree(item, address)) item.addresses.allocate(address);
+    }
+    this.#byCidr.set(text, item);
+    return item;
+  }
+
+  #disown(text: string, owners: Map<string, boolean>, name: string): void {
+    if (owners.delete(name) && owners.size === 0) this.#byCidr.delete(text);
+  }
+
+  #readyOwner(address: string): CidrAllocator | undefined {
+    for (const item of this.#byCidr.values()) {
+      if (isReady(item) && item.addresses.contains(address)) return item;
+    }
+    return undefined;
+  }
+
+  /** @param except knows it already. */
+  #mark(address: string, except?: CidrAllocator): void {
+    for (const item of this.#byCidr.values()) {
+      if (item !== except && isFree(item, address)) item.addresses.allocate(address);
+    }
+  }
+
+  #unmark(address: string): void {
+    for (const { addresses } of this.#byCidr.values()) addresses.release(address);
+  }
+}
+
+function isFree({ addresses }: CidrAllocator, address: string): boolean {
+  return addresses.contains(address) && !addresses.has(address);
+}
+
+function isReady({ owners }: CidrAllocator): boolean {
+  for (const ready of owners.values()) if (ready) return true;
+  return false;
+}

@@ -1,0 +1,53 @@
+import { parseAddress } from '../../../objects/address.ts';
+import type { IPFamily, Service, ServiceSpec } from '../../../objects/service.ts';
+import { normalizeNewClusterIPs } from './refill.ts';
+import { hasNoSelector, needsClusterIP, none } from './type-rules.ts';
+
+/**
+ * A Service as readers see it (`pkg/registry/core/service/storage/storage.go` defaultOnReadService): one stored long
+ * ago gets the plural and family fields that it was stored without, and an ExternalName loses its
+ * `internalTrafficPolicy`. Returns the object itself where nothing differs, which is the rule.
+ */
+export function decorateService(service: Service, primary: IPFamily): Service {
+  const { spec } = service;
+  if (!needsClusterIP(spec)) {
+    if (spec.internalTrafficPolicy === undefined) return service;
+    const { internalTrafficPolicy: _, ...rest } = spec;
+    return { ...service, spec: rest };
+  }
+  const hasPlural = (spec.clusterIPs?.length ?? 0) > 0 || (spec.clusterIP ?? '') === '';
+  if (hasPlural && (spec.ipFamilies?.length ?? 0) > 0) return service;
+  const decorated = { ...spec };
+  normalizeNewClusterIPs(decorated);
+  addFamilies(decorated, primary);
+  return { ...service, spec: decorated };
+}
+
+/**
+ * True for the JSON of a Service with the plural and family fields, which no ExternalName has. Within texts quotes are
+ * escaped, and nothing else in a Service has these names.
+ */
+export function isDecoratedService(json: string): boolean {
+  // From the end, where the spec is.
+  return json.lastIndexOf('"ipFamilies":["') !== -1 && json.lastIndexOf('"clusterIPs":["') !== -1;
+}
+
+function addFamilies(spec: ServiceSpec, primary: IPFamily): void {
+  if ((spec.ipFamilies?.length ?? 0) > 0) return;
+  if (spec.clusterIP !== none) {
+    spec.ipFamilies = (spec.clusterIPs ?? []).map((address) => parseAddress(address)?.family ?? 'IPv4');
+    if (spec.ipFamilies.length === 1) spec.ipFamilyPolicy = 'SingleStack';
+    else if (spec.ipFamilies.length === 2) spec.ipFamilyPolicy = 'RequireDualStack';
+  } else if (hasNoSelector(spec)) {
+    spec.ipFamilies = [primary, otherFamily(primary)];
+    spec.ipFamilyPolicy = 'RequireDualStack';
+  } else {
+    spec.ipFamilies = [primary];
+    spec.ipFamilyPolicy = 'SingleStack';
+  }
+}
+
+/** IPv6 for IPv4, else IPv4. */
+export function otherFamily(family: string): IPFamily {
+  return family === 'IPv4' ? 'IPv6' : 'IPv4';
+}

@@ -1,0 +1,134 @@
+import { AllocationError } from '../../../allocation/errors.ts';
+import type { Service, ServicePort, ServiceSpec } from '../../../objects/service.ts';
+import { internalError, plainError } from '../../../objects/status-errors.ts';
+import { invalid, invalidObject } from '../../validation/field-errors.ts';
+import type { ServiceReservation } from './reservation.ts';
+import {
+  allocatesNodePorts,
+  mayHaveNodePorts,
+  needsHealthCheck,
+  nodePortsOf,
+  subject,
+} from './type-rules.ts';
+
+/**
+ * Which node ports a write takes and gives back (`pkg/registry/core/service/storage/alloc.go` txnAllocNodePorts,
+ * txnUpdateNodePorts, releaseAllocatedResources).
+ */
+
+/** Takes the node ports of a new Service, and its health check node port. @throws {StatusError} */
+export function allocateNodePorts(service: Service, reservation: ServiceReservation): void {
+  if (mayHaveNodePorts(service.spec)) takeSharedPorts(service, reservation);
+  if (needsHealthCheck(service.spec)) takeHealthCheckPort(service.spec, reservation);
+}
+
+/**
+ * Ports of one number (53 on TCP and UDP) share one node port: the one that any of them asks for, or a picked one.
+ * Two different wishes for one number are both fulfilled.
+ */
+function takeSharedPorts(service: Service, reservation: ServiceReservation): void {
+  const { ports = [] } = service.spec;
+  const automatic = allocatesNodePorts(service.spec);
+  const byPort = new Map<number, number>();
+  ports.forEach((port, i) => {
+    const { nodePort: wanted = 0 } = port;
+    if (wanted === 0 && !automatic) return;
+    const shared = byPort.get(port.port);
+    if (shared !== undefined) {
+      if (wanted === 0) port.nodePort = shared;
+      else if (wanted !== shared) takeWanted(service, i, wanted, reservation);
+      return;
+    }
+    const requested = ports.find(
+      (other) => other.port === port.port && (other.nodePort ?? 0) !== 0,
+    )?.nodePort;
+    if (requested === undefined) port.nodePort = takeAny(reservation);
+    else {
+      takeWanted(service, i, requested, reservation);
+      port.nodePort = requested;
+    }
+    byPort.set(port.port, port.nodePort);
+  });
+}
+
+/** Takes what is new in an update and gives back what is gone. @throws {StatusError} */
+export function updateNodePorts(service: Service, old: ServiceSpec, reservation: ServiceReservation): void {
+  const { spec } = service;
+  if (mayHaveNodePorts(old) && (spec.type === 'ExternalName' || spec.type === 'ClusterIP')) {
+    for (const port of nodePortsOf(old)) reservation.givePort(port);
+  }
+  if (mayHaveNodePorts(spec)) takeNewPorts(service, old, reservation);
+  const needed = needsHealthCheck(old);
+  const needs = needsHealthCheck(spec);
+  if (needs && !needed) takeHealthCheckPort(spec, reservation);
+  if (needed && !needs) reservation.givePort(old.healthCheckNodePort ?? 0);
+}
+
+/** Other than in a create, each port without a node port gets one of its own. */
+function takeNewPorts(service: Service, old: ServiceSpec, reservation: ServiceReservation): void {
+  const { ports = [] } = service.spec;
+  const automatic = allocatesNodePorts(service.spec);
+  const before = nodePortsOf(old);
+  const now = new Set<string>();
+  const taken = new Set<number>();
+  ports.forEach((port, i) => {
+    const { nodePort: wanted = 0 } = port;
+    if (wanted === 0) {
+      if (!automatic) return;
+      port.nodePort = takeAny(reservation);
+    } else if (!before.includes(wanted) && !taken.has(wanted)) {
+      takeWanted(service, i, wanted, reservation);
+      taken.add(wanted);
+    }
+    const key = printedPort(port);
+    if (now.has(key)) throw plainError(`duplicate nodePort: ${key}`);
+    now.add(key);
+  });
+  const kept = nodePortsOf(service.spec);
+  for (const port of before) if (!kept.includes(port)) reservation.givePort(port);
+}
+
+/**
+ * Gives back all node ports of a Service that is removed. Those of an ExternalName were never taken: as in
+ * kube-apiserver, its removal frees the number even if another Service holds it.
+ */
+export function releaseNodePorts(spec: ServiceSpec, reservation: ServiceReservation): void {
+  for (const port of nodePortsOf(spec)) reservation.givePort(port);
+  if (needsHealthCheck(spec)) reservation.givePort(spec.healthCheckNodePort ?? 0);
+}
+
+function takeHealthCheckPort(spec: ServiceSpec, reservation: ServiceReservation): void {
+  const { healthCheckNodePort: wanted = 0 } = spec;
+  try {
+    if (wanted === 0) spec.healthCheckNodePort = reservation.takeAnyPort();
+    else reservation.takePort(wanted);
+  } catch (error) {
+    if (!(error instanceof AllocationError)) throw error;
+    const what = wanted === 0 ? 'a' : 'requested';
+    throw internalError(`failed to allocate ${what} HealthCheck NodePort ${wanted}: ${error.message}`, error);
+  }
+}
+
+function takeWanted(service: Service, index: number, port: number, reservation: ServiceReservation): void {
+  try {
+    reservation.takePort(port);
+  } catch (error) {
+    if (!(error instanceof AllocationError)) throw error;
+    const fault = invalid(`spec.ports[${index}].nodePort`, port, error.message);
+    throw invalidObject(subject(service), [fault]);
+  }
+}
+
+function takeAny(reservation: ServiceReservation): number {
+  try {
+    return reservation.takeAnyPort();
+  } catch (error) {
+    if (!(error instanceof AllocationError)) throw error;
+    throw internalError(`failed to allocate a nodePort: ${error.message}`, error);
+  }
+}
+
+/** Protocol and node port as Go prints the struct of both. */
+function printedPort({ protocol = '', nodePort = 0 }: ServicePort): string {
+  return `{${protocol} ${nodePort}}`;
+}

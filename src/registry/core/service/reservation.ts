@@ -1,0 +1,176 @@
+import { AllocationError, AlreadyAllocatedError, RangeFullError } from '../../../allocation/errors.ts';
+import type { PortAllocation } from '../../../allocation/port-allocator.ts';
+import { parseAddress } from '../../../objects/address.ts';
+import { goQuote } from '../../../objects/go-text.ts';
+import type { IPAddress } from '../../../objects/networking.ts';
+import type { IPFamily, Service } from '../../../objects/service.ts';
+import type { StatusError } from '../../../objects/status.ts';
+import { internalError } from '../../../objects/status-errors.ts';
+import { invalid, invalidObject, required } from '../../validation/field-errors.ts';
+import { nameIsPathSegment } from '../../validation/names.ts';
+import type { Reservation, SideObject, SideObjectKey, StrategyContext } from '../../generic/strategy.ts';
+import type { ServiceAllocators } from './allocators.ts';
+import { subject } from './type-rules.ts';
+
+const addresses = { group: 'networking.k8s.io', plural: 'ipaddresses', namespace: '' } as const;
+const path = 'spec.clusterIPs';
+
+/**
+ * What one request takes for a Service and gives back: taken at once, given back when the write is stored
+ * (`portallocator.PortAllocationOperation`). Addresses come with the IPAddress objects that stand for them. A dry
+ * run takes and gives nothing.
+ */
+export class ServiceReservation implements Reservation {
+  readonly creates: SideObject[] = [];
+  readonly deletes: SideObjectKey[] = [];
+  readonly #allocators: ServiceAllocators;
+  readonly #context: StrategyContext;
+  readonly #ports: PortAllocation;
+  readonly #taken: { readonly addresses: string[]; readonly ports: number[] } = { addresses: [], ports: [] };
+  readonly #given: { readonly addresses: string[]; readonly ports: number[] } = { addresses: [], ports: [] };
+
+  constructor(allocators: ServiceAllocators, context: StrategyContext) {
+    this.#allocators = allocators;
+    this.#context = context;
+    this.#ports = context.dryRun ? allocators.nodePorts.dryRun() : allocators.nodePorts;
+  }
+
+  /**
+   * Takes an address.
+   *
+   * @param wanted any spelling of the address; "" for any of the family.
+   * @returns the wanted text, or the address that was picked.
+   * @throws {StatusError} 422, or 500 when nothing is free.
+   */
+  takeAddress(service: Service, family: IPFamily, wanted: string): string {
+    const canonical = wanted === '' ? undefined : (parseAddress(wanted)?.canonical ?? wanted);
+    try {
+      const address =
+        canonical === undefined ? this.#pick(service, family) : this.#claim(service, family, canonical);
+      if (!this.#context.dryRun) this.#addObject(service, family, address, wanted);
+      return wanted === '' ? address : wanted;
+    } catch (error) {
+      if (!(error instanceof AllocationError) && !(error instanceof InvalidIPAddress)) throw error;
+      throw refusal(service, wanted, error);
+    }
+  }
+
+  #claim(service: Service, family: IPFamily, address: string): string {
+    if (this.#context.dryRun) return this.#allocators.dryRun(family, address);
+    this.#allocators.allocate(address, () => checkParent(service, address));
+    this.#taken.addresses.push(address);
+    if (this.#isStored(address)) throw new AlreadyAllocatedError('IP', address);
+    return address;
+  }
+
+  /** An IPAddress that is on its way to the disk may have an address that is free here still: then another one. */
+  #pick(service: Service, family: IPFamily): string {
+    if (this.#context.dryRun) return this.#allocators.dryRun(family);
+    for (;;) {
+      const address = this.#allocators.allocateNext(family, () => this.#context.random());
+      this.#taken.addresses.push(address);
+      checkParent(service, address);
+      if (!this.#isStored(address)) return address;
+    }
+  }
+
+  #isStored(address: string): boolean {
+    return this.#context.cluster.get(addresses.group, addresses.plural, '', address) !== undefined;
+  }
+
+  #addObject(service: Service, family: IPFamily, address: string, wanted: string): void {
+    this.creates.push({
+      ...addresses,
+      name: address,
+      object: ipAddressObject(service, family, address),
+      taken: () => refusal(service, wanted, new AlreadyAllocatedError('IP', address)),
+    });
+  }
+
+  /** Gives an address back with the commit, and removes its IPAddress object. Any spelling. */
+  giveAddress(text: string): void {
+    const address = parseAddress(text)?.canonical;
+    if (address === undefined || this.#context.dryRun) return;
+    this.#given.addresses.push(address);
+    this.deletes.push({ ...addresses, name: address });
+  }
+
+  /** Takes a node port. @throws {AllocationError} */
+  takePort(port: number): void {
+    this.#ports.allocate(port);
+    if (!this.#context.dryRun) this.#taken.ports.push(port);
+  }
+
+  /** Takes any node port. @throws {AllocationError} when the range is full. */
+  takeAnyPort(): number {
+    const port = this.#ports.allocateNext(() => this.#context.random());
+    if (!this.#context.dryRun) this.#taken.ports.push(port);
+    return port;
+  }
+
+  /** Gives a node port back with the commit. */
+  givePort(port: number): void {
+    if (!this.#context.dryRun) this.#given.ports.push(port);
+  }
+
+  commit(): void {
+    for (const address of this.#taken.addresses) {
+      if (this.creates.some(({ name }) => name === address)) this.#allocators.hold(address);
+      else this.#allocators.cancel(address);
+    }
+    for (const address of this.#given.addresses) this.#allocators.release(address);
+    for (const port of this.#given.ports) this.#allocators.nodePorts.release(port);
+  }
+
+  rollback(): void {
+    for (const address of this.#taken.addresses) this.#allocators.cancel(address);
+    for (const port of this.#taken.ports) this.#allocators.nodePorts.release(port);
+  }
+}
+
+/** Why an address could not be had: 422, or 500 when nothing is free. */
+function refusal(service: Service, wanted: string, error: Error): StatusError {
+  const { name = '' } = service.metadata;
+  if (wanted === '' && error instanceof RangeFullError) {
+    return internalError(
+      `failed to allocate a serviceIP for Service ${goQuote(name)}: ${error.message}`,
+      error,
+    );
+  }
+  const what = wanted === '' ? 'failed to allocate IP' : `failed to allocate IP ${wanted}`;
+  const { clusterIPs } = service.spec;
+  return invalidObject(subject(service), [invalid(path, clusterIPs, `${what}: ${error.message}`)]);
+}
+
+/** The IPAddress object would be refused, which is how a bad Service name first shows. */
+class InvalidIPAddress extends Error {}
+
+/** The part of IPAddress validation that a Service can fail (`apis/networking/validation` ValidateIPAddress). */
+function checkParent({ metadata }: Service, address: string): void {
+  const { name = '' } = metadata;
+  const field = 'spec.parentRef.name';
+  const errors =
+    name === ''
+      ? [required(field)]
+      : nameIsPathSegment(name, false).map((message) => invalid(field, name, message));
+  if (errors.length === 0) return;
+  const about = { group: addresses.group, kind: 'IPAddress', name: address };
+  throw new InvalidIPAddress(invalidObject(about, errors).message);
+}
+
+/** The object that takes an address (`ipallocator` createIPAddress); uid and times are the pipeline's. */
+function ipAddressObject({ metadata }: Service, family: IPFamily, address: string): IPAddress {
+  const { namespace = '', name = '' } = metadata;
+  return {
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'IPAddress',
+    metadata: {
+      name: address,
+      labels: {
+        'ipaddress.kubernetes.io/ip-family': family,
+        'ipaddress.kubernetes.io/managed-by': 'ipallocator.k8s.io',
+      },
+    },
+    spec: { parentRef: { resource: 'services', namespace, name } },
+  };
+}

@@ -1,0 +1,153 @@
+import type { Service } from '../../../objects/service.ts';
+import type { FieldError } from '../../validation/field-errors.ts';
+import type { Reservation, SideObjectKey, Strategy, StrategyContext } from '../../generic/strategy.ts';
+import type { ServiceAllocators } from './allocators.ts';
+import { allocateClusterIPs, releaseClusterIPs, updateClusterIPs } from './cluster-ip-allocation.ts';
+import { decorateService, isDecoratedService } from './decorate.ts';
+import { setServiceDefaults } from './defaults.ts';
+import { dropTypeDependentFields } from './drop.ts';
+import { type ClusterFamilies, initIPFamilies } from './families.ts';
+import { allocateNodePorts, releaseNodePorts, updateNodePorts } from './node-port-allocation.ts';
+import { normalizeClusterIPs, normalizeNewClusterIPs, refillAllocatedValues } from './refill.ts';
+import { ServiceReservation } from './reservation.ts';
+import { validateServiceStatusUpdate } from './status-rules.ts';
+import { validateService, validateServiceUpdate } from './validation.ts';
+import { warningsForService, warningsForServiceStatus } from './warnings.ts';
+
+/** What kube-apiserver decides about Services (`pkg/registry/core/service`). */
+export function createServiceStrategy(allocators: ServiceAllocators): Strategy<Service> {
+  const [primary] = allocators.families;
+  return {
+    ...serviceRules((service) => decorateService(service, primary)),
+
+    beginCreate(service, context) {
+      return reserve(allocators, context, (reservation) => {
+        normalizeNewClusterIPs(service.spec);
+        initIPFamilies(service, undefined, allocators.families);
+        allocateClusterIPs(service, reservation);
+        allocateNodePorts(service, reservation);
+      });
+    },
+    beginUpdate(service, stored, context) {
+      const old = decorateService(stored, primary);
+      return reserve(allocators, context, (reservation) => {
+        refillAllocatedValues(service.spec, old.spec);
+        normalizeClusterIPs(service.spec, old.spec);
+        initIPFamilies(service, old, allocators.families);
+        updateClusterIPs(service, old.spec, reservation);
+        updateNodePorts(service, old.spec, reservation);
+      });
+    },
+    beginDelete(stored, context) {
+      const { spec } = decorateService(stored, primary);
+      return reserve(allocators, context, (reservation) => {
+        releaseClusterIPs(spec, reservation);
+        releaseNodePorts(spec, reservation);
+        reservation.deletes.push(...endpointsOf(stored, context));
+      });
+    },
+  };
+}
+
+/**
+ * The same without allocation: Services are stored as they are sent, and a controller gives them what they lack.
+ * Values that an update leaves out are kept all the same.
+ */
+export function createUnallocatedServiceStrategy([primary]: ClusterFamilies): Strategy<Service> {
+  const rules = serviceRules((service) =>
+    (service.spec.clusterIP ?? '') === '' ? service : decorateService(service, primary),
+  );
+  return {
+    ...rules,
+    prepareForCreate(service, context) {
+      normalizeNewClusterIPs(service.spec);
+      rules.prepareForCreate(service, context);
+    },
+    beginDelete: (stored, context) => ({
+      creates: [],
+      deletes: endpointsOf(stored, context),
+      commit: () => undefined,
+      rollback: () => undefined,
+    }),
+    prepareForUpdate(service, old, context) {
+      refillAllocatedValues(service.spec, old.spec);
+      normalizeClusterIPs(service.spec, old.spec);
+      rules.prepareForUpdate(service, old, context);
+    },
+    validateCreate: (service, context) => withoutMissingPort(rules.validateCreate(service, context)),
+    validateUpdate(service, old, context) {
+      const errors = withoutMissingPort(rules.validateUpdate(service, old, context));
+      if ((old.spec.healthCheckNodePort ?? 0) !== 0) return errors;
+      return errors.filter(
+        ({ field, reason }) => field !== healthCheckPath || reason !== 'FieldValueForbidden',
+      );
+    },
+  };
+}
+
+/** The Endpoints of a Service go with it, also those that were written by hand (`afterDelete`). */
+function endpointsOf({ metadata }: Service, { dryRun }: StrategyContext): SideObjectKey[] {
+  const { namespace = '', name = '' } = metadata;
+  return dryRun ? [] : [{ group: '', plural: 'endpoints', namespace, name }];
+}
+
+const healthCheckPath = 'spec.healthCheckNodePort';
+
+/** The health check's port comes later: it may be missing, and then be set. */
+function withoutMissingPort(errors: FieldError[]): FieldError[] {
+  return errors.filter(({ field, reason }) => field !== healthCheckPath || reason !== 'FieldValueRequired');
+}
+
+/** What does not depend on who allocates. */
+function serviceRules(decorate: (service: Service) => Service): Strategy<Service> {
+  return {
+    resetFields: [['status']],
+    allowCreateOnUpdate: true,
+    allowUnconditionalUpdate: true,
+    deleteReturnsObject: true,
+    setDefaults: setServiceDefaults,
+    prepareForCreate(service) {
+      service.status = { loadBalancer: {} };
+    },
+    prepareForUpdate(service, old) {
+      service.status = old.status;
+      dropTypeDependentFields(service, decorate(old));
+    },
+    validateCreate: validateService,
+    validateUpdate: (service, old) => validateServiceUpdate(service, decorate(old)),
+    warningsOnCreate: warningsForService,
+    warningsOnUpdate: warningsForService,
+    decorate,
+    // A list asks it of each of its Services, whose texts would be put together for nothing else.
+    isDecorated: (stored) => (stored.isDecorated ||= isDecoratedService(stored.text())),
+    fields: ({ spec = {} }: Partial<Pick<Service, 'spec'>>) => ({
+      'spec.clusterIP': spec.clusterIP ?? '',
+      'spec.type': spec.type ?? '',
+    }),
+
+    status: {
+      resetFields: [['spec']],
+      prepareForUpdate(service, old) {
+        service.spec = old.spec;
+      },
+      validateUpdate: validateServiceStatusUpdate,
+      warningsOnUpdate: warningsForServiceStatus,
+    },
+  };
+}
+
+/** Runs the steps of one request; what they took is given back when one of them throws. */
+function reserve(
+  allocators: ServiceAllocators,
+  context: StrategyContext,
+  take: (reservation: ServiceReservation) => void,
+): Reservation {
+  const reservation = new ServiceReservation(allocators, context);
+  try {
+    take(reservation);
+  } catch (error) {
+    reservation.rollback();
+    throw error;
+  }
+  return reservation;
+}

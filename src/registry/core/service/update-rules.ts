@@ -1,0 +1,72 @@
+import type { ServiceSpec } from '../../../objects/service.ts';
+import { forbiddenField, invalid, type FieldError } from '../../validation/field-errors.ts';
+import { validateLoadBalancerClass } from './traffic-rules.ts';
+import { isHeadless, needsHealthCheck } from './type-rules.ts';
+
+const unchangeable = 'may not change once set';
+const policyPath = 'spec.ipFamilyPolicy';
+
+/** What may not change from one version of a Service to the next (`apis/core/validation` ValidateServiceUpdate). */
+export function validateTransition(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
+  const errors: FieldError[] = [];
+  if (spec.type !== 'ExternalName' && old.type !== 'ExternalName') {
+    const wasHeadless = isHeadless(old);
+    const headless = isHeadless(spec);
+    if (!wasHeadless || !headless) pushAddressErrors(errors, spec, old);
+    if (!wasHeadless && !headless) pushFamilyErrors(errors, spec, old);
+  }
+  errors.push(...validateLoadBalancerClass(spec, old));
+  if (needsHealthCheck(spec) && needsHealthCheck(old)) {
+    if ((spec.healthCheckNodePort ?? 0) !== (old.healthCheckNodePort ?? 0)) {
+      errors.push(forbiddenField('spec.healthCheckNodePort', 'field is immutable'));
+    }
+  }
+  return errors;
+}
+
+/** Addresses stay; a second one may be added, or released with SingleStack (validateUpgradeDowngradeClusterIPs). */
+function pushAddressErrors(errors: FieldError[], spec: ServiceSpec, old: ServiceSpec): void {
+  const { clusterIPs = [] } = spec;
+  const { clusterIPs: before = [] } = old;
+  if (clusterIPs.length === before.length) {
+    before.forEach((address, i) => {
+      if (address !== clusterIPs[i]) errors.push(invalid(`spec.clusterIPs[${i}]`, clusterIPs, unchangeable));
+    });
+    return;
+  }
+  if (clusterIPs.length === 0) {
+    errors.push(invalid('spec.clusterIPs[0]', null, 'primary clusterIP can not be unset'));
+  } else if (before.length > 0 && clusterIPs[0] !== before[0]) {
+    errors.push(invalid('spec.clusterIPs[0]', clusterIPs, unchangeable));
+  }
+  if (before.length > 1 && clusterIPs.length === 1 && spec.ipFamilyPolicy !== 'SingleStack') {
+    const detail = "must be set to 'SingleStack' when releasing the secondary clusterIP";
+    errors.push(invalid(policyPath, spec.ipFamilyPolicy, detail));
+  }
+}
+
+/**
+ * Families stay, too (validateUpgradeDowngradeIPFamilies). The index is always 0, and the value that is shown is
+ * the list of addresses when the number of families changed: kube-apiserver's own.
+ */
+function pushFamilyErrors(errors: FieldError[], spec: ServiceSpec, old: ServiceSpec): void {
+  const { ipFamilies = [], clusterIPs = [] } = spec;
+  const { ipFamilies: before = [] } = old;
+  const path = 'spec.ipFamilies[0]';
+  if (ipFamilies.length === before.length) {
+    before.forEach((family, i) => {
+      if (family !== ipFamilies[i]) errors.push(invalid(path, ipFamilies, unchangeable));
+    });
+    return;
+  }
+  if (before.length > ipFamilies.length && clusterIPs.length === 0) {
+    errors.push(invalid(path, spec.ipFamilies, 'primary ipFamily can not be unset'));
+  }
+  if (ipFamilies.length > 0 && before.length > 0 && ipFamilies[0] !== before[0]) {
+    errors.push(invalid(path, clusterIPs, unchangeable));
+  }
+  if (before.length > 1 && ipFamilies.length === 1 && spec.ipFamilyPolicy !== 'SingleStack') {
+    const detail = "must be set to 'SingleStack' when releasing the secondary ipFamily";
+    errors.push(invalid(policyPath, spec.ipFamilyPolicy, detail));
+  }
+}

@@ -1,0 +1,53 @@
+import type { Service } from '../../../objects/service.ts';
+import { warningsForAddress, warningsForCidr } from '../../validation/network.ts';
+import { deprecatedTopologyHints, topologyMode } from './annotations.ts';
+import { none } from './type-rules.ts';
+
+/** Warnings of a create or an update of the main resource (`pkg/api/service/warnings.go`), in order. */
+export function warningsForService(service: Service): string[] {
+  const warnings: string[] = [];
+  const { spec, metadata } = service;
+  const { clusterIP = '', externalIPs = [], loadBalancerIP = '' } = spec;
+  if (metadata.annotations !== undefined && Object.hasOwn(metadata.annotations, deprecatedTopologyHints)) {
+    warnings.push(`annotation ${deprecatedTopologyHints} is deprecated, please use ${topologyMode} instead`);
+  }
+  if (clusterIP !== '' && clusterIP !== none) {
+    spec.clusterIPs?.forEach((ip, i) => warnings.push(...warningsForAddress(ip, `spec.clusterIPs[${i}]`)));
+  }
+  const headless = spec.type === 'ClusterIP' && clusterIP === none;
+  if (headless) {
+    if (loadBalancerIP !== '') warnings.push('spec.loadBalancerIP is ignored for headless services');
+    if (externalIPs.length > 0) warnings.push('spec.externalIPs is ignored for headless services');
+    if (spec.sessionAffinity !== 'None') {
+      warnings.push('spec.SessionAffinity is ignored for headless services');
+    }
+  }
+  externalIPs.forEach((ip, i) => warnings.push(...warningsForAddress(ip, `spec.externalIPs[${i}]`)));
+  const external = spec.type === 'ExternalName';
+  if (externalIPs.length > 0 && !headless && !external) {
+    warnings.push('spec.externalIPs is deprecated and may no longer be implemented in some clusters');
+  }
+  if (loadBalancerIP !== '') warnings.push(...warningsForAddress(loadBalancerIP, 'spec.loadBalancerIP'));
+  spec.loadBalancerSourceRanges?.forEach((cidr, i) =>
+    warnings.push(...warningsForCidr(cidr, `spec.loadBalancerSourceRanges[${i}]`)),
+  );
+  if (external && externalIPs.length > 0) {
+    warnings.push('spec.externalIPs is ignored when spec.type is "ExternalName"');
+  }
+  if (!external && (spec.externalName ?? '') !== '') {
+    warnings.push('spec.externalName is ignored when spec.type is not "ExternalName"');
+  }
+  if (spec.trafficDistribution === 'PreferClose') {
+    warnings.push('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"');
+  }
+  return warnings;
+}
+
+/** Warnings of a write to `/status`. */
+export function warningsForServiceStatus(service: Service): string[] {
+  const warnings: string[] = [];
+  service.status.loadBalancer?.ingress?.forEach(({ ip = '' }, i) => {
+    if (ip !== '') warnings.push(...warningsForAddress(ip, `status.loadBalancer.ingress[${i}]`));
+  });
+  return warnings;
+}

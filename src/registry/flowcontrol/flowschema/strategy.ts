@@ -1,0 +1,24 @@
+import { genericStrategy, specChanges } from '../../generic/generic.ts';
+import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { flowStatus } from '../prioritylevelconfiguration/strategy.ts';
+import type { Strategy } from '../../generic/strategy.ts';
+import { fillParts } from '../../core/podtemplate/workload.ts';
+import type { FlowSchema } from './types.ts';
+import { validateFlowSchema } from './validation.ts';
+
+/** The rules of FlowSchemas; no request is sorted by them. */
+export const flowSchemaStrategy: Strategy<FlowSchema> = {
+  ...genericStrategy<FlowSchema>({
+    namespaced: false,
+    nameRule: nameIsDNSSubdomain,
+    hasStatus: true,
+    generationChanges: specChanges,
+    setDefaults(schema) {
+      fillParts(schema);
+      schema.spec.matchingPrecedence ||= 1000;
+    },
+    validateCreate: validateFlowSchema,
+    repeatsCreate: 'instead',
+  }),
+  status: flowStatus(),
+};

@@ -1,0 +1,245 @@
+/** The rules of FlowSchemas (`pkg/apis/flowcontrol/validation`). */
+import { jsonEqual } from '../../../objects/json.ts';
+import {
+  type FieldError,
+  forbiddenField,
+  invalid,
+  notSupported,
+  required,
+} from '../../validation/field-errors.ts';
+import { nameIsDNSLabel, nameIsDNSSubdomain } from '../../validation/names.ts';
+import { validateFlowConditions } from '../prioritylevelconfiguration/validation.ts';
+import { mandatoryFlowSchemas } from './bootstrap.ts';
+import type {
+  FlowRule,
+  FlowSchema,
+  FlowSchemaSpec,
+  FlowSubject,
+  NonResourceRule,
+  ResourceRule,
+} from './types.ts';
+
+const maxPrecedence = 10_000;
+const methods = ['ByNamespace', 'ByUser'];
+const subjectKinds = ['Group', 'ServiceAccount', 'User'];
+const verbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'proxy', 'update', 'watch'];
+const namespaceRule = "each member of this list must be '*' or a DNS-1123 label; ";
+
+export function validateFlowSchema({ metadata: { name = '' }, spec, status }: FlowSchema): FieldError[] {
+  const errors = validateSpec(spec, name);
+  const fixed = mandatoryFlowSchemas.find((each) => each.metadata.name === name);
+  if (fixed !== undefined && !jsonEqual(spec, fixed.spec)) {
+    errors.push(invalid('spec', printed(spec), `spec of "${name}" must equal the fixed value`));
+  }
+  return [...errors, ...validateFlowConditions(status?.conditions)];
+}
+
+function validateSpec(spec: FlowSchemaSpec, name: string): FieldError[] {
+  const { matchingPrecedence: precedence = 0, distinguisherMethod, rules = [] } = spec;
+  const errors: FieldError[] = [];
+  const wrong = (detail: string) => errors.push(invalid('spec.matchingPrecedence', precedence, detail));
+  if (precedence <= 0) wrong('must be a positive value');
+  if (precedence > maxPrecedence) wrong(`must not be greater than ${maxPrecedence}`);
+  if (precedence === 1 && name !== 'exempt') {
+    wrong("only the schema named 'exempt' may have matchingPrecedence 1");
+  }
+  if (distinguisherMethod !== undefined) {
+    const { type = '' } = distinguisherMethod;
+    if (!methods.includes(type)) {
+      errors.push(notSupported('spec.distinguisherMethod.type', { Type: type }, methods));
+    }
+  }
+  const level = spec.priorityLevelConfiguration?.name ?? '';
+  const path = 'spec.priorityLevelConfiguration.name';
+  if (level === '') errors.push(required(path, 'must reference a priority level'));
+  else for (const message of nameIsDNSSubdomain(level, false)) errors.push(invalid(path, level, message));
+  rules.forEach((rule, i) => errors.push(...validateRule(rule, `spec.rules[${i}]`)));
+  return errors;
+}
+
+function validateRule(rule: FlowRule, path: string): FieldError[] {
+  const { resourceRules = [], nonResourceRules = [] } = rule;
+  const subjects = rule.subjects ?? [];
+  const errors: FieldError[] = [];
+  if (subjects.length === 0) {
+    errors.push(required(`${path}.subjects`, 'subjects must contain at least one value'));
+  }
+  subjects.forEach((subject, i) => errors.push(...validateSubject(subject, `${path}.subjects[${i}]`)));
+  if (resourceRules.length === 0 && nonResourceRules.length === 0) {
+    errors.push(required(path, 'at least one of resourceRules and nonResourceRules has to be non-empty'));
+  }
+  resourceRules.forEach((each, i) =>
+    errors.push(...validateResourceRule(each, `${path}.resourceRules[${i}]`)),
+  );
+  nonResourceRules.forEach((each, i) =>
+    errors.push(...validateNonResourceRule(each, `${path}.nonResourceRules[${i}]`)),
+  );
+  return errors;
+}
+
+/** The member of each kind, in the order in which those that do not belong there are told. */
+const subjectMembers = new Map([
+  ['ServiceAccount', 'serviceAccount'],
+  ['User', 'user'],
+  ['Group', 'group'],
+] as const);
+
+function validateSubject(subject: FlowSubject, path: string): FieldError[] {
+  const { kind = '' } = subject;
+  const errors = ownErrors(subject, path);
+  if (errors === undefined) return [notSupported(`${path}.kind`, kind, subjectKinds)];
+  for (const [other, member] of subjectMembers) {
+    if (other === kind || subject[member] === undefined) continue;
+    const detail = `${member} is forbidden when subject kind is not '${other}'`;
+    errors.push(forbiddenField(`${path}.${member}`, detail));
+  }
+  return errors;
+}
+
+/** What is wrong with the member that the kind asks for; undefined for an unknown kind. */
+function ownErrors({ kind = '', user, group, serviceAccount }: FlowSubject, path: string) {
+  switch (kind) {
+    case 'ServiceAccount':
+      return validateAccount(serviceAccount, `${path}.serviceAccount`);
+    case 'User':
+      return validateNamed(user, `${path}.user`, "user is required when subject kind is 'User'");
+    case 'Group':
+      return validateNamed(group, `${path}.group`, "group is required when subject kind is 'Group'");
+    default:
+      return undefined;
+  }
+}
+
+function validateNamed(subject: { name?: string } | undefined, path: string, lack: string): FieldError[] {
+  if (subject === undefined) return [required(path, lack)];
+  return (subject.name ?? '') === '' ? [required(`${path}.name`)] : [];
+}
+
+function validateAccount(account: FlowSubject['serviceAccount'], path: string): FieldError[] {
+  if (account === undefined) {
+    return [required(path, "serviceAccount is required when subject kind is 'ServiceAccount'")];
+  }
+  const { name = '', namespace = '' } = account;
+  const errors: FieldError[] = [];
+  if (name === '') errors.push(required(`${path}.name`));
+  else if (name !== '*') {
+    for (const message of nameIsDNSSubdomain(name, false)) {
+      errors.push(invalid(`${path}.name`, name, message));
+    }
+  }
+  if (namespace === '') {
+    errors.push(required(`${path}.namespace`, 'must specify namespace for service account'));
+  } else {
+    for (const message of nameIsDNSLabel(namespace, false)) {
+      errors.push(invalid(`${path}.namespace`, namespace, message));
+    }
+  }
+  return errors;
+}
+
+function validateVerbs(given: readonly string[], path: string): FieldError[] {
+  if (given.length === 0) return [required(path, 'verbs must contain at least one value')];
+  if (given.includes('*')) return onlyStar(given, path, 'verbs');
+  return given.every((verb) => verbs.includes(verb)) ? [] : [notSupported(path, given, verbs)];
+}
+
+/** A star stands for all: nothing may stand beside it. */
+function onlyStar(given: readonly string[], path: string, what: string): FieldError[] {
+  if (given.length <= 1 || !given.includes('*')) return [];
+  return [invalid(path, given, `if '*' is present, must not specify other ${what}`)];
+}
+
+function validateNonResourceRule(rule: NonResourceRule, path: string): FieldError[] {
+  const urls = rule.nonResourceURLs ?? [];
+  const errors = validateVerbs(rule.verbs ?? [], `${path}.verbs`);
+  const place = `${path}.nonResourceURLs`;
+  if (urls.length === 0) {
+    errors.push(required(place, 'nonResourceURLs must contain at least one value'));
+  } else if (urls.includes('*')) errors.push(...onlyStar(urls, place, 'non-resource URLs'));
+  else {
+    urls.forEach((url, i) => {
+      const why = pathFault(url);
+      if (why !== undefined) errors.push(invalid(`${place}[${i}]`, url, why));
+    });
+  }
+  return errors;
+}
+
+/** `ValidateNonResourceURLPath`: a star stands for the rest of the path only. */
+function pathFault(url: string): string | undefined {
+  if (url === '') return 'must not be empty';
+  if (url === '/') return undefined;
+  if (!url.startsWith('/')) return 'must start with slash';
+  if (url.includes(' ')) return 'must not contain white-space';
+  if (url.includes('//')) return 'must not contain double slash';
+  const star = url.indexOf('*');
+  const isSuffix = star === url.length - 1 && url.endsWith('/*');
+  return star === -1 || isSuffix ? undefined : 'wildcard can only do suffix matching';
+}
+
+function validateResourceRule(rule: ResourceRule, path: string): FieldError[] {
+  const { clusterScope = false } = rule;
+  const [apiGroups, resources, namespaces] = [
+    rule.apiGroups ?? [],
+    rule.resources ?? [],
+    rule.namespaces ?? [],
+  ];
+  const errors = validateVerbs(rule.verbs ?? [], `${path}.verbs`);
+  if (apiGroups.length === 0) {
+    errors.push(required(`${path}.apiGroups`, 'resource rules must supply at least one api group'));
+  }
+  errors.push(...onlyStar(apiGroups, `${path}.apiGroups`, 'api groups'));
+  if (resources.length === 0) {
+    errors.push(required(`${path}.resources`, 'resource rules must supply at least one resource'));
+  }
+  errors.push(...onlyStar(resources, `${path}.resources`, 'resources'));
+  const place = `${path}.namespaces`;
+  if (namespaces.length === 0 && !clusterScope) {
+    const detail = 'resource rules that are not cluster scoped must supply at least one namespace';
+    errors.push(required(place, detail));
+  } else if (namespaces.includes('*')) errors.push(...onlyStar(namespaces, place, 'namespaces'));
+  else {
+    namespaces.forEach((namespace, i) => {
+      for (const message of nameIsDNSLabel(namespace, false)) {
+        errors.push(invalid(`${place}[${i}]`, namespace, namespaceRule + message));
+      }
+    });
+  }
+  return errors;
+}
+
+/** The spec as kube-apiserver shows it: the members have Go's names, as its internal type has no other. */
+function printed(spec: FlowSchemaSpec): object {
+  const { priorityLevelConfiguration: level, distinguisherMethod: method, rules } = spec;
+  const named = (subject: { name?: string } | undefined) =>
+    subject === undefined ? null : { Name: subject.name ?? '' };
+  const subjectOf = ({ kind = '', user, group, serviceAccount: account }: FlowSubject) => ({
+    Kind: kind,
+    User: named(user),
+    Group: named(group),
+    ServiceAccount:
+      account === undefined ? null : { Namespace: account.namespace ?? '', Name: account.name ?? '' },
+  });
+  return {
+    PriorityLevelConfiguration: { Name: level?.name ?? '' },
+    MatchingPrecedence: spec.matchingPrecedence ?? 0,
+    DistinguisherMethod: method === undefined ? null : { Type: method.type ?? '' },
+    Rules:
+      rules?.map((rule) => ({
+        Subjects: rule.subjects?.map(subjectOf) ?? null,
+        ResourceRules:
+          rule.resourceRules?.map((each) => ({
+            Verbs: each.verbs ?? null,
+            APIGroups: each.apiGroups ?? null,
+            Resources: each.resources ?? null,
+            ClusterScope: each.clusterScope ?? false,
+            Namespaces: each.namespaces ?? null,
+          })) ?? null,
+        NonResourceRules:
+          rule.nonResourceRules?.map((each) => ({
+            Verbs: each.verbs ?? null,
+            NonResourceURLs: each.nonResourceURLs ?? null,
+          })) ?? null,
+      })) ?? null,
+  };
+}

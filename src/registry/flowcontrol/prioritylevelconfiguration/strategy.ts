@@ -1,0 +1,56 @@
+import type { KubeObject } from '../../../objects/meta.ts';
+import { genericStrategy, specChanges, takeSpec } from '../../generic/generic.ts';
+import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import type { Strategy, SubresourceStrategy } from '../../generic/strategy.ts';
+import { fillParts } from '../../core/podtemplate/workload.ts';
+import type { FlowCondition, PriorityLevelConfiguration } from './types.ts';
+import { validateFlowConditions, validatePriorityLevel } from './validation.ts';
+
+/** The rules of PriorityLevelConfigurations; no request is held back for them. */
+export const priorityLevelStrategy: Strategy<PriorityLevelConfiguration> = {
+  ...genericStrategy<PriorityLevelConfiguration>({
+    namespaced: false,
+    nameRule: nameIsDNSSubdomain,
+    hasStatus: true,
+    generationChanges: specChanges,
+    setDefaults,
+    validateCreate: validatePriorityLevel,
+    repeatsCreate: 'instead',
+  }),
+  status: flowStatus(),
+};
+
+/** `pkg/apis/flowcontrol/v1/defaults.go`. */
+function setDefaults(level: PriorityLevelConfiguration): void {
+  fillParts(level);
+  const { limited, exempt } = level.spec;
+  if (exempt !== undefined) {
+    exempt.nominalConcurrencyShares ??= 0;
+    exempt.lendablePercent ??= 0;
+  }
+  if (limited === undefined) return;
+  limited.nominalConcurrencyShares ??= 30;
+  limited.lendablePercent ??= 0;
+  const { queuing } = limited.limitResponse ?? {};
+  if (queuing === undefined) return;
+  queuing.handSize ||= 8;
+  queuing.queues ||= 64;
+  queuing.queueLengthLimit ||= 50;
+}
+
+/** `/status` of both kinds: nothing but the status is the client's, nothing else is checked. */
+export function flowStatus<
+  T extends KubeObject & { status?: { conditions?: FlowCondition[] } },
+>(): SubresourceStrategy<T> {
+  return {
+    resetFields: [['metadata'], ['spec']],
+    prepareForUpdate(object, old) {
+      takeSpec(object, old);
+      const { managedFields, resourceVersion } = object.metadata;
+      object.metadata = { ...old.metadata };
+      if (managedFields !== undefined) object.metadata.managedFields = managedFields;
+      if (resourceVersion !== undefined) object.metadata.resourceVersion = resourceVersion;
+    },
+    validateUpdate: ({ status }) => validateFlowConditions(status?.conditions),
+  };
+}

@@ -1,0 +1,212 @@
+import { jsonEqual } from '../../objects/json.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import type { FieldError } from '../validation/field-errors.ts';
+import {
+  validateCustomObjectMeta,
+  validateCustomObjectMetaUpdate,
+  validateObjectMeta,
+  validateObjectMetaUpdate,
+} from './metadata.ts';
+import type { NameRule } from '../validation/names.ts';
+import type { FieldPath, Strategy, StrategyContext, SubresourceStrategy } from './strategy.ts';
+
+/**
+ * What sets a kind apart from others. Everything that is left out has the value that most kinds have; the methods
+ * add to what the base does and need not repeat it.
+ */
+export interface KindRules<T extends KubeObject> {
+  readonly namespaced: boolean;
+  readonly nameRule: NameRule;
+  /**
+   * Who checks the metadata besides the request pipeline, which does it for every kind: default `core`
+   * (`apis/core/validation`), for some groups apimachinery, which lets finalizers have any name, for some nobody.
+   */
+  readonly metadataRules?: 'core' | 'machinery' | 'none';
+  /**
+   * Has a status of its own: a create starts with an empty one, an update of the main resource keeps the stored one,
+   * and `/status` writes it.
+   */
+  readonly hasStatus?: boolean;
+  /** The status of a create is kept: Nodes, which register themselves. */
+  readonly keepsStatusOnCreate?: boolean;
+  /** The kind counts changes in metadata.generation: 1 at first, one more whenever this says so. */
+  generationChanges?(object: T, old: T): boolean;
+  /** Default false. */
+  readonly allowCreateOnUpdate?: boolean;
+  /** Default true. */
+  readonly allowUnconditionalUpdate?: boolean;
+  /** Default false. */
+  readonly deleteReturnsObject?: boolean;
+  readonly defaultGarbageCollectionPolicy?: 'OrphanDependents';
+  readonly deletionWarning?: string;
+
+  setDefaults?(object: T): void;
+  prepareForCreate?(object: T, context: StrategyContext): void;
+  /** Called before the generation is compared. */
+  prepareForUpdate?(object: T, old: T, context: StrategyContext): void;
+  /** The rules behind the metadata's. */
+  validateCreate?(object: T, context: StrategyContext): FieldError[];
+  /** The rules of an update behind the metadata's. */
+  validateUpdate?(object: T, old: T, context: StrategyContext): FieldError[];
+  /** An update is checked as a create is, metadata included, before, after or instead of the rules of an update. */
+  readonly repeatsCreate?: 'before' | 'after' | 'instead';
+  /** Takes over more than the spec from the stored object in a write of `/status`. */
+  prepareStatus?(object: T, old: T): void;
+  /** What {@link prepareStatus} takes over, for those who ask who owns it. */
+  readonly statusResets?: readonly FieldPath[];
+  validateStatus?(object: T, old: T): FieldError[];
+  /** Of a write of `/status`. */
+  statusWarnings?(object: T): string[];
+  warningsOnCreate?(object: T): string[];
+  warningsOnUpdate?(object: T, old: T): string[];
+  admitCreate?(object: T, context: StrategyContext): void;
+  fields?(object: T): Record<string, string>;
+  gracePeriodSeconds?(object: T, requested: number | undefined): number;
+  readonly subresources?: ReadonlyMap<string, SubresourceStrategy<T>>;
+}
+
+/** The two parts that most kinds divide themselves into. */
+interface Parts extends KubeObject {
+  spec?: unknown;
+  status?: unknown;
+}
+
+/** True when the spec differs: the usual reason for a new generation. */
+export function specChanges(object: Parts, old: Parts): boolean {
+  return !jsonEqual(object.spec ?? {}, old.spec ?? {});
+}
+
+/** A strategy from the rules of a kind (the common shape of `pkg/registry/<group>/<kind>/strategy.go`). */
+export function genericStrategy<T extends KubeObject>(rules: KindRules<T>): Strategy<T> {
+  return {
+    allowCreateOnUpdate: rules.allowCreateOnUpdate ?? false,
+    allowUnconditionalUpdate: rules.allowUnconditionalUpdate ?? true,
+    deleteReturnsObject: rules.deleteReturnsObject ?? false,
+    setDefaults: (object) => rules.setDefaults?.(object),
+    prepareForCreate(object, context) {
+      if (rules.hasStatus === true && rules.keepsStatusOnCreate !== true) dropStatus(object);
+      if (rules.generationChanges !== undefined) object.metadata.generation = 1;
+      rules.prepareForCreate?.(object, context);
+    },
+    prepareForUpdate(object, old, context) {
+      if (rules.hasStatus === true) takeStatus(object, old);
+      rules.prepareForUpdate?.(object, old, context);
+      raiseGeneration(rules, object, old);
+    },
+    validateCreate: (object, context) => createErrors(rules, object, context),
+    validateUpdate(object, old, context) {
+      if (rules.repeatsCreate === 'instead') return createErrors(rules, object, context);
+      const errors = updateMetaErrors(rules, object, old);
+      for (const error of rules.validateUpdate?.(object, old, context) ?? []) errors.push(error);
+      if (rules.repeatsCreate === undefined) return errors;
+      const repeated = createErrors(rules, object, context);
+      return rules.repeatsCreate === 'before' ? [...repeated, ...errors] : [...errors, ...repeated];
+    },
+    ...(rules.hasStatus === true ? { status: statusStrategy(rules), resetFields: [['status']] } : {}),
+    ...optionalMethods(rules),
+  };
+}
+
+function createErrors<T extends KubeObject>(
+  rules: KindRules<T>,
+  object: T,
+  context: StrategyContext,
+): FieldError[] {
+  return [...createMetaErrors(rules, object), ...(rules.validateCreate?.(object, context) ?? [])];
+}
+
+function createMetaErrors<T extends KubeObject>(rules: KindRules<T>, { metadata }: T): FieldError[] {
+  if (rules.metadataRules === 'none') return [];
+  return rules.metadataRules === 'machinery'
+    ? validateCustomObjectMeta(metadata, rules)
+    : validateObjectMeta(metadata, rules);
+}
+
+function updateMetaErrors<T extends KubeObject>(rules: KindRules<T>, { metadata }: T, old: T): FieldError[] {
+  if (rules.metadataRules === 'none') return [];
+  return rules.metadataRules === 'machinery'
+    ? validateCustomObjectMetaUpdate(metadata, old.metadata)
+    : validateObjectMetaUpdate(metadata, old.metadata);
+}
+
+/** `/status`: the spec is the stored one, status and most of the metadata are the client's. */
+function statusStrategy<T extends KubeObject>(rules: KindRules<T>): SubresourceStrategy<T> {
+  return {
+    resetFields: [['spec'], ...(rules.statusResets ?? [])],
+    prepareForUpdate(object, old) {
+      keepGeneration(object, old);
+      takeSpec(object, old);
+      rules.prepareStatus?.(object, old);
+    },
+    validateUpdate: (object, old) => [
+      ...updateMetaErrors(rules, object, old),
+      ...(rules.validateStatus?.(object, old) ?? []),
+    ],
+    ...(rules.statusWarnings && { warningsOnUpdate: (object: T) => rules.statusWarnings?.(object) ?? [] }),
+  };
+}
+
+function optionalMethods<T extends KubeObject>(rules: KindRules<T>): Partial<Strategy<T>> {
+  return {
+    ...(rules.defaultGarbageCollectionPolicy && {
+      defaultGarbageCollectionPolicy: rules.defaultGarbageCollectionPolicy,
+    }),
+    ...(rules.deletionWarning !== undefined && { deletionWarning: rules.deletionWarning }),
+    ...(rules.warningsOnCreate && { warningsOnCreate: rules.warningsOnCreate.bind(rules) }),
+    ...(rules.warningsOnUpdate && { warningsOnUpdate: rules.warningsOnUpdate.bind(rules) }),
+    ...(rules.admitCreate && { admitCreate: rules.admitCreate.bind(rules) }),
+    ...(rules.fields && { fields: rules.fields.bind(rules) }),
+    ...(rules.gracePeriodSeconds && { gracePeriodSeconds: rules.gracePeriodSeconds.bind(rules) }),
+    ...(rules.subresources && { subresources: rules.subresources }),
+  };
+}
+
+/** Clients never set the generation of a stored object, whether the kind counts or not. */
+function raiseGeneration<T extends KubeObject>(rules: KindRules<T>, object: T, old: T): void {
+  keepGeneration(object, old);
+  if (rules.generationChanges?.(object, old) === true) {
+    object.metadata.generation = (old.metadata.generation ?? 0) + 1;
+  }
+}
+
+function keepGeneration(object: KubeObject, old: KubeObject): void {
+  if (old.metadata.generation === undefined) delete object.metadata.generation;
+  else object.metadata.generation = old.metadata.generation;
+}
+
+function dropStatus(object: Parts): void {
+  object.status = {};
+}
+
+/**
+ * The metadata of a write that is about the status alone: only the resourceVersion and what else is checked against
+ * the stored object is the client's (apimachinery `meta/v1` ResetObjectMetaForStatus).
+ */
+export function resetMetaForStatus(object: KubeObject, old: KubeObject): void {
+  const { metadata } = object;
+  const members = [
+    'deletionTimestamp',
+    'generation',
+    'labels',
+    'annotations',
+    'finalizers',
+    'ownerReferences',
+  ] as const;
+  for (const member of members) {
+    const value = old.metadata[member];
+    if (value === undefined) Reflect.deleteProperty(metadata, member);
+    else Object.assign(metadata, { [member]: value });
+  }
+}
+
+/** The stored part is shared, not copied: nobody changes a prepared object any more. */
+function takeStatus(object: Parts, old: Parts): void {
+  if (old.status === undefined) delete object.status;
+  else object.status = old.status;
+}
+
+/** Restores the stored spec, for subresources that do not write it. */
+export function takeSpec(object: Parts, old: Parts): void {
+  if (old.spec === undefined) delete object.spec;
+  else object.spec = old.spec;
+}

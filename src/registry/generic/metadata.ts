@@ -1,0 +1,291 @@
+import { goQuote, isPrintable } from '../../objects/go-text.ts';
+import { jsonEqual } from '../../objects/json.ts';
+import type { ManagedFieldsEntry, ObjectMeta, OwnerReference } from '../../objects/meta.ts';
+import { forbiddenField, invalid, required, tooLong, type FieldError } from '../validation/field-errors.ts';
+import {
+  isDNS1123Label,
+  isQualifiedName,
+  isValidLabelValue,
+  nameIsPathSegment,
+  type NameRule,
+} from '../validation/names.ts';
+
+/** What a kind demands of its metadata. */
+export interface MetaRules {
+  readonly namespaced: boolean;
+  readonly nameRule: NameRule;
+  /** Where the metadata is; `metadata` unless it is a template's. */
+  readonly path?: string;
+}
+
+/** All keys and values of an object's annotations together, in bytes. */
+const maxAnnotationBytes = 256 * 1024;
+const maxManagerBytes = 128;
+const maxSubresourceBytes = 256;
+const standardFinalizers = new Set(['kubernetes', 'orphan', 'foregroundDeletion']);
+const immutable = 'field is immutable';
+
+/**
+ * The metadata of a new object, as the built-in kinds check it (`apis/core/validation` ValidateObjectMeta); the name
+ * is generated already.
+ */
+export function validateObjectMeta(meta: ObjectMeta, rules: MetaRules): FieldError[] {
+  const errors = validateCustomObjectMeta(meta, rules);
+  pushFinalizerNameErrors(errors, meta.finalizers, rules.path ?? 'metadata');
+  return errors;
+}
+
+/** The metadata of a changed object, as the built-in kinds check it (`apis/core/validation` ValidateObjectMetaUpdate). */
+export function validateObjectMetaUpdate(meta: ObjectMeta, old: ObjectMeta, path = 'metadata'): FieldError[] {
+  const errors = validateCustomObjectMetaUpdate(meta, old, path);
+  pushFinalizerNameErrors(errors, meta.finalizers, path);
+  return errors;
+}
+
+/**
+ * What the request pipeline itself checks of every update, before the kind's `validateUpdate` (apiserver
+ * `rest/update.go` validateCommonFields). Kinds check most of it again: labels are reported three times in all,
+ * changed immutable fields twice.
+ */
+export function validateCommonFields(meta: ObjectMeta, old: ObjectMeta, namespaced: boolean): FieldError[] {
+  const errors = validateCustomObjectMeta(meta, { namespaced, nameRule: nameIsPathSegment });
+  errors.push(...validateCustomObjectMetaUpdate(meta, old));
+  return errors;
+}
+
+function pushFinalizerNameErrors(
+  errors: FieldError[],
+  finalizers: readonly string[] | undefined,
+  path: string,
+): void {
+  finalizers?.forEach((finalizer, i) => {
+    if (finalizer.includes('/') || standardFinalizers.has(finalizer)) return;
+    const detail = 'name is neither a standard finalizer name nor is it fully qualified';
+    errors.push(invalid(`${path}.finalizers[${i}]`, finalizer, detail));
+  });
+}
+
+/**
+ * The metadata rules that every new object has, custom resources included (`apimachinery/pkg/api/validation`
+ * ValidateObjectMetaAccessor). The pipeline runs it on a create behind `validateCreate`, with
+ * {@link nameIsPathSegment}.
+ */
+export function validateCustomObjectMeta(meta: ObjectMeta, rules: MetaRules): FieldError[] {
+  const path = rules.path ?? 'metadata';
+  const errors: FieldError[] = [];
+  const { generateName, name, namespace } = meta;
+  if (generateName !== undefined && generateName !== '') {
+    for (const message of rules.nameRule(generateName, true)) {
+      errors.push(invalid(`${path}.generateName`, generateName, message));
+    }
+  }
+  if (name === undefined || name === '') {
+    errors.push(required(`${path}.name`, 'name or generateName is required'));
+  } else {
+    for (const message of rules.nameRule(name, false)) errors.push(invalid(`${path}.name`, name, message));
+  }
+  if (namespace === undefined || namespace === '') {
+    if (rules.namespaced) errors.push(required(`${path}.namespace`));
+  } else if (rules.namespaced) {
+    for (const message of isDNS1123Label(namespace)) {
+      errors.push(invalid(`${path}.namespace`, namespace, message));
+    }
+  } else {
+    errors.push(forbiddenField(`${path}.namespace`, 'not allowed on this type'));
+  }
+  if ((meta.generation ?? 0) < 0) {
+    errors.push(invalid(`${path}.generation`, meta.generation, 'must be greater than or equal to 0'));
+  }
+  pushSharedErrors(errors, meta, path);
+  pushFinalizerErrors(errors, meta.finalizers ?? [], `${path}.finalizers`);
+  pushManagedFieldsErrors(errors, meta.managedFields ?? [], `${path}.managedFields`);
+  return errors;
+}
+
+/**
+ * The metadata rules of a changed object against the stored one, custom resources included
+ * (ValidateObjectMetaAccessorUpdate). That `resourceVersion` must be set is not checked: the pipeline has filled it
+ * in or refused the request.
+ */
+export function validateCustomObjectMetaUpdate(
+  meta: ObjectMeta,
+  old: ObjectMeta,
+  path = 'metadata',
+): FieldError[] {
+  const errors: FieldError[] = [];
+  if (old.deletionTimestamp !== undefined && meta.finalizers !== undefined) {
+    const before = new Set(old.finalizers);
+    const added = [...new Set(meta.finalizers)].filter((finalizer) => !before.has(finalizer)).sort();
+    if (added.length > 0) {
+      const list = added.map(goQuote).join(', ');
+      const rule = 'no new finalizers can be added if the object is being deleted';
+      errors.push(forbiddenField(`${path}.finalizers`, `${rule}, found new finalizers []string{${list}}`));
+    }
+  }
+  if ((meta.generation ?? 0) < (old.generation ?? 0)) {
+    errors.push(invalid(`${path}.generation`, meta.generation ?? 0, 'must not be decremented'));
+  }
+  if ((meta.name ?? '') !== (old.name ?? '')) {
+    errors.push(invalid(`${path}.name`, meta.name ?? '', immutable));
+  }
+  if ((meta.namespace ?? '') !== (old.namespace ?? '')) {
+    errors.push(invalid(`${path}.namespace`, meta.namespace ?? '', immutable));
+  }
+  if ((meta.uid ?? '') !== (old.uid ?? '')) errors.push(invalid(`${path}.uid`, meta.uid ?? '', immutable));
+  if (meta.creationTimestamp !== old.creationTimestamp) {
+    errors.push(invalid(`${path}.creationTimestamp`, meta.creationTimestamp, immutable));
+  }
+  if (meta.deletionTimestamp !== old.deletionTimestamp) {
+    errors.push(invalid(`${path}.deletionTimestamp`, meta.deletionTimestamp, immutable));
+  }
+  if (meta.deletionGracePeriodSeconds !== old.deletionGracePeriodSeconds) {
+    errors.push(invalid(`${path}.deletionGracePeriodSeconds`, meta.deletionGracePeriodSeconds, immutable));
+  }
+  pushSharedErrors(errors, meta, path);
+  pushManagedFieldsErrors(errors, meta.managedFields ?? [], `${path}.managedFields`);
+  return errors;
+}
+
+/** Label keys and values; both are reported at `path` itself. Also for `spec.selector` and `matchLabels`. */
+export function validateLabels(
+  labels: Readonly<Record<string, string>> | undefined,
+  path: string,
+): FieldError[] {
+  const errors: FieldError[] = [];
+  if (labels === undefined) return errors;
+  for (const name of Object.keys(labels)) {
+    for (const message of isQualifiedName(name)) errors.push(invalid(path, name, message));
+    const value = labels[name] ?? '';
+    for (const message of isValidLabelValue(value)) errors.push(invalid(path, value, message));
+  }
+  return errors;
+}
+
+/** The error of a field that may not change (ValidateImmutableField), or none. */
+export function validateImmutableField(value: unknown, old: unknown, path: string): FieldError[] {
+  return jsonEqual(value, old) ? [] : [invalid(path, value, immutable)];
+}
+
+/** Labels, annotations and owners: what create and update check alike. */
+function pushSharedErrors(errors: FieldError[], meta: ObjectMeta, path: string): void {
+  const { labels, annotations, ownerReferences } = meta;
+  // One by one: they may be more than a call takes arguments.
+  const found = [
+    labels === undefined ? [] : validateLabels(labels, `${path}.labels`),
+    annotations === undefined ? [] : validateAnnotations(annotations, `${path}.annotations`),
+    ownerReferences === undefined ? [] : validateOwnerReferences(ownerReferences, `${path}.ownerReferences`),
+  ];
+  for (const list of found) for (const error of list) errors.push(error);
+}
+
+/** Annotation keys are qualified names in any case; their size is bounded together. */
+export function validateAnnotations(
+  annotations: Readonly<Record<string, string>>,
+  path: string,
+): FieldError[] {
+  const errors: FieldError[] = [];
+  let bytes = 0;
+  for (const name of Object.keys(annotations)) {
+    for (const message of isQualifiedName(name.toLowerCase())) errors.push(invalid(path, name, message));
+    bytes += Buffer.byteLength(name) + Buffer.byteLength(annotations[name] ?? '');
+  }
+  if (bytes > maxAnnotationBytes) errors.push(tooLong(path, maxAnnotationBytes));
+  return errors;
+}
+
+function validateOwnerReferences(owners: readonly OwnerReference[], path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  let controller = '';
+  for (const owner of owners) {
+    const [group, version] = groupVersion(owner.apiVersion);
+    if (version === '')
+      errors.push(invalid(`${path}.apiVersion`, owner.apiVersion, 'version must not be empty'));
+    if (owner.kind === '') errors.push(invalid(`${path}.kind`, owner.kind, 'must not be empty'));
+    if (owner.name === '') errors.push(invalid(`${path}.name`, owner.name, 'must not be empty'));
+    if (owner.uid === '') errors.push(invalid(`${path}.uid`, owner.uid, 'must not be empty'));
+    if (group === '' && version === 'v1' && owner.kind === 'Event') {
+      errors.push(invalid(path, rendered(owner), '/v1, Kind=Event is disallowed from being an owner'));
+    }
+    if (owner.controller !== true) continue;
+    const current = `${owner.kind}/${owner.name}`;
+    if (controller === '') {
+      controller = current;
+      continue;
+    }
+    const rule = 'Only one reference can have Controller set to true';
+    const detail = `${rule}. Found "true" in references for ${controller} and ${current}`;
+    errors.push(invalid(path, owners.map(rendered), detail));
+  }
+  return errors;
+}
+
+/** An owner with its members in the order of the Go struct. */
+function rendered(owner: OwnerReference): OwnerReference {
+  const { apiVersion, kind, name, uid, controller, blockOwnerDeletion } = owner;
+  return {
+    apiVersion,
+    kind,
+    name,
+    uid,
+    ...(controller === undefined ? {} : { controller }),
+    ...(blockOwnerDeletion === undefined ? {} : { blockOwnerDeletion }),
+  };
+}
+
+/** Group and version of an apiVersion; both empty when it has more than one slash. */
+function groupVersion(apiVersion: string): [group: string, version: string] {
+  const parts = apiVersion.split('/');
+  if (parts.length === 1) return ['', apiVersion];
+  return parts.length === 2 ? [parts[0] ?? '', parts[1] ?? ''] : ['', ''];
+}
+
+function pushFinalizerErrors(errors: FieldError[], finalizers: readonly string[], path: string): void {
+  for (const finalizer of finalizers) {
+    for (const message of isQualifiedName(finalizer)) errors.push(invalid(path, finalizer, message));
+  }
+  if (finalizers.includes('orphan') && finalizers.includes('foregroundDeletion')) {
+    const detail = 'finalizer orphan and foregroundDeletion cannot be both set';
+    errors.push(invalid(path, finalizers, detail));
+  }
+}
+
+function pushManagedFieldsErrors(
+  errors: FieldError[],
+  entries: readonly ManagedFieldsEntry[],
+  path: string,
+): void {
+  entries.forEach((entry, i) => {
+    const at = `${path}[${i}]`;
+    const { fieldsType, subresource, manager = '' } = entry;
+    const operation: string = entry.operation ?? '';
+    if (operation !== 'Apply' && operation !== 'Update') {
+      errors.push(invalid(`${at}.operation`, operation, 'must be `Apply` or `Update`'));
+    }
+    if (fieldsType !== undefined && !['', 'FieldsV1'].includes(fieldsType)) {
+      errors.push(invalid(`${at}.fieldsType`, fieldsType, 'must be `FieldsV1`'));
+    }
+    errors.push(...validateFieldManager(manager, `${at}.manager`));
+    if (subresource !== undefined && Buffer.byteLength(subresource) > maxSubresourceBytes) {
+      errors.push(tooLong(`${at}.subresource`, maxSubresourceBytes));
+    }
+  });
+}
+
+/** What nearly all names are: nothing in them can be wrong. */
+const plainManager = /^[\x20-\x7e]{0,128}$/;
+
+/** A field manager's name: at most 128 bytes, printable. Also for the `fieldManager` parameter (path `fieldManager`). */
+export function validateFieldManager(manager: string, path: string): FieldError[] {
+  if (plainManager.test(manager)) return [];
+  const errors: FieldError[] = [];
+  if (Buffer.byteLength(manager) > maxManagerBytes) errors.push(tooLong(path, maxManagerBytes));
+  let position = 0;
+  for (const character of manager) {
+    if (!isPrintable(character)) {
+      const code = (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0');
+      errors.push(invalid(path, manager, `invalid character U+${code} (at position ${position})`));
+    }
+    position += Buffer.byteLength(character);
+  }
+  return errors;
+}

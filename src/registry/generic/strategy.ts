@@ -1,0 +1,210 @@
+import type { KubeObject } from '../../objects/meta.ts';
+import type { StatusError } from '../../objects/status.ts';
+import type { FieldError } from '../validation/field-errors.ts';
+import type { ScaleForm } from './scale.ts';
+
+/** What a strategy may know of the request and of the world. A strategy reads no clock and no randomness itself. */
+export interface StrategyContext {
+  /** RFC 3339, UTC, whole seconds: the time of this request. */
+  readonly now: string;
+  /** In [0, 1). */
+  random(): number;
+  /** True for `dryRun=All`: nothing is stored, allocators hand out dummies. */
+  readonly dryRun: boolean;
+  /** Who asks; absent where nobody is known: what the object says of its author is nobody's then. */
+  readonly user?: Requester;
+  /** The other objects, as they are now: for rules that look beyond the object (default IngressClass). */
+  readonly cluster: ClusterReader;
+}
+
+/** Who sends a request, as objects tell of it (`authentication/v1` UserInfo). */
+export interface Requester {
+  readonly name: string;
+  readonly uid: string;
+  readonly groups: readonly string[];
+  readonly extra: Readonly<Record<string, readonly string[]>>;
+}
+
+/** Read access to stored objects, newest version, in key order. */
+export interface ClusterReader {
+  list(group: string, plural: string, namespace?: string): readonly KubeObject[];
+  get(group: string, plural: string, namespace: string, name: string): KubeObject | undefined;
+}
+
+/**
+ * Something taken from an allocator for one request. Exactly one of `commit` and `rollback` is called, once:
+ * `commit` after the write is stored, `rollback` when the request fails or was a dry run.
+ */
+export interface Reservation {
+  /** Objects that must be stored in the same transaction, before the object itself (IPAddress). */
+  readonly creates: readonly SideObject[];
+  /** Objects that must be removed in the same transaction, after the object itself. */
+  readonly deletes: readonly SideObjectKey[];
+  commit(): void;
+  rollback(): void;
+}
+
+export interface SideObjectKey {
+  readonly group: string;
+  readonly plural: string;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export interface SideObject extends SideObjectKey {
+  readonly object: KubeObject;
+  /** What the request is told when an object of that name was stored while it was under way. */
+  taken(): StatusError;
+}
+
+/**
+ * What an API server decides about one kind: the counterpart of a registry `strategy.go`. Objects arrive decoded
+ * (types checked, unknown fields dropped, defaults of {@link setDefaults} applied) and belong to the callee, who
+ * may change them in place; `old` never changes.
+ *
+ * Order of a create: `setDefaults` (on decode) → `beginCreate` → `prepareForCreate` → `validateCreate` →
+ * `warningsOnCreate` → store. Of an update: `setDefaults` → `beginUpdate` → `prepareForUpdate` →
+ * `validateUpdate` → `warningsOnUpdate` → store (section 2.2 of service-semantics).
+ *
+ * Methods, not function properties: a `Strategy<Service>` must be usable where any kind's strategy is held.
+ */
+export interface Strategy<T extends KubeObject = KubeObject> extends OwnableFields {
+  /** PUT of a missing object creates it (`AllowCreateOnUpdate`). */
+  readonly allowCreateOnUpdate: boolean;
+  /** An update without resourceVersion is allowed (`AllowUnconditionalUpdate`). */
+  readonly allowUnconditionalUpdate: boolean;
+  /** DELETE answers the deleted object; else a Status. */
+  readonly deleteReturnsObject: boolean;
+  /**
+   * What becomes of dependents when a delete does not say (`DefaultGarbageCollectionPolicy`); default: they go too. With
+   * `Unsupported` nobody can say: the kind has no dependents.
+   */
+  readonly defaultGarbageCollectionPolicy?: 'OrphanDependents' | 'Unsupported';
+  /** The warning for a delete that does not say what becomes of dependents. */
+  readonly deletionWarning?: string;
+
+  /** Versioned defaulting (`SetDefaults_X`). Idempotent. */
+  setDefaults(object: T): void;
+  /** The same for what an apply made, where it differs: nulls of custom objects that are not allowed stay, and are refused. */
+  setAppliedDefaults?(object: T): void;
+  /** Loads what the rules of the object need; undefined when all is there. Asked before every create and update. */
+  ready?(object: T): Promise<void> | undefined;
+  /** Takes what the object needs from allocators; may throw a StatusError, having taken nothing. */
+  beginCreate?(object: T, context: StrategyContext): Reservation;
+  beginUpdate?(object: T, old: T, context: StrategyContext): Reservation;
+  /** Releases what the object held; called when it is removed for good (after finalizers). */
+  beginDelete?(old: T, context: StrategyContext): Reservation;
+  /** Drops what a client may not set, sets generation 1 where the kind has generations. */
+  prepareForCreate(object: T, context: StrategyContext): void;
+  /** Takes over from `old` what this endpoint may not change, raises generation. */
+  prepareForUpdate(object: T, old: T, context: StrategyContext): void;
+  /** All broken rules, metadata rules included (registry/metadata.ts), in kube-apiserver's order. */
+  validateCreate(object: T, context: StrategyContext): FieldError[];
+  validateUpdate(object: T, old: T, context: StrategyContext): FieldError[];
+  warningsOnCreate?(object: T): string[];
+  warningsOnUpdate?(object: T, old: T): string[];
+  /** Refuses a create, update or delete by policy (a built-in admission plugin): throws a StatusError. */
+  admitCreate?(object: T, context: StrategyContext): void;
+  /** Changes what readers see (GET, LIST, WATCH of the main resource) of an object stored long ago. Returns a copy or the object itself. */
+  decorate?(object: T): T;
+  /** True when the object's JSON or revision alone shows that {@link decorate} would return it as it is. */
+  isDecorated?(stored: { readonly revision: number; isDecorated: boolean; text(): string }): boolean;
+  /**
+   * Selectable fields besides metadata.name and metadata.namespace; absent members are "". The keys are the same for
+   * every object, an object of nothing but metadata included: they tell which labels the kind knows.
+   */
+  fields?(object: T): Record<string, string>;
+  /**
+   * How long a deleted object stays with a deletionTimestamp, in seconds; 0 removes it at once. `requested` is
+   * `gracePeriodSeconds` of the delete. Kinds without this method are always removed at once (`CheckGracefulDelete`).
+   */
+  gracePeriodSeconds?(object: T, requested: number | undefined): number;
+  /** Kinds that are emptied by a controller before they go (Namespace). */
+  readonly termination?: Termination<T>;
+  /** The strategy of `/status`, where the kind has one. */
+  readonly status?: SubresourceStrategy<T>;
+  /** Other subresources that write a part of the object, by name (`finalize`, `ephemeralcontainers`, `resize`). */
+  readonly subresources?: ReadonlyMap<string, SubresourceStrategy<T>>;
+}
+
+/** How a kind is deleted whose content goes first: the first DELETE marks it, the last finalizer removes it. */
+export interface Termination<T extends KubeObject = KubeObject> {
+  /** Marks the object as terminating; `metadata.deletionTimestamp` is set by the caller. */
+  mark(object: T): void;
+  /** True when nothing is left to wait for: the object may be removed. */
+  finished(object: T): boolean;
+  /** The finalizers of the garbage collector that the first DELETE asks for are added (Namespace). */
+  readonly takesPropagation?: true;
+}
+
+/** Names of fields from the root on; `*` is every item of a list. */
+export type FieldPath = readonly string[];
+
+/** Which fields whoever writes to an endpoint comes to own (`GetResetFields`, `GetResetFieldsFilter`). */
+export interface OwnableFields {
+  /** What the server sets or keeps, whatever a client sends here: nobody owns these and what lies below them. */
+  readonly resetFields?: readonly FieldPath[];
+  /** Only these, what lies below them and what leads to them can be owned; absent: everything. */
+  readonly onlyFields?: readonly FieldPath[];
+}
+
+/** The rules of a subresource that writes a part of the object (`/status`, namespaces' `/finalize`). */
+export interface SubresourceStrategy<T extends KubeObject = KubeObject> extends OwnableFields {
+  prepareForUpdate(object: T, old: T, context: StrategyContext): void;
+  validateUpdate(object: T, old: T, context: StrategyContext): FieldError[];
+  warningsOnUpdate?(object: T, old: T): string[];
+}
+
+/** A resource as it is served: its discovery row, its schema and its strategy. */
+export interface ResourceDefinition {
+  /** "" for the core group. */
+  readonly group: string;
+  readonly version: string;
+  readonly plural: string;
+  readonly singular: string;
+  readonly kind: string;
+  /** The kind of lists; absent: the kind and `List`. */
+  readonly listKind?: string;
+  readonly namespaced: boolean;
+  readonly shortNames: readonly string[];
+  readonly categories: readonly string[];
+  /** Discovery verbs of the main resource. */
+  readonly verbs: readonly string[];
+  /** OpenAPI component name, e.g. `io.k8s.api.core.v1.Service`. */
+  readonly schema: string;
+  readonly strategy: Strategy;
+  /** The base64 hash that discovery shows; absent where unknown. */
+  readonly storageVersionHash?: string;
+  /** Shares its objects with another resource (events.k8s.io and core events). */
+  readonly storedAs?: SharedStorage;
+  /**
+   * Read from the store itself, of which kube-apiserver keeps a cache for all other kinds (Events): a limit counts also
+   * at version 0, nobody waits for a version to come, and watches have no bookmarks but the one of the initial events.
+   */
+  readonly uncached?: true;
+  /** Field labels that stand for another one, e.g. `spec.host` for `spec.nodeName`. */
+  readonly fieldAliases?: ReadonlyMap<string, string>;
+  /**
+   * Every field label of this version besides those of the metadata, with the name that the strategy has for it
+   * (`regarding.name` → `involvedObject.name`); absent: the strategy's names are the labels.
+   */
+  readonly fieldLabels?: ReadonlyMap<string, string>;
+  /** `/scale`, where a definition and not the program says what it is: custom resources. */
+  readonly scale?: ScaleForm;
+  /** Text of a `Warning` header on every request to the resource, before all other warnings. */
+  readonly deprecationWarning?: string;
+}
+
+/**
+ * Where the objects of a resource are stored when another resource owns them. The strategy of the sharing resource
+ * sees objects in the stored form, and errors name the kind of the owning group; decoding, patches and encoding use
+ * the served form.
+ */
+export interface SharedStorage {
+  readonly group: string;
+  readonly version: string;
+  readonly plural: string;
+  /** The served form → the stored one. Returns a new object that may share parts with the argument. */
+  toStored(object: KubeObject): KubeObject;
+  fromStored(object: KubeObject): KubeObject;
+}

@@ -1,0 +1,71 @@
+import { jsonEqual } from '../../../objects/json.ts';
+import type { KubeObject } from '../../../objects/meta.ts';
+import { invalid } from '../../validation/field-errors.ts';
+import { genericStrategy } from '../../generic/generic.ts';
+import { validateObjectMeta } from '../../generic/metadata.ts';
+import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import type { ClusterReader } from '../../generic/strategy.ts';
+import { type Ingress, ingressClassAnnotation, type IngressSpec } from './ingress.ts';
+import { validateIngressSpec, validateIngressStatus } from './validation.ts';
+
+const metaRules = { namespaced: true, nameRule: nameIsDNSSubdomain };
+const isDefaultAnnotation = 'ingressclass.kubernetes.io/is-default-class';
+
+/** The rules of Ingresses (`pkg/registry/networking/ingress/strategy.go`, admission DefaultIngressClass). */
+export const ingressStrategy = genericStrategy<Ingress>({
+  ...metaRules,
+  hasStatus: true,
+  generationChanges: (ingress, old) => !jsonEqual(withRules(ingress.spec), withRules(old.spec)),
+  setDefaults(ingress: Partial<Pick<Ingress, 'spec' | 'status'>>) {
+    ingress.spec ??= {};
+    ingress.status ??= {};
+  },
+  admitCreate({ metadata, spec }, { cluster }) {
+    if (spec.ingressClassName !== undefined || namedClass({ metadata }) !== undefined) return;
+    const name = defaultClass(cluster);
+    if (name !== undefined) spec.ingressClassName = name;
+  },
+  validateCreate({ metadata, spec }) {
+    const errors = validateIngressSpec(spec);
+    const named = namedClass({ metadata });
+    const { ingressClassName } = spec;
+    if (named !== undefined && ingressClassName !== undefined && named !== ingressClassName) {
+      const detail = 'must match `ingressClassName` when both are specified';
+      errors.push(invalid(`annotations.${ingressClassAnnotation}`, named, detail));
+    }
+    return errors;
+  },
+  validateUpdate: ({ metadata, spec }, old) => [
+    ...validateObjectMeta(metadata, metaRules),
+    ...validateIngressSpec(spec, old.spec),
+  ],
+  validateStatus: validateIngressStatus,
+  warningsOnCreate({ metadata, spec }) {
+    if (namedClass({ metadata }) === undefined || spec.ingressClassName !== undefined) return [];
+    return [
+      `annotation "${ingressClassAnnotation}" is deprecated, please use 'spec.ingressClassName' instead`,
+    ];
+  },
+});
+
+/** An empty list of rules, which errors tell from none, is none. */
+function withRules({ rules = [], ...rest }: IngressSpec): IngressSpec {
+  return { ...rest, rules };
+}
+
+function namedClass({ metadata: { annotations = {} } }: KubeObject): string | undefined {
+  return Object.hasOwn(annotations, ingressClassAnnotation) ? annotations[ingressClassAnnotation] : undefined;
+}
+
+/** The newest of the classes marked as default, the first by name among equals. */
+function defaultClass(cluster: ClusterReader): string | undefined {
+  return cluster
+    .list('networking.k8s.io', 'ingressclasses')
+    .filter(({ metadata }) => metadata.annotations?.[isDefaultAnnotation] === 'true')
+    .map(({ metadata: { name = '', creationTimestamp = '' } }) => ({ name, creationTimestamp }))
+    .sort((a, b) => compare(b.creationTimestamp, a.creationTimestamp) || compare(a.name, b.name))[0]?.name;
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b);
+}

@@ -1,0 +1,60 @@
+import type { KubeObject, LabelSelector } from '../../../objects/meta.ts';
+import { type FieldError, invalid, notSupported } from '../../validation/field-errors.ts';
+import { genericStrategy, specChanges } from '../../generic/generic.ts';
+import { validateLabelSelector } from '../../validation/label-selector.ts';
+import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import {
+  validateAtMost100Percent,
+  validateCountOrPercent,
+  validateCounts,
+} from '../../core/podtemplate/rules.ts';
+import { fillParts } from '../../core/podtemplate/workload.ts';
+
+/** Policy/v1 PodDisruptionBudget. */
+export interface PodDisruptionBudget extends KubeObject {
+  spec: {
+    minAvailable?: number | string;
+    maxUnavailable?: number | string;
+    selector?: LabelSelector;
+    unhealthyPodEvictionPolicy?: string;
+  };
+  status: { disruptionsAllowed?: number; observedGeneration?: number } & Record<string, unknown>;
+}
+
+const evictionPolicies = ['AlwaysAllow', 'IfHealthyBudget'];
+
+/** The rules of PodDisruptionBudgets (`apis/policy/validation`, `pkg/registry/policy/poddisruptionbudget`). */
+export const podDisruptionBudgetStrategy = genericStrategy<PodDisruptionBudget>({
+  namespaced: true,
+  nameRule: nameIsDNSSubdomain,
+  metadataRules: 'none',
+  allowUnconditionalUpdate: false,
+  hasStatus: true,
+  generationChanges: specChanges,
+  repeatsCreate: 'instead',
+  setDefaults: fillParts,
+  validateCreate: ({ spec }) => validateSpec(spec),
+  validateStatus: ({ status }) =>
+    validateCounts(status, ['disruptionsAllowed', 'currentHealthy', 'desiredHealthy', 'expectedPods']),
+});
+
+function validateSpec(spec: PodDisruptionBudget['spec']): FieldError[] {
+  const { minAvailable, maxUnavailable, selector, unhealthyPodEvictionPolicy: policy } = spec;
+  const errors: FieldError[] = [];
+  if (minAvailable !== undefined && maxUnavailable !== undefined) {
+    const shown = { MinAvailable: minAvailable, Selector: selector ?? null, MaxUnavailable: maxUnavailable };
+    const detail = 'minAvailable and maxUnavailable cannot be both set';
+    errors.push(invalid('spec', { ...shown, UnhealthyPodEvictionPolicy: policy ?? null }, detail));
+  }
+  errors.push(
+    ...validateCountOrPercent(minAvailable, 'spec.minAvailable'),
+    ...validateAtMost100Percent(minAvailable, 'spec.minAvailable'),
+    ...validateCountOrPercent(maxUnavailable, 'spec.maxUnavailable'),
+    ...validateAtMost100Percent(maxUnavailable, 'spec.maxUnavailable'),
+    ...validateLabelSelector(selector, 'spec.selector'),
+  );
+  if (policy !== undefined && !evictionPolicies.includes(policy)) {
+    errors.push(notSupported('spec.unhealthyPodEvictionPolicy', policy, evictionPolicies));
+  }
+  return errors;
+}

@@ -1,0 +1,12 @@
+import { type FieldError, invalid, required, tooLong } from '../../validation/field-errors.ts';
+import { isDNS1123Subdomain } from '../../validation/names.ts';
+
+const maxDriverName = 63;
+
+/** The name of a CSI driver as others refer to it: a subdomain in any case, short enough for a label. */
+export function validateCsiDriverName(name: string, path: string): FieldError[] {
+  const errors = name === '' ? [required(path)] : [];
+  if (Buffer.byteLength(name) > maxDriverName) errors.push(tooLong(path, maxDriverName));
+  for (const message of isDNS1123Subdomain(name.toLowerCase())) errors.push(invalid(path, name, message));
+  return errors;
+}

@@ -1,0 +1,45 @@
+import { jsonEqual } from '../../../objects/json.ts';
+import type { KubeObject, LabelSelector } from '../../../objects/meta.ts';
+import { parseQuantity } from '../../../objects/quantity.ts';
+import { type FieldError, invalid } from '../../validation/field-errors.ts';
+import { genericStrategy } from '../../generic/generic.ts';
+import { validateLabelSelector } from '../../validation/label-selector.ts';
+import { nameIsDNSSubdomain } from '../../validation/names.ts';
+
+/** Storage.k8s.io/v1 CSIStorageCapacity. */
+interface CSIStorageCapacity extends KubeObject {
+  nodeTopology?: LabelSelector;
+  storageClassName?: string;
+  capacity?: string;
+}
+
+/** The rules of CSIStorageCapacities (`apis/storage/validation` ValidateCSIStorageCapacity). */
+export const csiStorageCapacityStrategy = genericStrategy<CSIStorageCapacity>({
+  namespaced: true,
+  nameRule: nameIsDNSSubdomain,
+  allowUnconditionalUpdate: false,
+  validateCreate,
+  repeatsCreate: 'before',
+  validateUpdate(capacity, old) {
+    const errors: FieldError[] = [];
+    if (!jsonEqual(capacity.nodeTopology, old.nodeTopology)) {
+      errors.push(invalid('nodeTopology', capacity.nodeTopology, 'field is immutable'));
+    }
+    const { storageClassName = '' } = capacity;
+    if (storageClassName !== (old.storageClassName ?? '')) {
+      errors.push(invalid('storageClassName', storageClassName, 'field is immutable'));
+    }
+    return errors;
+  },
+});
+
+function validateCreate({ nodeTopology, storageClassName = '', capacity }: CSIStorageCapacity): FieldError[] {
+  const errors = validateLabelSelector(nodeTopology, 'nodeTopology');
+  for (const message of nameIsDNSSubdomain(storageClassName, false)) {
+    errors.push(invalid('storageClassName', storageClassName, message));
+  }
+  if (capacity !== undefined && parseQuantity(capacity).nanos < 0n) {
+    errors.push(invalid('capacity', capacity, 'must be greater than or equal to 0'));
+  }
+  return errors;
+}

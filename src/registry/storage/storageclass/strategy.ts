@@ -1,0 +1,99 @@
+import { jsonEqual } from '../../../objects/json.ts';
+import type { KubeObject } from '../../../objects/meta.ts';
+import {
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  notSupported,
+  required,
+} from '../../validation/field-errors.ts';
+import { genericStrategy } from '../../generic/generic.ts';
+import { validateImmutableField } from '../../generic/metadata.ts';
+import { isQualifiedName, nameIsDNSSubdomain } from '../../validation/names.ts';
+import { validateParameters, validateProvisioner } from './parameters.ts';
+
+/** Storage.k8s.io/v1 StorageClass. */
+interface StorageClass extends KubeObject {
+  provisioner?: string;
+  parameters?: Record<string, string>;
+  reclaimPolicy?: string;
+  volumeBindingMode?: string;
+  allowedTopologies?: TopologySelectorTerm[];
+}
+
+/** Core/v1 TopologySelectorTerm. */
+interface TopologySelectorTerm {
+  matchLabelExpressions?: { key?: string; values?: string[] | null }[];
+}
+
+const reclaimPolicies = ['Delete', 'Retain'];
+const bindingModes = ['Immediate', 'WaitForFirstConsumer'];
+
+/** The rules of StorageClasses (`apis/storage/validation` ValidateStorageClass). */
+export const storageClassStrategy = genericStrategy<StorageClass>({
+  namespaced: false,
+  nameRule: nameIsDNSSubdomain,
+  deleteReturnsObject: true,
+  repeatsCreate: 'before',
+  setDefaults(storageClass) {
+    storageClass.reclaimPolicy ??= 'Delete';
+    storageClass.volumeBindingMode ??= 'Immediate';
+  },
+  validateCreate: ({ provisioner = '', parameters = {}, ...rest }) => [
+    ...validateProvisioner(provisioner, 'provisioner'),
+    ...validateParameters(parameters, true),
+    ...validateReclaimPolicy(rest.reclaimPolicy ?? ''),
+    ...validateBindingMode(rest.volumeBindingMode),
+    ...validateTopologies(rest.allowedTopologies ?? []),
+  ],
+  validateUpdate,
+});
+
+function validateReclaimPolicy(policy: string): FieldError[] {
+  if (policy === '' || reclaimPolicies.includes(policy)) return [];
+  return [notSupported('reclaimPolicy', policy, reclaimPolicies)];
+}
+
+function validateBindingMode(mode: string | undefined): FieldError[] {
+  if (mode === undefined) return [required('volumeBindingMode')];
+  return bindingModes.includes(mode) ? [] : [notSupported('volumeBindingMode', mode, bindingModes)];
+}
+
+function validateTopologies(terms: readonly TopologySelectorTerm[]): FieldError[] {
+  const errors: FieldError[] = [];
+  /** kube-apiserver compares with as many empty terms as there are terms, too. */
+  const before: Record<string, string[]>[] = terms.map(() => ({}));
+  terms.forEach(({ matchLabelExpressions = [] }, i) => {
+    const path = `allowedTopologies[${i}].matchLabelExpressions`;
+    const term: Record<string, string[]> = {};
+    matchLabelExpressions.forEach(({ key = '', values: given }, j) => {
+      const at = `${path}[${j}]`;
+      const values = given ?? [];
+      if (values.length === 0) errors.push(required(`${at}.values`));
+      values.forEach((value, k) => {
+        if (values.indexOf(value) < k) errors.push(duplicate(`${at}.values[${k}]`, value));
+      });
+      for (const message of isQualifiedName(key)) errors.push(invalid(`${at}.key`, key, message));
+      if (Object.hasOwn(term, key)) errors.push(duplicate(`${at}.key`, key));
+      term[key] = [...new Set(values)].sort();
+    });
+    for (const other of before) if (jsonEqual(other, term)) errors.push(duplicate(path, ''));
+    before.push(term);
+  });
+  return errors;
+}
+
+function validateUpdate(storageClass: StorageClass, old: StorageClass): FieldError[] {
+  const errors: FieldError[] = [];
+  const fixed = (member: 'parameters' | 'provisioner' | 'reclaimPolicy', value: unknown, before: unknown) => {
+    if (!jsonEqual(value, before)) errors.push(forbiddenField(member, `updates to ${member} are forbidden.`));
+  };
+  fixed('parameters', storageClass.parameters ?? {}, old.parameters ?? {});
+  fixed('provisioner', storageClass.provisioner ?? '', old.provisioner ?? '');
+  fixed('reclaimPolicy', storageClass.reclaimPolicy ?? '', old.reclaimPolicy ?? '');
+  errors.push(
+    ...validateImmutableField(storageClass.volumeBindingMode, old.volumeBindingMode, 'volumeBindingMode'),
+  );
+  return errors;
+}

@@ -1,0 +1,207 @@
+import PQueue from 'p-queue';
+import type { Logger } from 'pino';
+import { whenAborted } from '../client/abort.ts';
+import { isConflict, isForbidden, isUnreached, retryAfterOf } from '../client/errors.ts';
+import { LeaseLost } from '../client/leases.ts';
+import type { ObjectKey } from '../objects/key.ts';
+import type { BackoffLimits } from './backoff.ts';
+import type { ControllerContext, Runnable } from './context.ts';
+import { recordQueue } from './queue-metrics.ts';
+import { RateLimitedQueue } from './rate-limited-queue.ts';
+
+/** What a reconcile wants next. */
+export interface ReconcileResult {
+  /** Milliseconds until the key shall be looked at again, without an error and without back-off. */
+  readonly requeueAfter?: number;
+}
+
+/**
+ * Brings the world from what is to what should be, for one key.
+ *
+ * The contract is level-based. A key says that something about an object may have changed: not what, not how often,
+ * not whether it still exists. A reconcile reads the present state from caches, plans the whole desired state, and
+ * writes the difference; with no difference it writes nothing. It may be called at any time, again and again, after
+ * any crash, and must come to the same end.
+ *
+ * One key never runs twice at once; different keys do. A key that is added while it runs is run once more afterwards.
+ *
+ * - Returning: the key is done and its back-off is forgotten.
+ * - Returning `requeueAfter`: the same, and the key comes back after that time.
+ * - Throwing: logged, counted, and retried with exponential back-off and jitter, for ever or `maxRetries` times.
+ *   A server's Retry-After is kept; a refusal (403) is retried slowly.
+ * - Throwing {@link TerminalError}: logged and counted, not retried until something changes.
+ *
+ * `signal` aborts when the process gives up waiting for a graceful end: pass it on to requests.
+ */
+export type Reconcile = (key: ObjectKey, signal: AbortSignal) => Promise<ReconcileResult | undefined>;
+
+/** An error that trying again cannot mend. */
+export class TerminalError extends Error {
+  override readonly name = 'TerminalError';
+}
+
+/** What makes up one queue and its workers. A controller with two queues has two loops. */
+export interface ControllerOptions {
+  /** Of the queue, in metrics and logs. */
+  readonly name: string;
+  readonly context: ControllerContext;
+  readonly reconcile: Reconcile;
+  /** Keys at once; default 5, as kube-controller-manager's `--concurrent-…-syncs`. */
+  readonly workers?: number;
+  /** Nothing runs before these have synced. */
+  readonly waitFor: readonly SyncedSource[];
+  /** Milliseconds between the retries of a key; default from 5 to 1,000,000, as client-go's default limiter. */
+  readonly backoff?: BackoffLimits;
+  /** Retries before a key is dropped until it is added again; default: no limit. */
+  readonly maxRetries?: number;
+  /** Milliseconds that running keys get to finish after a stop, before their signal aborts; default 20,000. */
+  readonly drainTimeout?: number;
+}
+
+/** The part of an informer that a start waits for. */
+interface SyncedSource {
+  synced(signal: AbortSignal): Promise<boolean>;
+}
+
+/** How urgent a key is: changes that users wait for come before what is only checked again. */
+export const Priority = { change: 0, resync: -100 } as const;
+
+export interface EnqueueOptions {
+  /** Higher runs first; default {@link Priority.change}. A waiting key keeps the higher of two. */
+  readonly priority?: number;
+  /** Milliseconds to wait first. Of two times for one key the earlier counts. */
+  readonly after?: number;
+}
+
+const defaultBackoff: BackoffLimits = { base: 5, max: 1_000_000 };
+/** Milliseconds between tries that RBAC refuses: a person has to act first. */
+const refusedDelay = 30_000;
+/** Milliseconds that an aborted key gets to notice. */
+const abortGrace = 5000;
+
+/** One queue with its workers; see {@link Reconcile} for the contract. */
+export class Controller implements Runnable {
+  readonly #options: ControllerOptions;
+  readonly #queue: RateLimitedQueue;
+  readonly #log: Logger;
+  /** Aborts when a graceful end takes too long. */
+  readonly #giveUp = new AbortController();
+
+  constructor(options: ControllerOptions) {
+    const { context, name, backoff = defaultBackoff } = options;
+    this.#options = options;
+    this.#log = context.log.child({ controller: name });
+    this.#queue = new RateLimitedQueue({
+      clock: context.clock,
+      random: context.random,
+      limits: backoff,
+      recorder: recordQueue(context.metrics, name),
+    });
+  }
+
+  /** Asks for a reconcile of the key. Keys that are added before `run` wait for it. */
+  enqueue(key: ObjectKey, { priority = Priority.change, after = 0 }: EnqueueOptions = {}): void {
+    this.#queue.addAfter(key, after, priority);
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { waitFor, workers = 5 } = this.#options;
+    const synced = await Promise.all(waitFor.map((source) => source.synced(signal)));
+    if (synced.every(Boolean) && !signal.aborted) {
+      const running = new PQueue({ concurrency: workers });
+      const pump = (): void => {
+        while (running.pending + running.size < workers && !signal.aborted) {
+          const key = this.#queue.take();
+          if (key === undefined) return;
+          // #work never rejects, so neither does this promise.
+          void running.add(() => this.#work(key)).then(pump);
+        }
+      };
+      // Not at once: handlers enqueue in the middle of an event, and a burst of events shall become one run.
+      let scheduled = false;
+      this.#queue.onReady = () => {
+        if (scheduled) return;
+        scheduled = true;
+        setImmediate(() => {
+          scheduled = false;
+          pump();
+        });
+      };
+      this.#log.debug({ workers }, 'controller started');
+      pump();
+      await whenAborted(signal);
+      this.#queue.close();
+      await this.#drain(running, signal.reason instanceof LeaseLost);
+      this.#log.debug('controller stopped');
+    }
+    this.#queue.close();
+  }
+
+  /**
+   * Lets running keys finish; after a while, or at once where another may lead already, their signal aborts, and at
+   * last they are left behind.
+   */
+  async #drain(running: PQueue, atOnce: boolean): Promise<void> {
+    const { context, drainTimeout = 20_000 } = this.#options;
+    const idle = running.onIdle().then(() => true);
+    const patience = new AbortController();
+    const late = async (milliseconds: number): Promise<boolean> => {
+      await context.clock.sleep(milliseconds, patience.signal);
+      return false;
+    };
+    try {
+      if (!atOnce && (await Promise.race([idle, late(drainTimeout)]))) return;
+      this.#giveUp.abort();
+      if (await Promise.race([idle, late(abortGrace)])) return;
+      this.#log.error({ running: this.#queue.running }, 'stopped before every key was finished');
+    } finally {
+      patience.abort();
+    }
+  }
+
+  async #work(key: ObjectKey): Promise<void> {
+    const { context, name, reconcile } = this.#options;
+    const started = context.clock.monotonic();
+    let result = 'success';
+    try {
+      const wanted = await reconcile(key, this.#giveUp.signal);
+      this.#queue.forget(key);
+      if (wanted?.requeueAfter !== undefined) {
+        result = 'requeue_after';
+        this.#queue.addAfter(key, wanted.requeueAfter, Priority.change);
+      }
+    } catch (error) {
+      result = error instanceof TerminalError ? 'terminal_error' : 'error';
+      this.#failed(key, error);
+    } finally {
+      this.#queue.done(key);
+      context.metrics.reconciles.inc({ controller: name, result });
+      context.metrics.reconcileSeconds.observe(
+        { controller: name },
+        (context.clock.monotonic() - started) / 1000,
+      );
+    }
+  }
+
+  #failed(key: ObjectKey, error: unknown): void {
+    const { maxRetries = Number.POSITIVE_INFINITY } = this.#options;
+    if (error instanceof TerminalError) {
+      this.#queue.forget(key);
+      this.#log.error({ key, err: error }, 'reconcile failed for good');
+      return;
+    }
+    const retries = this.#queue.retries(key);
+    if (retries >= maxRetries) {
+      this.#queue.forget(key);
+      this.#log.error({ key, err: error, retries }, 'reconcile failed too often, waiting for a change');
+      return;
+    }
+    const refused = isForbidden(error);
+    const atLeast = retryAfterOf(error) ?? (refused ? refusedDelay : 0);
+    const delay = Math.round(this.#queue.addRateLimited(key, Priority.change, atLeast));
+    // A conflict says that the cache was behind: the next try is the ordinary course of things.
+    // What RBAC refuses is said once, by the transport, and so is that the server is not there.
+    const level = isConflict(error) || refused || isUnreached(error) ? 'debug' : 'warn';
+    this.#log[level]({ key, err: error, retries, retryIn: delay }, 'reconcile failed, will retry');
+  }
+}

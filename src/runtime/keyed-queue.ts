@@ -1,0 +1,119 @@
+import type { Clock } from '../client/clock.ts';
+import { Heap } from './heap.ts';
+import type { QueueRecorder } from './queue-metrics.ts';
+
+export interface KeyedQueueOptions {
+  readonly clock: Clock;
+  /** Absent: nothing is measured. */
+  readonly recorder?: QueueRecorder;
+}
+
+interface Entry {
+  readonly key: string;
+  readonly priority: number;
+  /** Order of arrival: keys of one priority leave first come, first served. */
+  readonly sequence: number;
+  readonly addedAt: number;
+}
+
+/**
+ * A queue of keys, the bottom layer (client-go `util/workqueue/queue.go` with priorities).
+ *
+ * A key is in one of three states, never in two: waiting (once, however often it was added), running, or running
+ * with a second run due. So a key never runs twice at once, and nothing that is added is lost.
+ */
+export class KeyedQueue {
+  /** Called when a key may be taken; set by whoever runs the workers. */
+  onReady: () => void = () => undefined;
+  protected readonly clock: Clock;
+  readonly #recorder: QueueRecorder | undefined;
+  readonly #waiting = new Map<string, Entry>();
+  /** Entries that were replaced by a more urgent one stay in the heap until they surface. */
+  readonly #order = new Heap<Entry>(
+    (a, b) => a.priority > b.priority || (a.priority === b.priority && a.sequence < b.sequence),
+  );
+  readonly #running = new Map<string, number>();
+  readonly #again = new Map<string, number>();
+  #sequence = 0;
+  #closed = false;
+
+  constructor({ clock, recorder }: KeyedQueueOptions) {
+    this.clock = clock;
+    this.#recorder = recorder;
+    recorder?.observe(() => ({ startedAt: this.#running.values(), now: clock.monotonic() }));
+  }
+
+  /** Keys that wait for a worker; second runs that are due are not among them yet. */
+  get depth(): number {
+    return this.#waiting.size;
+  }
+
+  /** Keys that are being worked on. */
+  get running(): number {
+    return this.#running.size;
+  }
+
+  /** Adds a key; higher priorities leave first. A key that waits already keeps its place and the higher priority. */
+  add(key: string, priority = 0): void {
+    if (this.#closed) return;
+    if (this.#running.has(key)) {
+      const due = this.#again.get(key);
+      if (due === undefined) this.#recorder?.added(this.depth);
+      this.#again.set(key, Math.max(due ?? priority, priority));
+      return;
+    }
+    this.#enqueue(key, priority);
+  }
+
+  /** The next key, which runs from now on until {@link done}; undefined when none waits. */
+  take(): string | undefined {
+    for (let entry = this.#order.pop(); entry !== undefined; entry = this.#order.pop()) {
+      if (this.#waiting.get(entry.key) !== entry) continue;
+      this.#waiting.delete(entry.key);
+      const now = this.clock.monotonic();
+      this.#running.set(entry.key, now);
+      this.#recorder?.taken((now - entry.addedAt) / 1000, this.depth);
+      return entry.key;
+    }
+    return undefined;
+  }
+
+  /** Says that a key's run is over. A key that was added meanwhile waits again. */
+  done(key: string): void {
+    const startedAt = this.#running.get(key);
+    if (startedAt === undefined) return;
+    this.#running.delete(key);
+    this.#recorder?.done((this.clock.monotonic() - startedAt) / 1000);
+    const priority = this.#again.get(key);
+    if (priority === undefined) return;
+    this.#again.delete(key);
+    if (!this.#closed) this.#place(key, priority);
+  }
+
+  /** Takes in nothing more and forgets what waits; what runs goes on. */
+  close(): void {
+    this.#closed = true;
+    this.#waiting.clear();
+    this.#again.clear();
+    this.#recorder?.emptied();
+  }
+
+  #enqueue(key: string, priority: number): void {
+    const present = this.#waiting.get(key);
+    if (present === undefined) {
+      this.#place(key, priority);
+      this.#recorder?.added(this.depth);
+    } else if (priority > present.priority) {
+      const urgent = { ...present, priority };
+      this.#waiting.set(key, urgent);
+      this.#order.push(urgent);
+    }
+  }
+
+  #place(key: string, priority: number): void {
+    const entry = { key, priority, sequence: this.#sequence++, addedAt: this.clock.monotonic() };
+    this.#waiting.set(key, entry);
+    this.#order.push(entry);
+    this.onReady();
+  }
+}

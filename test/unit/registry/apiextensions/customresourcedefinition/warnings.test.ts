@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest';
+import type { CustomResourceDefinition } from '../../../../../src/registry/apiextensions/customresourcedefinition/definition.ts';
+import type { JsonSchema } from '../../../../../src/registry/apiextensions/customresourcedefinition/json-schema.ts';
+import { formatWarnings } from '../../../../../src/registry/apiextensions/customresourcedefinition/warnings.ts';
+
+function definition(properties: Record<string, JsonSchema>): CustomResourceDefinition {
+  const schema = { openAPIV3Schema: { type: 'object', properties } };
+  const names = { plural: 'boats', kind: 'Boat' };
+  return {
+    metadata: { name: 'boats.example.com' },
+    spec: {
+      group: 'example.com',
+      scope: 'Cluster',
+      names,
+      versions: [{ name: 'v1', served: true, storage: true, schema }],
+    },
+    status: { conditions: null, acceptedNames: names, storedVersions: ['v1'] },
+  };
+}
+
+const nested: JsonSchema = {
+  type: 'array',
+  items: { type: 'object', additionalProperties: { type: 'string', format: 'tonnage' } },
+};
+
+test('formats that nobody checks are told of once each', () => {
+  const all = definition({
+    a: { type: 'string', format: 'ship' },
+    b: { type: 'string', format: 'ship' },
+    c: nested,
+    d: { type: 'string', format: 'date-time' },
+    e: { type: 'string', format: 'k8s-short-name' },
+    f: { type: 'integer', format: 'int32' },
+    g: { type: 'number', format: 'double' },
+    h: { type: 'integer', format: 'double' },
+    i: { type: 'number', format: 'int64' },
+    j: { 'x-kubernetes-int-or-string': true, format: 'int-or-string' },
+    k: { type: 'object', format: 'uuid' },
+  });
+  const warned = ['ship', 'tonnage', 'double', 'int64', 'int-or-string', 'uuid'];
+  expect(formatWarnings(all)).toEqual(warned.map((format) => `unrecognized format "${format}"`));
+});
+
+test('an update warns of new ones only', () => {
+  const old = definition({ c: nested });
+  const next = definition({ c: nested, a: { type: 'string', format: 'ship' } });
+  expect(formatWarnings(next, old)).toEqual(['unrecognized format "ship"']);
+  expect(formatWarnings(old, next)).toEqual([]);
+});
