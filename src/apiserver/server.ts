@@ -27,6 +27,7 @@ import { RequestMetrics } from './http/request-metrics.ts';
 import type { HttpLimits } from './http/server.ts';
 import { createHttpServer } from './http/server.ts';
 import { every, type Stop } from './loops.ts';
+import type { DialPod } from './proxy/dial-pod.ts';
 import { createServing, type Serving } from './serving.ts';
 import { LimitRangeAdmission } from './admission/limit-ranges.ts';
 import { MutatingPolicies } from './admission/policies/mutating-policies.ts';
@@ -39,7 +40,7 @@ import { registerBuiltIns, type ServiceRanges } from './built-ins.ts';
 import type { Store } from './open-store.ts';
 import { webhookClientOnDemand } from './admission/webhooks/client-on-demand.ts';
 import { AdmissionWebhooks } from './admission/webhooks/plugin.ts';
-import { webhookTargets } from './admission/webhooks/targets.ts';
+import { webhookNetwork } from './admission/webhooks/targets.ts';
 import { objectKey } from './storage/storage.ts';
 import { hasSubresource } from './subresources/rows.ts';
 
@@ -64,6 +65,8 @@ export interface ApiServerOptions {
   readonly advertiseAddress: string;
   readonly log: Logger;
   readonly limits?: Partial<HttpLimits>;
+  /** The way to Pods, for proxies and webhooks. Without it no Pod is reached: their addresses are simulated. */
+  readonly dialPod?: DialPod;
   /** Closed with the server. */
   readonly store: Store;
 }
@@ -101,16 +104,16 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     ...(options.allocation === undefined ? {} : { allocation: options.allocation }),
   };
   registerBuiltIns(core, ranges);
-  const targets = webhookTargets(core);
+  const network = webhookNetwork(core, options.dialPod);
   const definitions = new CustomResourceDefinitions(core, (webhook) =>
-    webhookClientOnDemand(webhook, targets),
+    webhookClientOnDemand(webhook, network),
   );
   definitions.start();
   const rbac = options.authorizationMode === 'RBAC' ? new RbacAuthorizer(storage) : undefined;
   const aggregation = new RoleAggregation(core);
   const apiServices = new ApiServices(core);
   const authorizer: Authorizer = rbac ?? alwaysAllow;
-  const webhooks = new AdmissionWebhooks(core, targets, authorizer);
+  const webhooks = new AdmissionWebhooks(core, network, authorizer);
   if (rbac !== undefined) core.admission.add(new CreateOnUpdateCheck(rbac));
   core.admission.add(new LimitRangeAdmission(storage));
   core.admission.add(new MutatingPolicies(core, authorizer));
@@ -138,6 +141,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     version: version(),
     address: () => host,
     metrics,
+    dialPod: options.dialPod,
   });
   const http = createHttpServer({
     tls: options.tls,

@@ -17,6 +17,7 @@ import type { ObjectCount, RequestMetrics } from './http/request-metrics.ts';
 import { onDemand } from './http/on-demand.ts';
 import { createRouter } from './http/router.ts';
 import { definitionSchemas } from './openapi/definition-schemas.ts';
+import type { DialPod } from './proxy/dial-pod.ts';
 import { createEndpointResolver } from './proxy/endpoint-resolver.ts';
 import { restHandler } from './rest/dispatch.ts';
 import type { ServerCore } from './rest/server-core.ts';
@@ -45,22 +46,24 @@ export interface ServingOptions {
   /** `host:port` as clients reach the server. */
   address(): string;
   readonly metrics: RequestMetrics;
+  /** The way to Pods; undefined when there is none. */
+  readonly dialPod: DialPod | undefined;
 }
 
 /** Wires paths to handlers; every request is authorized first. */
 export function createServing(options: ServingOptions): Serving {
-  const { core, authorizer, reviews, serviceAccountTokens } = options;
+  const { core, authorizer, reviews, serviceAccountTokens, dialPod } = options;
   let isReady = false;
   const resolver = createEndpointResolver({
     get: (group, plural, namespace, name) =>
       core.storage.get(objectKey(group, plural, namespace, name))?.object,
     random: () => core.random(),
   });
-  const proxy = onDemand(async () => (await import('./proxy/handler.ts')).proxyHandler(resolver));
+  const proxy = onDemand(async () => (await import('./proxy/handler.ts')).proxyHandler(resolver, dialPod));
   const rest = restHandler(core, specialHandlers({ reviews, serviceAccountTokens, proxy }));
   const upgrade: UpgradeHandler = async (request, socket, head) => {
     const { proxyUpgradeHandler } = await import('./proxy/upgrade.ts');
-    await proxyUpgradeHandler(resolver)(request, socket, head);
+    await proxyUpgradeHandler(resolver, dialPod)(request, socket, head);
   };
   const served = servedForDiscovery(core);
   const discovery = discoveryHandler(served, () => options.address());

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, type RequestListener, createServer } from 'node:http';
 import { createServer as createTlsServer, request as httpsRequest } from 'node:https';
-import { createServer as createTcpServer, type Server } from 'node:net';
+import { connect as connectTcp, createServer as createTcpServer, type Server } from 'node:net';
 import { PassThrough, Readable } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
 import { gzipSync } from 'node:zlib';
@@ -12,6 +12,7 @@ import { createAuthenticator } from '../../src/apiserver/authentication/authenti
 import { staticTokens } from '../../src/apiserver/authentication/static-tokens.ts';
 import { createHttpServer, type HttpLimits } from '../../src/apiserver/http/server.ts';
 import { createCertificateAuthority, issueServerCertificate } from '../../src/apiserver/pki/certificates.ts';
+import type { DialPod } from '../../src/apiserver/proxy/dial-pod.ts';
 import type { ProxyTarget } from '../../src/apiserver/proxy/endpoint-resolver.ts';
 import { proxyHandler } from '../../src/apiserver/proxy/handler.ts';
 import { proxyUpgradeHandler } from '../../src/apiserver/proxy/upgrade.ts';
@@ -36,7 +37,7 @@ async function listen(server: Server): Promise<number> {
   return address.port;
 }
 
-async function backend(listener: RequestListener, scheme: 'http' | 'https' = 'http'): Promise<ProxyTarget> {
+async function backend(listener: RequestListener, scheme: 'http' | 'https' = 'http'): Promise<Target> {
   const server =
     scheme === 'http'
       ? createServer(listener)
@@ -63,11 +64,20 @@ interface Front {
   ) => Promise<Answer>;
 }
 
+type Target = Omit<ProxyTarget, 'isPod'>;
+
+/** A cluster network whose Pods listen on this machine. */
+const dialPod: DialPod = async (host, port) => {
+  const socket = connectTcp({ host, port });
+  await once(socket, 'connect');
+  return socket;
+};
+
 /** An API server that forwards everything to one target. */
-async function front(target: ProxyTarget | Error, limits: Partial<HttpLimits> = {}): Promise<Front> {
+async function front(target: Target | Error, limits: Partial<HttpLimits> = {}): Promise<Front> {
   const resolve = (): ProxyTarget => {
     if (target instanceof Error) throw target;
-    return target;
+    return { ...target, isPod: true };
   };
   const resolver = { service: resolve, pod: resolve };
   const server = createHttpServer({
@@ -77,8 +87,8 @@ async function front(target: ProxyTarget | Error, limits: Partial<HttpLimits> = 
       anonymous: false,
       now: Date.now,
     }),
-    handler: proxyHandler(resolver),
-    upgrade: proxyUpgradeHandler(resolver),
+    handler: proxyHandler(resolver, dialPod),
+    upgrade: proxyUpgradeHandler(resolver, dialPod),
     log: pino({ level: 'silent' }),
     limits,
   });

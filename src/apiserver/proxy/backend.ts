@@ -1,34 +1,7 @@
-import {
-  type ClientRequest,
-  type IncomingMessage,
-  type RequestOptions,
-  request as httpRequest,
-} from 'node:http';
-import { request as httpsRequest } from 'node:https';
+import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { isRecord } from '../../objects/json.ts';
 import type { ProxyTarget } from './endpoint-resolver.ts';
-
-/** kube-apiserver's dialer (`net.Dialer{Timeout: 30 * time.Second}`). */
-const dialTimeoutMs = 30_000;
-
-/** A request to a backend that can still be cut off. */
-export function openRequest(target: ProxyTarget, options: RequestOptions): ClientRequest {
-  const common: RequestOptions = { ...options, host: target.host, port: target.port, agent: false };
-  // like kube-apiserver: the backend's certificate is for a name that nobody here knows
-  const outgoing =
-    target.scheme === 'https' ? httpsRequest({ ...common, rejectUnauthorized: false }) : httpRequest(common);
-  const timer = setTimeout(() => {
-    outgoing.destroy(Object.assign(new Error('dial timeout'), { code: 'ETIMEDOUT' }));
-  }, dialTimeoutMs);
-  const stop = (): void => clearTimeout(timer);
-  outgoing.once('socket', (socket) => {
-    if (!socket.connecting) stop();
-    socket.once('connect', stop);
-  });
-  outgoing.once('close', stop);
-  return outgoing;
-}
 
 /** How a backend answered: with a response, or by switching protocols. */
 export interface BackendAnswer {
@@ -54,10 +27,15 @@ const reasons: ReadonlyMap<string, string> = new Map([
   ['ETIMEDOUT', 'i/o timeout'],
 ]);
 
+/** Go's `net.JoinHostPort`. */
+export function joinHostPort(host: string, port: number): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
 /** A failure to reach a backend in the words of Go's net package. */
-export function describeFailure(error: unknown, { host, port }: ProxyTarget): string {
+export function describeFailure(error: unknown, { host, port }: Pick<ProxyTarget, 'host' | 'port'>): string {
   const code = isRecord(error) && typeof error['code'] === 'string' ? error['code'] : '';
-  const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+  const address = joinHostPort(host, port);
   const reason = reasons.get(code);
   if (reason !== undefined) return `dial tcp ${address}: ${reason}`;
   if (code === 'ECONNRESET') return 'EOF';

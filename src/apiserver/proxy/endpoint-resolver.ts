@@ -1,8 +1,7 @@
-import { isIP } from 'node:net';
-import ipaddr from 'ipaddr.js';
 import type { KubeObject } from '../../objects/meta.ts';
 import { badRequest, notFound, serviceUnavailable } from '../../objects/status-errors.ts';
 import { listAt, numberAt, recordAt, textAt } from '../../objects/read.ts';
+import { isClosed } from './closed-addresses.ts';
 
 /** Where a proxied request goes. */
 export interface ProxyTarget {
@@ -10,6 +9,8 @@ export interface ProxyTarget {
   /** An IP address. */
   readonly host: string;
   readonly port: number;
+  /** A Pod has the address. */
+  readonly isPod: boolean;
 }
 
 /** Finds where requests to the `/proxy` of a Service or a Pod go. */
@@ -80,7 +81,8 @@ function serviceTarget(options: EndpointResolverOptions, namespace: string, id: 
       if (textAt(port, 'name') !== portName) continue;
       for (const address of fromRandom(addresses, options)) {
         if (!mayForward(options, namespace, address)) continue;
-        return { scheme, host: textAt(address, 'ip'), port: numberAt(port, 'port') };
+        const isPod = refersToPod(address);
+        return { scheme, host: textAt(address, 'ip'), port: numberAt(port, 'port'), isPod };
       }
     }
   }
@@ -107,11 +109,16 @@ function nameOfPort(
   return textAt(port, 'name');
 }
 
+function refersToPod(address: unknown): boolean {
+  return recordAt(address, 'targetRef')['kind'] !== undefined;
+}
+
 /** True when a Pod of the namespace has the address, as its status and the target reference say. */
 function mayForward(options: EndpointResolverOptions, namespace: string, address: unknown): boolean {
   const ip = textAt(address, 'ip');
+  if (isClosed(ip)) return false;
+  if (!refersToPod(address)) return options.addressesWithoutPods === true;
   const target = recordAt(address, 'targetRef');
-  if (target['kind'] === undefined) return options.addressesWithoutPods === true;
   if (textAt(target, 'namespace') !== namespace) return false;
   const pod = options.get('', 'pods', namespace, textAt(target, 'name'));
   return listAt(pod, 'status', 'podIPs').some((podIP) => textAt(podIP, 'ip') === ip);
@@ -131,7 +138,7 @@ function podTarget(options: EndpointResolverOptions, namespace: string, id: stri
   if (pod === undefined) throw notFound({ group: '', resource: 'pods' }, name);
   const [podIP] = listAt(pod, 'status', 'podIPs');
   const host = textAt(podIP, 'ip') || textAt(pod, 'status', 'podIP');
-  if (!isGlobalUnicast(host)) throw badRequest('address not allowed');
+  if (isClosed(host)) throw badRequest('address not allowed');
   const declared = listAt(pod, 'spec', 'containers')
     .map((container) => numberAt(listAt(container, 'ports')[0], 'containerPort'))
     .find((port) => port > 0);
@@ -140,12 +147,5 @@ function podTarget(options: EndpointResolverOptions, namespace: string, id: stri
   if (!Number.isInteger(port) || port < 1 || port > 65535) {
     throw badRequest(`invalid pod request ${JSON.stringify(id)}`);
   }
-  return { scheme, host, port };
-}
-
-/** Go's IsGlobalUnicast: neither unspecified, loopback, link-local, multicast nor broadcast. Private ranges pass. */
-function isGlobalUnicast(ip: string): boolean {
-  if (isIP(ip) === 0) return false;
-  const refused = ['unspecified', 'loopback', 'linkLocal', 'multicast', 'broadcast'];
-  return ip !== '0.0.0.0' && !refused.includes(ipaddr.process(ip).range());
+  return { scheme, host, port, isPod: true };
 }

@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { plainError, resourceNotFound, serviceUnavailable } from '../../objects/status-errors.ts';
 import type { ApiRequest, Handler, ReplyStream } from '../http/exchange.ts';
-import { answerOf, describeFailure, openRequest } from './backend.ts';
+import { answerOf, describeFailure, joinHostPort } from './backend.ts';
+import { type DialPod, noClusterNetwork, openRequest } from './dial-pod.ts';
 import type { EndpointResolver, ProxyTarget } from './endpoint-resolver.ts';
 import {
   backendPath,
@@ -16,9 +17,9 @@ import { readPage } from './page.ts';
 
 /**
  * Serves `services/<id>/proxy/…` and `pods/<id>/proxy/…` for every method: the request goes to an endpoint, bodies
- * stream both ways (apimachinery `util/proxy/upgradeaware.go`).
+ * stream both ways (apimachinery `util/proxy/upgradeaware.go`). Without `dialPod` no Pod can be reached: 503.
  */
-export function proxyHandler(resolver: EndpointResolver): Handler {
+export function proxyHandler(resolver: EndpointResolver, dialPod: DialPod | undefined): Handler {
   return async (request, reply) => {
     const target = resolveTarget(resolver, request);
     const path = backendPath(request);
@@ -29,7 +30,7 @@ export function proxyHandler(resolver: EndpointResolver): Handler {
       reply.send(301, 'text/html; charset=utf-8', '', { Location: location });
       return;
     }
-    const response = await forward(request, target, `${path === '' ? '/' : path}${query}`);
+    const response = await forward(dialPod, request, target, `${path === '' ? '/' : path}${query}`);
     const hosts = [hostOf(target), request.headers.host ?? ''];
     const prefix = prefixOf(request);
     const rewrite = (link: string): string => rewriteLocation(link, prefix, hosts);
@@ -57,12 +58,22 @@ export function resolveTarget(resolver: EndpointResolver, { info }: ApiRequest):
 
 /** The target as a URL names it; the default port is left out. */
 function hostOf({ scheme, host, port }: ProxyTarget): string {
-  return new URL(`${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`).host;
+  return new URL(`${scheme}://${joinHostPort(host, port)}`).host;
 }
 
-async function forward(request: ApiRequest, target: ProxyTarget, path: string): Promise<IncomingMessage> {
+async function forward(
+  dialPod: DialPod | undefined,
+  request: ApiRequest,
+  target: ProxyTarget,
+  path: string,
+): Promise<IncomingMessage> {
+  if (dialPod === undefined) throw serviceUnavailable(noClusterNetwork);
   const { incoming, signal, method } = request;
-  const outgoing = openRequest(target, { method, path, headers: requestHeaders(request) });
+  const unreachable = (error: unknown): never => {
+    throw serviceUnavailable(`error trying to reach service: ${describeFailure(error, target)}`);
+  };
+  const asked = { method, path, headers: requestHeaders(request) };
+  const outgoing = await openRequest(dialPod, target, asked, signal).catch(unreachable);
   const cut = (): void => void outgoing.destroy();
   if (signal.aborted) cut();
   else signal.addEventListener('abort', cut, { once: true });
@@ -71,9 +82,7 @@ async function forward(request: ApiRequest, target: ProxyTarget, path: string): 
   // the answer may be complete while the body still comes; after it, what fails there concerns nobody
   outgoing.on('error', () => incoming.unpipe(outgoing));
   incoming.pipe(outgoing);
-  const { response, upgraded } = await answered.catch((error: unknown) => {
-    throw serviceUnavailable(`error trying to reach service: ${describeFailure(error, target)}`);
-  });
+  const { response, upgraded } = await answered.catch(unreachable);
   if (upgraded === undefined) return response;
   upgraded.socket.destroy();
   const protocol = JSON.stringify(response.headers.upgrade ?? '');

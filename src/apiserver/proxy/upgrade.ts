@@ -1,29 +1,37 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { plainError } from '../../objects/status-errors.ts';
+import { plainError, serviceUnavailable } from '../../objects/status-errors.ts';
 import type { UpgradeHandler } from '../http/exchange.ts';
-import { type BackendAnswer, answerOf, describeFailure, openRequest } from './backend.ts';
+import { type BackendAnswer, answerOf, describeFailure } from './backend.ts';
+import { type DialPod, noClusterNetwork, openRequest } from './dial-pod.ts';
 import type { EndpointResolver } from './endpoint-resolver.ts';
 import { backendPath, queryOf, requestHeaders } from './forwarding.ts';
 import { resolveTarget } from './handler.ts';
 
 /**
  * Serves upgrades (WebSocket) through `/proxy`: once the backend has switched protocols, bytes go both ways until
- * one side ends. A refusal of the backend is handed on.
+ * one side ends. A refusal of the backend is handed on. Without `dialPod` no Pod can be reached: 503.
  */
-export function proxyUpgradeHandler(resolver: EndpointResolver): UpgradeHandler {
+export function proxyUpgradeHandler(
+  resolver: EndpointResolver,
+  dialPod: DialPod | undefined,
+): UpgradeHandler {
   return async (request, client, head) => {
     const target = resolveTarget(resolver, request);
+    if (dialPod === undefined) throw serviceUnavailable(noClusterNetwork);
     const { connection = 'Upgrade', upgrade = '' } = request.headers;
-    const outgoing = openRequest(target, {
+    const gone = new AbortController();
+    client.once('close', () => gone.abort());
+    const asked = {
       method: request.method,
       path: `${backendPath(request) || '/'}${queryOf(request.url)}`,
       headers: { ...requestHeaders(request), connection, upgrade },
-    });
-    client.once('close', () => outgoing.destroy());
-    outgoing.end();
+    };
     let answer: BackendAnswer;
     try {
+      const outgoing = await openRequest(dialPod, target, asked, gone.signal);
+      client.once('close', () => outgoing.destroy());
+      outgoing.end();
       answer = await answerOf(outgoing);
     } catch (error) {
       throw plainError(`error dialing backend: ${describeFailure(error, target)}`);

@@ -1,7 +1,10 @@
+import { isIP } from 'node:net';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
 import type { Webhook } from '../../../registry/admissionregistration/webhookconfiguration/webhook.ts';
 import type { WebhookAnswer } from './answer.ts';
 import { postUntilAnswered, WaitingTooLong } from './attempts.ts';
+import { joinHostPort } from '../../proxy/backend.ts';
+import { type DialPod, dialInTime, noClusterNetwork } from '../../proxy/dial-pod.ts';
 import { transportFailure } from './transport-failure.ts';
 
 /** Asks one webhook. */
@@ -14,26 +17,37 @@ export interface WebhookClient {
   destroy(): Promise<void>;
 }
 
-/** Where a Service's requests go now. @throws {StatusError} when it has no endpoint. */
-export type ServiceResolver = (
-  namespace: string,
-  name: string,
-  port: number,
-) => { readonly host: string; readonly port: number };
+/** Where a Service's requests go: an address or a DNS name. */
+interface ServiceTarget {
+  readonly host: string;
+  readonly port: number;
+  /** A Pod has the address. */
+  readonly isPod: boolean;
+}
+
+/** How webhooks are reached. */
+export interface WebhookNetwork {
+  /** Where a Service's requests go now. @throws {StatusError} when it has no endpoint. */
+  resolve(namespace: string, name: string, port: number): ServiceTarget;
+  /** Whether an address is given away by the cluster, so that it means nothing in the network of the machine. */
+  isSimulated(address: string): boolean;
+  /** The way to Pods; undefined when there is none. */
+  readonly dialPod: DialPod | undefined;
+}
 
 const defaultTimeout = 10;
 /** A review carries an object and a patch of it, both of at most 3 MiB, and base64. */
 const maxAnswerBytes = 12 * 1024 * 1024;
 
 /** Makes the client of a webhook's `clientConfig`. Connections are kept, and made when they are needed. */
-export function createWebhookClient(webhook: Webhook, resolve: ServiceResolver): WebhookClient {
+export function createWebhookClient(webhook: Webhook, network: WebhookNetwork): WebhookClient {
   const { caBundle = '', service, url = '' } = webhook.clientConfig ?? {};
   const ca = Buffer.from(caBundle, 'base64').toString();
   const seconds = webhook.timeoutSeconds ?? defaultTimeout;
   const base = service === undefined ? url : serviceUrl(service);
   const address = `${base}?timeout=${seconds}s`;
   const agent = new Agent({
-    connect: connector(ca, service, resolve),
+    connect: connector(ca, service, network, seconds * 1000),
     // As many as there are questions, as in kube-apiserver: those in flight bound them, and none must wait for others.
     connections: null,
     headersTimeout: 0,
@@ -77,26 +91,39 @@ function serviceUrl(service: ServiceReference): string {
   return `https://${hostOf(service)}:${service.port ?? 443}${service.path ?? '/'}`;
 }
 
-/** A Service is reached at one of its endpoints, under its own name. */
+/**
+ * A Service is reached at one of its endpoints, under its own name; a Pod only through the cluster network. What the
+ * cluster gives away as an address is never dialled in the network of the machine, whether a URL or an ExternalName
+ * says it.
+ */
 function connector(
   ca: string,
   service: ServiceReference | undefined,
-  resolve: ServiceResolver,
+  network: WebhookNetwork,
+  timeoutMs: number,
 ): buildConnector.connector {
   const connect = buildConnector({ ...(ca === '' ? {} : { ca }) });
-  if (service === undefined) return connect;
-  const servername = hostOf(service);
+  const open = async (options: buildConnector.Options): Promise<buildConnector.Options> => {
+    const target: ServiceTarget =
+      service === undefined
+        ? { host: options.hostname, port: Number(options.port), isPod: false }
+        : network.resolve(service.namespace ?? '', service.name ?? '', service.port ?? 443);
+    const { host, port } = target;
+    const changed: buildConnector.Options =
+      service === undefined
+        ? options
+        : { ...options, hostname: host, host, port: String(port), servername: hostOf(service) };
+    const address = host.replace(/^\[(.*)\]$/, '$1');
+    if (!target.isPod && (isIP(address) === 0 || !network.isSimulated(address))) return changed;
+    if (network.dialPod === undefined)
+      throw new Error(`dial tcp ${joinHostPort(address, port)}: ${noClusterNetwork}`);
+    const signal = AbortSignal.timeout(timeoutMs);
+    return { ...changed, httpSocket: await dialInTime(network.dialPod, { host: address, port }, signal) };
+  };
   return (options, callback) => {
-    let target: { readonly host: string; readonly port: number };
-    try {
-      target = resolve(service.namespace ?? '', service.name ?? '', service.port ?? 443);
-    } catch (error) {
-      callback(error instanceof Error ? error : new Error(String(error)), null);
-      return;
-    }
-    connect(
-      { ...options, hostname: target.host, host: target.host, port: String(target.port), servername },
-      callback,
+    open(options).then(
+      (changed) => connect(changed, callback),
+      (error: unknown) => callback(error instanceof Error ? error : new Error(String(error)), null),
     );
   };
 }

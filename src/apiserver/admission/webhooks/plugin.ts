@@ -12,7 +12,7 @@ import type { ServedResource } from '../../rest/served-resource.ts';
 import type { ServerCore } from '../../rest/server-core.ts';
 import { builtinSchema } from '../../schema/builtin.ts';
 import { readAnswer } from './answer.ts';
-import type { ServiceResolver } from './client.ts';
+import type { WebhookNetwork } from './client.ts';
 import { webhookClientOnDemand } from './client-on-demand.ts';
 import { WebhookConfigurations } from './configurations.ts';
 import type { Hook } from './hook.ts';
@@ -51,14 +51,14 @@ export class AdmissionWebhooks implements AdmissionPlugin {
   #handled = new WeakMap<ServedResource, Map<string, boolean>>();
   #resourcesVersion = -1;
 
-  constructor(core: ServerCore, resolve: ServiceResolver, authorizer: Authorizer) {
+  constructor(core: ServerCore, network: WebhookNetwork, authorizer: Authorizer) {
     this.#core = core;
     this.#authorizer = authorizer;
     const make = (plural: string) =>
       new WebhookConfigurations(
         core.storage,
         plural,
-        (webhook) => webhookClientOnDemand(webhook, resolve),
+        (webhook) => webhookClientOnDemand(webhook, network),
         core.log,
         () => this.#forget(),
       );

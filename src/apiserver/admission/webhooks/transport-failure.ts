@@ -36,7 +36,7 @@ export function transportFailure(error: unknown, url: URL): string {
   if (code === 'UND_ERR_SOCKET' || code === 'ECONNRESET') return 'EOF';
   const host = textOf(cause, 'address');
   const port = isRecord(cause) && typeof cause['port'] === 'number' ? cause['port'] : Number(url.port) || 443;
-  return describeFailure(cause, { scheme: 'https', host: host === '' ? url.hostname : host, port });
+  return describeFailure(cause, { host: host === '' ? url.hostname : host, port });
 }
 
 function textOf(value: unknown, member: string): string {

@@ -67,7 +67,7 @@ describe('services', () => {
     ['http:web:tls', 'http', 8443],
     ['https:web:443', 'https', 8443],
   ])('%s', (id, scheme, port) => {
-    expect(resolver(web).service('ns', id)).toEqual({ scheme, host: '10.1.0.1', port });
+    expect(resolver(web).service('ns', id)).toEqual({ scheme, host: '10.1.0.1', port, isPod: true });
   });
 
   test('a port without a name is meant when none is given', () => {
@@ -115,6 +115,7 @@ describe('services', () => {
     });
     const refused: Record<string, unknown>[] = [
       { ip: '169.254.169.254' },
+      { ip: '64:ff9b::7f00:1' },
       { ip: '10.1.0.9', targetRef: podRef('a') },
       { ip: '10.1.0.1', targetRef: podRef('gone') },
       { ip: '10.1.0.1', targetRef: { kind: 'Pod', namespace: 'other', name: 'a' } },
@@ -122,8 +123,10 @@ describe('services', () => {
     for (const address of refused) {
       expect(failure(() => resolver(with_(address)).service('ns', 'web'))[0]).toBe(503);
     }
+    const translated = resolver(with_({ ip: '64:ff9b::7f00:1' }), { addressesWithoutPods: true });
+    expect(failure(() => translated.service('ns', 'web'))[0]).toBe(503);
     const open = resolver(with_({ ip: '192.0.2.7' }), { addressesWithoutPods: true });
-    expect(open.service('ns', 'web').host).toBe('192.0.2.7');
+    expect(open.service('ns', 'web')).toMatchObject({ host: '192.0.2.7', isPod: false });
   });
 });
 
@@ -142,7 +145,12 @@ describe('pods', () => {
     ['https:p:', undefined, 'https', 443],
     ['p:9090', 8080, 'http', 9090],
   ])('%s', (id, containerPort, scheme, port) => {
-    expect(pod('10.1.0.1', containerPort).pod('ns', id)).toEqual({ scheme, host: '10.1.0.1', port });
+    expect(pod('10.1.0.1', containerPort).pod('ns', id)).toEqual({
+      scheme,
+      host: '10.1.0.1',
+      port,
+      isPod: true,
+    });
   });
 
   test.each([
@@ -156,12 +164,20 @@ describe('pods', () => {
     '224.0.0.1',
     '255.255.255.255',
     '::ffff:127.0.0.1',
+    '::127.0.0.1',
+    '::ffff:0:127.0.0.1',
+    '64:ff9b::127.0.0.1',
+    '64:ff9b::a9fe:a9fe',
+    '64:ff9b:1::169.254.169.254',
+    '2002:7f00:1::1',
+    '2002:a9fe:a9fe::',
   ])('the address "%s" is not allowed', (ip) =>
     expect(failure(() => pod(ip).pod('ns', 'p'))).toEqual([400, 'address not allowed']),
   );
 
   test('private addresses are', () => {
-    for (const ip of ['10.0.0.1', '192.168.1.1', 'fd00::1']) expect(pod(ip).pod('ns', 'p').host).toBe(ip);
+    for (const ip of ['10.0.0.1', '192.168.1.1', 'fd00::1', '64:ff9b::10.0.0.1', '2002:a00:1::1'])
+      expect(pod(ip).pod('ns', 'p').host).toBe(ip);
   });
 
   test('unknown pods and odd ports are refused', () => {

@@ -1,0 +1,73 @@
+import { type ClientRequest, type RequestOptions, request as httpRequest } from 'node:http';
+import { isIP, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import type { ProxyTarget } from './endpoint-resolver.ts';
+
+/**
+ * Connects to a port of a Pod through the cluster network, and resolves with the open connection.
+ * Rejects with the transport's error (`code` as Node.js has it).
+ *
+ * A server without this function reaches no Pod: the address of a simulated Pod may be that of a host in the network
+ * of the machine, and is never dialled there.
+ */
+export type DialPod = (address: string, port: number) => Promise<Socket>;
+
+/** What clients are told where there is no way to a Pod. */
+export const noClusterNetwork = 'Pods are simulated and the cluster network is off: no Pod can be reached';
+
+/** kube-apiserver's dialer (`net.Dialer{Timeout: 30 * time.Second}`). */
+const dialTimeoutMs = 30_000;
+
+/** Dials a Pod for one request. Rejects when it takes too long, or with the reason of `signal`. */
+export async function dialInTime(
+  dialPod: DialPod,
+  { host, port }: Pick<ProxyTarget, 'host' | 'port'>,
+  signal: AbortSignal,
+): Promise<Socket> {
+  signal.throwIfAborted();
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>();
+  let over = false;
+  const giveUp = (error: unknown): void => {
+    over = true;
+    reject(error instanceof Error ? error : new Error(String(error)));
+  };
+  const timer = setTimeout(() => {
+    giveUp(Object.assign(new Error('dial timeout'), { code: 'ETIMEDOUT' }));
+  }, dialTimeoutMs);
+  const abort = (): void => giveUp(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  dialPod(host, port).then((socket) => {
+    if (over) socket.destroy();
+    else resolve(socket);
+  }, giveUp);
+  try {
+    return await promise;
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+/** Begins a request to a backend over a connection that was opened for it. */
+export async function openRequest(
+  dialPod: DialPod,
+  target: ProxyTarget,
+  options: RequestOptions,
+  signal: AbortSignal,
+): Promise<ClientRequest> {
+  const { scheme, host, port } = target;
+  const socket = await dialInTime(dialPod, target, signal);
+  // An error that nobody listens to would end the process; the request reports it from here on.
+  socket.on('error', () => undefined);
+  // The certificate of a Pod is for a name that is not known here: kube-apiserver does not check it either.
+  const servername = isIP(host) === 0 ? { servername: host } : {};
+  const connection =
+    scheme === 'https' ? connectTls({ socket, rejectUnauthorized: false, ...servername }) : socket;
+  return httpRequest({
+    ...options,
+    host,
+    port,
+    defaultPort: scheme === 'https' ? 443 : 80,
+    createConnection: () => connection,
+  });
+}
