@@ -1,7 +1,6 @@
 import { type OrderedTree, treeDelete, treeSet } from './ordered-tree.ts';
 import { Ring } from './ring.ts';
-import { CompactedError, type StorageEvent } from './storage.ts';
-import type { Version } from './version.ts';
+import { CompactedError, type StorageEvent, type StoredObject } from './storage.ts';
 import { keyPrefixes } from './watchers.ts';
 
 /** How much of the past is kept: until the first bound is reached. */
@@ -14,13 +13,8 @@ export interface Retention {
   readonly bytes?: number;
 }
 
-export interface PastEvent extends StorageEvent {
-  readonly current: Version;
-  readonly previous: Version | undefined;
-}
-
 interface Entry {
-  readonly event: PastEvent;
+  readonly event: StorageEvent;
   readonly resource: string;
   readonly time: number;
   readonly weight: number;
@@ -28,7 +22,7 @@ interface Entry {
 
 interface Checkpoint {
   readonly revision: number;
-  readonly root: OrderedTree<Version>;
+  readonly root: OrderedTree<StoredObject>;
 }
 
 /** Every so many events the root is kept: what a list of the past has to undo is at most that much. */
@@ -44,7 +38,7 @@ export class EventWindow {
   private readonly retain: Retention;
   private readonly clock: () => number;
   private readonly entries = new Ring<Entry>();
-  private readonly byResource = new Map<string, Ring<PastEvent>>();
+  private readonly byResource = new Map<string, Ring<StorageEvent>>();
   private readonly checkpoints = new Ring<Checkpoint>();
   private weight = 0;
   /** The oldest revision that can be listed and after which a watch can start. */
@@ -57,8 +51,8 @@ export class EventWindow {
   }
 
   /** Adds the next event of a resource (its prefix), with the root behind it and the time at which it became visible. */
-  push(event: PastEvent, resource: string, root: OrderedTree<Version>, time: number): void {
-    const weight = ENTRY_WEIGHT + (event.previous?.weight ?? 0);
+  push(event: StorageEvent, resource: string, root: OrderedTree<StoredObject>, time: number): void {
+    const weight = ENTRY_WEIGHT + (event.previous?.byteLength ?? 0);
     this.entries.push({ event, resource, time, weight });
     this.weight += weight;
     let ring = this.byResource.get(resource);
@@ -78,7 +72,6 @@ export class EventWindow {
       this.entries.shift();
       this.weight -= entry.weight;
       this.oldest = entry.event.revision;
-      entry.event.previous?.release();
       const ring = this.byResource.get(entry.resource);
       ring?.shift();
       if (ring?.length === 0) this.byResource.delete(entry.resource);
@@ -91,7 +84,7 @@ export class EventWindow {
   }
 
   /** The events below a prefix with a revision greater than `after`, in order. @throws {CompactedError} */
-  since(prefix: string, after: number): PastEvent[] {
+  since(prefix: string, after: number): StorageEvent[] {
     if (after < this.compact()) throw new CompactedError(after, this.oldest);
     const [resource] = keyPrefixes(prefix);
     const ring = this.byResource.get(resource);
@@ -104,7 +97,7 @@ export class EventWindow {
    * The tree as it was at a revision: from the next checkpoint (or the newest tree) the events between are undone.
    * @throws {CompactedError}
    */
-  rootAt(revision: number, newest: OrderedTree<Version>): OrderedTree<Version> {
+  rootAt(revision: number, newest: OrderedTree<StoredObject>): OrderedTree<StoredObject> {
     if (revision < this.compact()) throw new CompactedError(revision, this.oldest);
     const checkpoint = this.checkpoints.at(
       this.checkpoints.firstIndex((point) => point.revision >= revision),

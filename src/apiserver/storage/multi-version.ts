@@ -1,4 +1,4 @@
-import { EventWindow, type PastEvent, type Retention } from './event-window.ts';
+import { EventWindow, type Retention } from './event-window.ts';
 import {
   emptyTree,
   type OrderedTree,
@@ -14,11 +14,12 @@ import {
   type ListResult,
   PreconditionError,
   type Storage,
+  type StorageEvent,
   type StoredObject,
   type Unsubscribe,
   type Write,
 } from './storage.ts';
-import { type Encode, type Version, Versions } from './version.ts';
+import { DeletedVersion, type Encode, writtenVersion } from './version.ts';
 import { keyPrefixes, type Listener, type ListenerErrorHandler, Watchers } from './watchers.ts';
 
 /** The revision of an empty store. */
@@ -34,14 +35,14 @@ export interface MultiVersionOptions {
 
 /** Writes that passed their preconditions but that nobody can read yet. */
 export interface StagedCommit {
-  readonly events: readonly PastEvent[];
+  readonly events: readonly StorageEvent[];
   /** The tree behind each event. */
-  readonly roots: readonly OrderedTree<Version>[];
+  readonly roots: readonly OrderedTree<StoredObject>[];
 }
 
 /** Where to start from: what was on disk. */
 export interface StartingPoint {
-  readonly root: OrderedTree<Version>;
+  readonly root: OrderedTree<StoredObject>;
   readonly revision: number;
 }
 
@@ -51,7 +52,7 @@ export interface StartingPoint {
  * taking staged writes back.
  */
 export class MultiVersionStore {
-  private readonly versions: Versions;
+  private readonly encode: Encode;
   private readonly clock: () => number;
   private readonly window: EventWindow;
   private readonly watchers: Watchers;
@@ -60,11 +61,10 @@ export class MultiVersionStore {
   private published: StartingPoint;
   private staged: StartingPoint;
 
-  /** @param versions made those at `start`. */
-  constructor(options: MultiVersionOptions, start?: StartingPoint, versions = new Versions(options.encode)) {
-    this.versions = versions;
+  constructor(options: MultiVersionOptions, start?: StartingPoint) {
+    this.encode = options.encode;
     this.clock = options.clock;
-    this.published = start ?? { root: emptyTree<Version>(), revision: FIRST_REVISION };
+    this.published = start ?? { root: emptyTree<StoredObject>(), revision: FIRST_REVISION };
     this.staged = this.published;
     this.window = new EventWindow(options.retain, options.clock, this.published.revision);
     this.watchers = new Watchers(options.onListenerError);
@@ -128,19 +128,18 @@ export class MultiVersionStore {
   /** Checks and takes writes in; later calls of stage and getForUpdate see them. @throws {PreconditionError} */
   stage(writes: readonly Write[]): StagedCommit {
     let { root, revision } = this.staged;
-    const events: PastEvent[] = [];
-    const roots: OrderedTree<Version>[] = [];
+    const events: StorageEvent[] = [];
+    const roots: OrderedTree<StoredObject>[] = [];
     for (const { key, expect, object } of writes) {
       const previous = treeGet(root, key);
       const holds =
         expect === 'any' || (expect === 'absent' ? previous === undefined : previous?.revision === expect);
       if (!holds || (object === undefined && previous === undefined)) {
-        release(events);
         throw new PreconditionError(key, previous);
       }
       revision++;
       if (object !== undefined) {
-        const current = this.versions.written(key, revision, object);
+        const current = writtenVersion(key, revision, object, this.encode);
         events.push({ type: previous === undefined ? 'ADDED' : 'MODIFIED', revision, current, previous });
         root = treeSet(root, current);
       } else if (previous !== undefined) {
@@ -157,10 +156,10 @@ export class MultiVersionStore {
    * Plays a write again that was published before the restart, at `time`. `current` undefined deletes `key`; false
    * when there is nothing to delete.
    */
-  replay(key: string, current: Version | undefined, time: number): boolean {
+  replay(key: string, current: StoredObject | undefined, time: number): boolean {
     const previous = treeGet(this.published.root, key);
     const revision = this.published.revision + 1;
-    let event: PastEvent;
+    let event: StorageEvent;
     if (current !== undefined) {
       event = { type: previous === undefined ? 'ADDED' : 'MODIFIED', revision, current, previous };
     } else {
@@ -190,14 +189,18 @@ export class MultiVersionStore {
     this.watchers.deliver(commit.events);
   }
 
-  /** Takes back `commits`, all that are staged and not published. Their revisions are given out again. */
-  rollback(commits: readonly StagedCommit[]): void {
+  /** Takes back all that is staged and not published. Its revisions are given out again. */
+  rollback(): void {
     this.staged = this.published;
-    for (const { events } of commits) release(events);
   }
 
-  private deletion(previous: Version, revision: number): PastEvent {
-    return { type: 'DELETED', revision, current: this.versions.deleted(previous, revision), previous };
+  private deletion(previous: StoredObject, revision: number): StorageEvent {
+    return {
+      type: 'DELETED',
+      revision,
+      current: new DeletedVersion(previous, revision, this.encode),
+      previous,
+    };
   }
 }
 
@@ -224,11 +227,6 @@ export function storageOf(
       closing === undefined ? commit(writes) : Promise.reject(new Error('the storage is closed')),
     close: () => (closing ??= close()),
   };
-}
-
-/** Gives up the versions of events that nobody will see. */
-function release(events: readonly PastEvent[]): void {
-  for (const { current } of events) current.release();
 }
 
 /** `<group>/<plural>/`, and a namespace and a slash or not. */

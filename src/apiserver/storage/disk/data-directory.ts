@@ -1,5 +1,5 @@
 import fs from 'node:fs';
-import type { PastEvent } from '../event-window.ts';
+import type { StorageEvent } from '../storage.ts';
 import type { MultiVersionStore } from '../multi-version.ts';
 import { logFile, removeBefore } from './file-names.ts';
 import type { FileLayer } from './files.ts';
@@ -53,7 +53,7 @@ export class DataDirectory {
    * Makes events durable, together or not at all; the published state is the one before them. Not called again
    * before it is done. @throws an I/O error
    */
-  async append(events: readonly PastEvent[], time: number): Promise<void> {
+  async append(events: readonly StorageEvent[], time: number): Promise<void> {
     if (this.mustStartLog || this.writer.finished) await this.startLog();
     else if (this.logBytes >= Math.max(this.snapshotAfter, this.snapshotBytes)) await this.startSnapshot();
     const frame = encodeGroup(events, time, this.writer.salt);

@@ -1,9 +1,9 @@
 import type { MultiVersionStore, StagedCommit } from '../multi-version.ts';
-import type { PastEvent } from '../event-window.ts';
+import type { StorageEvent } from '../storage.ts';
 import type { StoredObject, Write } from '../storage.ts';
 
 /** Makes the events of one group durable, in one piece. Rejects when they are not. */
-export type Persist = (events: readonly PastEvent[], time: number) => Promise<void>;
+export type Persist = (events: readonly StorageEvent[], time: number) => Promise<void>;
 
 interface Pending {
   readonly commit: StagedCommit;
@@ -63,7 +63,7 @@ export class GroupCommitter {
         );
       } catch (error) {
         const lost = [...group, ...this.pending.splice(0)];
-        this.store.rollback(lost.map(({ commit }) => commit));
+        this.store.rollback();
         for (const { reject } of lost) reject(error);
         continue;
       }

@@ -1,5 +1,4 @@
-import type { PastEvent } from '../event-window.ts';
-import type { Version } from '../version.ts';
+import type { StorageEvent, StoredObject } from '../storage.ts';
 import { allocateFrame, FRAME_HEADER_SIZE, sealFrame } from './frames.ts';
 
 /**
@@ -29,7 +28,7 @@ export interface Group {
 }
 
 /** A frame for events that follow each other. */
-export function encodeGroup(events: readonly PastEvent[], time: number, salt: number): Buffer {
+export function encodeGroup(events: readonly StorageEvent[], time: number, salt: number): Buffer {
   let length = GROUP_HEAD;
   for (const { type, current } of events) {
     length += ENTRY_HEAD + Buffer.byteLength(current.key) + (type === 'DELETED' ? 0 : current.byteLength);
@@ -47,7 +46,7 @@ export function encodeGroup(events: readonly PastEvent[], time: number, salt: nu
 }
 
 /** A frame for a part of a snapshot. */
-export function encodeObjects(versions: readonly Version[], salt: number): Buffer {
+export function encodeObjects(versions: readonly StoredObject[], salt: number): Buffer {
   let length = OBJECTS_HEAD;
   for (const version of versions) {
     length += 6 + ENTRY_HEAD + Buffer.byteLength(version.key) + version.byteLength;
@@ -104,7 +103,7 @@ export function decodeSnapshotPart(
   return { objects };
 }
 
-function writeEntry(frame: Buffer, start: number, key: string, value: Version | undefined): number {
+function writeEntry(frame: Buffer, start: number, key: string, value: StoredObject | undefined): number {
   const keyLength = frame.write(key, start + ENTRY_HEAD);
   frame.writeUInt32LE(keyLength, start);
   const keyEnd = start + ENTRY_HEAD + keyLength;

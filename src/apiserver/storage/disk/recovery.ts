@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { MultiVersionStore, type MultiVersionOptions } from '../multi-version.ts';
-import { Versions } from '../version.ts';
+import { loadedVersion } from '../version.ts';
 import { DamagedStorageError } from './errors.ts';
 import { listDirectory, logFile, removeBefore, snapshotFile } from './file-names.ts';
 import type { FileLayer } from './files.ts';
@@ -55,11 +55,8 @@ export async function recover(
   if (base === undefined || base > last) throw missing(directory, first - 1);
   removeBefore(files, directory, base);
 
-  const versions = new Versions(options.encode);
-  const snapshot = snapshots.includes(base)
-    ? readSnapshot(snapshotFile(directory, base), versions)
-    : undefined;
-  const store = new MultiVersionStore(options, snapshot, versions);
+  const snapshot = snapshots.includes(base) ? readSnapshot(snapshotFile(directory, base)) : undefined;
+  const store = new MultiVersionStore(options, snapshot);
   const newer: { number: number; revision: number }[] = [];
   let logBytes = 0;
   for (let number = base; number < last; number++) {
@@ -68,7 +65,7 @@ export async function recover(
       logBytes = 0;
     }
     const file = logFile(directory, number);
-    const { stopped, length } = replayLog(file, store, versions);
+    const { stopped, length } = replayLog(file, store);
     if (stopped !== undefined) throw new DamagedStorageError(file, length, stopped.reason);
     logBytes += length;
   }
@@ -76,7 +73,7 @@ export async function recover(
     newer.push({ number: last, revision: store.revision });
     logBytes = 0;
   }
-  const writer = await openLastLog(files, directory, last, store, versions, log);
+  const writer = await openLastLog(files, directory, last, store, log);
   logBytes += writer.length;
   return { store, writer, snapshotBytes: snapshot?.bytes ?? 0, newer, logBytes };
 }
@@ -90,7 +87,7 @@ interface Replayed {
 }
 
 /** Plays a log again. @throws {DamagedStorageError} */
-function replayLog(file: string, store: MultiVersionStore, versions: Versions): Replayed {
+function replayLog(file: string, store: MultiVersionStore): Replayed {
   const reader = new FrameReader(file);
   const damaged = (offset: number, reason: string) => new DamagedStorageError(file, offset, reason);
   try {
@@ -111,7 +108,7 @@ function replayLog(file: string, store: MultiVersionStore, versions: Versions): 
       checkRevision(store, group.revision, () => damaged(offset, gap(store, group.revision)));
       for (const { key, value } of group.writes) {
         const revision = store.revision + 1;
-        const version = value === undefined ? undefined : versions.loaded(key, revision, value);
+        const version = value === undefined ? undefined : loadedVersion(key, revision, value);
         if (!store.replay(key, version, group.time)) {
           throw damaged(offset, `revision ${revision} deletes ${key}, which is not there`);
         }
@@ -127,11 +124,10 @@ async function openLastLog(
   directory: string,
   number: number,
   store: MultiVersionStore,
-  versions: Versions,
   log: OperatorLog,
 ): Promise<LogWriter> {
   const file = logFile(directory, number);
-  const { stopped, salt, length } = replayLog(file, store, versions);
+  const { stopped, salt, length } = replayLog(file, store);
   if (stopped !== undefined) {
     log.warn(
       { file, offset: length, reason: stopped.reason, revision: store.revision },

@@ -1,7 +1,8 @@
 import { randomInt } from 'node:crypto';
 import type { StartingPoint } from '../multi-version.ts';
 import { treeFromSorted, treeSlice } from '../ordered-tree.ts';
-import type { Version, Versions } from '../version.ts';
+import type { StoredObject } from '../storage.ts';
+import { loadedVersion } from '../version.ts';
 import { DamagedStorageError } from './errors.ts';
 import { snapshotFile, unfinishedFile } from './file-names.ts';
 import type { FileLayer } from './files.ts';
@@ -62,8 +63,8 @@ export async function writeSnapshot(
 }
 
 /** The objects of a state in portions for one frame each, with a rest for the event loop in between. */
-async function* parts(state: StartingPoint): AsyncGenerator<Version[]> {
-  let part: Version[] = [];
+async function* parts(state: StartingPoint): AsyncGenerator<StoredObject[]> {
+  let part: StoredObject[] = [];
   let bytes = 0;
   for (let at = 0; at < state.root.size; at += BATCH) {
     for (const version of treeSlice(state.root, at, at + BATCH)) {
@@ -79,13 +80,13 @@ async function* parts(state: StartingPoint): AsyncGenerator<Version[]> {
   if (part.length > 0) yield part;
 }
 
-/** Reads a snapshot back into versions that `versions` makes. @throws {DamagedStorageError} */
-export function readSnapshot(file: string, versions: Versions): StartingPoint & { readonly bytes: number } {
+/** Reads a snapshot back. @throws {DamagedStorageError} */
+export function readSnapshot(file: string): StartingPoint & { readonly bytes: number } {
   const reader = new FrameReader(file);
   try {
     const header = reader.readHeader('SNETSNP1');
     if ('kind' in header) throw new DamagedStorageError(file, 0, header.reason);
-    const read: Version[] = [];
+    const read: StoredObject[] = [];
     for (;;) {
       const offset = reader.offset;
       const found = reader.next();
@@ -99,7 +100,7 @@ export function readSnapshot(file: string, versions: Versions): StartingPoint & 
         throw new DamagedStorageError(file, offset, `${read.length} of ${part.count} objects are there`);
       }
       for (const { key, revision, value } of part.objects) {
-        read.push(versions.loaded(key, revision, value));
+        read.push(loadedVersion(key, revision, value));
       }
     }
     return {
