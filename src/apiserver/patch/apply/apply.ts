@@ -11,7 +11,7 @@ import type { FieldValidation, StructSchema } from '../../schema/schema.ts';
 import { checkConfigKind, parseConfig } from './parse-config.ts';
 import { changedFields, fieldsOf, removedFields } from './compare.ts';
 import { conflictError, type Conflict, findConflicts } from './conflicts.ts';
-import { difference, type FieldSet, intersection, isEmptySet, union, unionAll } from './field-set.ts';
+import { difference, type FieldSet, isEmptySet, union } from './field-set.ts';
 import { fieldsOfLastApplied, kubectl, withLastApplied } from './last-applied.ts';
 import {
   decodeManagers,
@@ -22,18 +22,12 @@ import {
   type Managers,
   takeFields,
 } from './managers.ts';
-import { mergeValues, removeFields, withNamedParents } from './merge.ts';
+import { mergeValues } from './merge.ts';
 import { onlyOwnable, stripUnowned } from './ownership.ts';
 import { emptyObject, recordUpdate, untracked } from './track-update.ts';
-import {
-  changesInOthers,
-  finishSteps,
-  finishConverting,
-  inVersion,
-  type OtherVersions,
-  type Steps,
-} from './other-versions.ts';
+import { type ChangesByVersion, Conversions, noOtherVersions, type OtherVersions } from './other-versions.ts';
 import { PathElementError } from './path-element.ts';
+import { prune, pruneInVersions } from './prune.ts';
 import { joinErrors, validateConfig } from './validate-config.ts';
 
 export interface ApplyRequest {
@@ -52,8 +46,6 @@ export interface ApplyRequest {
   readonly now: string;
   /** Which fields an apply to this endpoint can own. */
   readonly ownable: OwnableFields;
-  /** Where versions of the kind have other fields each. */
-  readonly otherVersions?: OtherVersions;
   /** Fills in defaults on decode (`Strategy.setDefaults`), in place. */
   setDefaults(object: KubeObject): void;
 }
@@ -72,20 +64,54 @@ export interface Applied {
  * @throws {StatusError} 400 for a body that is no configuration of this kind, 409 for conflicts, 500 for values
  * that do not fit the schema, as kube-apiserver.
  */
-export function applyObject(request: Omit<ApplyRequest, 'otherVersions'>): Applied {
-  return finishSteps(apply(request));
+export function applyObject(request: ApplyRequest): Applied {
+  const { config, duplicates } = readConfig(request);
+  const run = new ApplyRun(request, config);
+  let object: KubeObject;
+  try {
+    const start = run.start();
+    const { merged, managers, previous } = start;
+    const pruned =
+      previous === undefined ? merged : prune(request.expected.schema, merged, managers, previous);
+    object = run.finish(start, pruned, noOtherVersions);
+  } catch (error) {
+    throw run.explain(error);
+  }
+  return applied(request, object, duplicates);
 }
 
 /** As {@link applyObject}, where managers may use versions that a webhook converts to. */
 export async function applyConverting(request: ApplyRequest, versions: OtherVersions): Promise<Applied> {
-  return finishConverting(apply({ ...request, otherVersions: versions }), versions);
+  const { config, duplicates } = readConfig(request);
+  const run = new ApplyRun(request, config);
+  const conversions = new Conversions(versions);
+  let object: KubeObject;
+  try {
+    const start = run.start();
+    const { before, merged, managers, previous } = start;
+    // The stored object must be there in each version that a manager used.
+    for (const { apiVersion } of before.values()) await conversions.convert(run.base, apiVersion);
+    const own = apiVersionOf(request.expected);
+    const { schema } = request.expected;
+    const pruned =
+      previous === undefined
+        ? merged
+        : await pruneInVersions(conversions, { own, schema }, merged, managers, previous);
+    const others = await conversions.changes(managers, own, run.base, pruned);
+    object = run.finish(start, pruned, others);
+  } catch (error) {
+    throw run.explain(error);
+  }
+  return applied(request, object, duplicates);
 }
 
-function* apply(request: ApplyRequest): Steps<Applied> {
-  const { config, duplicates } = parseConfig(request.bytes);
-  checkConfigKind(config, request.expected);
-  const live = request.live?.metadata.uid === undefined ? undefined : request.live;
-  const object = yield* new ApplyRun(request, config, live).apply();
+function readConfig({ bytes, expected }: ApplyRequest): ReturnType<typeof parseConfig> {
+  const parsed = parseConfig(bytes);
+  checkConfigKind(parsed.config, expected);
+  return parsed;
+}
+
+function applied(request: ApplyRequest, object: KubeObject, duplicates: string | undefined): Applied {
   if (duplicates !== undefined) {
     const text = `error converting YAML to JSON: ${duplicates}`;
     if (request.fieldValidation === 'Strict') throw badRequest(`error strict decoding YAML: ${text}`);
@@ -94,61 +120,80 @@ function* apply(request: ApplyRequest): Steps<Applied> {
   return { object, warnings: [] };
 }
 
+/** The first half of an apply. */
+interface ApplyStart {
+  /** Who owned what before. */
+  readonly before: Managers;
+  /** As {@link before}, with the row of this apply; changed by the second half. */
+  readonly managers: Managers;
+  /** This apply's place in {@link managers}. */
+  readonly id: string;
+  /** The row of this manager's last apply. */
+  readonly previous: Managed | undefined;
+  /** The stored object with the configuration. */
+  readonly merged: unknown;
+}
+
 class ApplyRun {
   readonly #request: ApplyRequest;
   readonly #schema: StructSchema;
   readonly #config: JsonRecord;
   readonly #live: KubeObject | undefined;
   /** The stored object as apply sees it; for a create an empty one. */
-  readonly #base: unknown;
+  readonly base: unknown;
 
-  constructor(request: ApplyRequest, config: JsonRecord, live: KubeObject | undefined) {
+  constructor(request: ApplyRequest, config: JsonRecord) {
+    const live = request.live?.metadata.uid === undefined ? undefined : request.live;
     this.#request = request;
     this.#schema = request.expected.schema;
     this.#config = config;
     this.#live = live !== undefined && request.manager === kubectl ? withLastApplied(live, config) : live;
-    this.#base = this.#live === undefined ? emptyObject(this.#schema) : untracked(this.#live);
+    this.base = this.#live === undefined ? emptyObject(this.#schema) : untracked(this.#live);
   }
 
-  *apply(): Steps<KubeObject> {
-    try {
-      return yield* this.#apply();
-    } catch (error) {
-      if (!(error instanceof PathElementError)) throw error;
-      throw plainError(`failed to create typed live object (${this.#subject()}): ${this.#faultsOfLive()}`);
-    }
-  }
-
-  /** Validation lets some kinds store list items without their key: no apply can tell those apart. */
-  #faultsOfLive(): string {
-    const faults = validateConfig(this.#schema, this.#base);
-    return joinErrors(faults.filter((text) => !text.includes(': duplicate entries')));
-  }
-
-  *#apply(): Steps<KubeObject> {
+  /** Merges. What the manager no longer applies is still there: see `prune.ts`. */
+  start(): ApplyStart {
     const errors = validateConfig(this.#schema, this.#config);
     if (errors.length > 0) {
       throw plainError(`failed to create typed patch object (${this.#subject()}): ${joinErrors(errors)}`);
     }
-    const before = yield* this.#readManagers();
+    const before = this.#readManagers();
     const self = this.#row(this.#filter(fieldsOf(this.#schema, this.#config)));
     const id = managerId(self);
-    const previous = before.get(id);
-    const managers: Managers = new Map(before).set(id, self);
-    const merged = mergeValues(this.#schema, this.#base, this.#config);
-    yield* this.#checkVersions(before);
-    const pruned = previous === undefined ? merged : yield* this.#prune(merged, managers, previous);
-    yield* this.#settleConflicts(managers, id, pruned);
+    return {
+      before,
+      managers: new Map(before).set(id, self),
+      id,
+      previous: before.get(id),
+      merged: mergeValues(this.#schema, this.base, this.#config),
+    };
+  }
+
+  /** Settles conflicts and makes the object. @param others what the apply changes in the versions of other managers. */
+  finish({ managers, id, previous }: ApplyStart, pruned: unknown, others: ChangesByVersion): KubeObject {
+    this.#settleConflicts(managers, id, pruned, others);
     takeUnowned(managers, id);
-    if (jsonEqual(this.#base, pruned) && this.#live !== undefined) {
+    if (jsonEqual(this.base, pruned) && this.#live !== undefined) {
       const row = managers.get(id);
       // Who only comes to own what is there already has no time, or keeps the one it had (ManagedFieldsUpdater).
       if (row !== undefined) managers.set(id, { ...row, time: previous?.time });
-      return finish(structuredClone(this.#live), managers);
+      return withManagers(structuredClone(this.#live), managers);
     }
     const object = this.#decode(pruned);
     this.#request.setDefaults(object);
-    return finish(object, managers);
+    return withManagers(object, managers);
+  }
+
+  /** The error that is answered for what {@link start} or {@link finish} threw. */
+  explain(error: unknown): unknown {
+    if (!(error instanceof PathElementError)) return error;
+    return plainError(`failed to create typed live object (${this.#subject()}): ${this.#faultsOfLive()}`);
+  }
+
+  /** Validation lets some kinds store list items without their key: no apply can tell those apart. */
+  #faultsOfLive(): string {
+    const faults = validateConfig(this.#schema, this.base);
+    return joinErrors(faults.filter((text) => !text.includes(': duplicate entries')));
   }
 
   #row(fields: FieldSet): Managed {
@@ -167,7 +212,7 @@ class ApplyRun {
    * Who owns what before this apply. An object that nobody tracked belongs to "before-first-apply", so that the
    * first apply does not silently change it.
    */
-  *#readManagers(): Steps<Managers> {
+  #readManagers(): Managers {
     let managers: Managers;
     try {
       managers = decodeManagers(this.#live?.metadata.managedFields);
@@ -186,7 +231,7 @@ class ApplyRun {
         ownable,
       };
       try {
-        yield* recordUpdate(managers, update, emptyObject(this.#schema), untracked(this.#live));
+        recordUpdate(managers, update, emptyObject(this.#schema), untracked(this.#live), noOtherVersions);
       } catch (error) {
         if (!(error instanceof PathElementError)) throw error;
         const step = 'failed to create manager for existing fields: failed to convert new object';
@@ -196,72 +241,17 @@ class ApplyRun {
     return managers;
   }
 
-  /**
-   * Takes away what this manager applied the last time and not now, unless another one owns it, and never anything
-   * that this manager did not apply.
-   */
-  *#prune(merged: unknown, managers: Managers, last: Managed): Steps<unknown> {
-    const version = this.#versionOf(last);
-    const schema = this.#schemaOf(version);
-    const whole = yield* this.#in(merged, version);
-    const lastNamed = withNamedParents(schema, last.fields);
-    let kept: unknown = removeFields(schema, whole, lastNamed) ?? {};
-    const versions = new Set([...managers.values()].map((row) => this.#versionOf(row)));
-    // That of the last apply first: what it prunes may be what other versions are made of.
-    for (const at of new Set([version, ...versions])) {
-      const owners = [...managers.values()].filter((row) => this.#versionOf(row) === at);
-      kept = yield* this.#addBack(merged, kept, at, unionAll(owners.map(({ fields }) => fields)));
-    }
-    const left = yield* this.#in(kept, version);
-    const all = withNamedParents(schema, fieldsOf(schema, whole));
-    const gone = difference(all, withNamedParents(schema, fieldsOf(schema, left ?? {})));
-    const pruned = removeFields(schema, whole, intersection(gone, lastNamed)) ?? {};
-    return yield* this.#in(pruned, apiVersionOf(this.#request.expected));
-  }
-
-  /** What is pruned, in a version, with what managers own in it. */
-  *#addBack(merged: unknown, pruned: unknown, version: string, owned: FieldSet): Steps<unknown> {
-    const schema = this.#schemaOf(version);
-    const whole = yield* this.#in(merged, version);
-    const bare = yield* this.#in(pruned, version);
-    const named = (set: FieldSet): FieldSet => withNamedParents(schema, set);
-    const keep = union(named(fieldsOf(schema, bare)), named(owned));
-    return removeFields(schema, whole, difference(named(fieldsOf(schema, whole)), keep)) ?? {};
-  }
-
-  /** The version of a row; one and the same where all versions have the same fields. */
-  #versionOf({ apiVersion }: Managed): string {
-    const { otherVersions, expected } = this.#request;
-    return otherVersions === undefined ? apiVersionOf(expected) : apiVersion;
-  }
-
-  #schemaOf(apiVersion: string): StructSchema {
-    return this.#request.otherVersions?.schemaOf(apiVersion) ?? this.#schema;
-  }
-
-  *#in(value: unknown, apiVersion: string): Steps<unknown> {
-    return this.#request.otherVersions === undefined ? value : yield* inVersion(value, apiVersion);
-  }
-
-  /** The stored object must be there in each version that a manager used. @throws {StatusError} 500 */
-  *#checkVersions(managers: Managers): Steps<void> {
-    for (const row of managers.values()) yield* this.#in(this.#base, this.#versionOf(row));
-  }
-
   #filter(set: FieldSet): FieldSet {
     return onlyOwnable(set, this.#request.ownable);
   }
 
   /** @throws {StatusError} 409, unless forced: then the others lose what they owned. */
-  *#settleConflicts(managers: Managers, id: string, next: unknown): Steps<void> {
-    const { otherVersions, expected, force } = this.#request;
-    const changed = this.#filter(changedFields(this.#schema, this.#base, next));
-    const removed = this.#filter(removedFields(this.#schema, this.#base, next));
-    const own = apiVersionOf(expected);
-    const others = yield* changesInOthers(managers, own, otherVersions, this.#base, next);
+  #settleConflicts(managers: Managers, id: string, next: unknown, others: ChangesByVersion): void {
+    const changed = this.#filter(changedFields(this.#schema, this.base, next));
+    const removed = this.#filter(removedFields(this.#schema, this.base, next));
     const changesFor = (row: Managed) => others.get(row.apiVersion) ?? { changed, removed };
     const conflicts = findConflicts(managers, id, (owner) => changesFor(owner).changed);
-    if (conflicts.size > 0 && !force) {
+    if (conflicts.size > 0 && !this.#request.force) {
       const refused = this.#withoutAllowed(conflicts);
       if (refused.size > 0) throw conflictError(refused);
     }
@@ -314,7 +304,7 @@ class ApplyRun {
 }
 
 /** Writes managedFields. */
-function finish(object: KubeObject, managers: Managers): KubeObject {
+function withManagers(object: KubeObject, managers: Managers): KubeObject {
   const entries = encodeManagers(managers);
   if (entries.length === 0) delete object.metadata.managedFields;
   else object.metadata.managedFields = entries;

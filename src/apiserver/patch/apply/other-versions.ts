@@ -1,7 +1,6 @@
 /**
- * Ownership of fields in other versions than that of a request (structured-merge-diff `merge/update.go`, which asks a
- * Converter). A computation says which object it needs in which version, and goes on when it has it: whoever runs it
- * may have to ask a webhook.
+ * Ownership of fields in other versions than that of a request, for kinds whose versions have different fields
+ * (structured-merge-diff `merge/update.go`, which asks a Converter).
  */
 import { isRecord } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
@@ -18,79 +17,69 @@ export interface OtherVersions {
   toVersion(object: KubeObject, apiVersion: string): Promise<KubeObject>;
 }
 
-/** An object that is needed in a version. */
-interface Wanted {
-  readonly object: KubeObject;
-  readonly apiVersion: string;
-}
-
-/** A computation that may want objects in other versions. */
-export type Steps<T> = Generator<Wanted, T, unknown>;
-
-/** Runs a computation about a kind that has the same fields in all versions: it wants nothing. */
-export function finishSteps<T>(steps: Steps<T>): T {
-  const step = steps.next();
-  if (step.done !== true)
-    throw new Error(`an object is wanted in ${step.value.apiVersion}, and nobody converts it`);
-  return step.value;
-}
-
-/** Runs a computation, each conversion once. @throws {StatusError} what it throws, and when a conversion fails. */
-export async function finishConverting<T>(steps: Steps<T>, versions: OtherVersions): Promise<T> {
-  const known = new Map<KubeObject, Map<string, KubeObject>>();
-  let step = steps.next();
-  while (step.done !== true) {
-    const { object, apiVersion } = step.value;
-    const converted = known.get(object) ?? new Map<string, KubeObject>();
-    known.set(object, converted);
-    const found = converted.get(apiVersion) ?? (await versions.toVersion(object, apiVersion));
-    converted.set(apiVersion, found);
-    step = steps.next(found);
-  }
-  return step.value;
-}
-
-/** A value in a version; what has no version of its own, as the object before a create, is the same in all. */
-export function* inVersion(value: unknown, apiVersion: string): Steps<unknown> {
-  if (!isObject(value) || value.apiVersion === undefined || value.apiVersion === apiVersion) return value;
-  return yield { object: value, apiVersion };
-}
-
-function isObject(value: unknown): value is KubeObject {
-  return isRecord(value) && isRecord(value['metadata']);
-}
-
-/** What a write adds or changes, and what it takes away. */
+/** What a write changes or adds, and what it removes. */
 export interface Changes {
   readonly changed: FieldSet;
   readonly removed: FieldSet;
 }
 
-/**
- * The changes of a write in each version of the managers but that of the request. An object that cannot be had in one
- * of them fails the whole, before anything is looked at (`reconcileManagedFieldsWithSchemaChanges`).
- *
- * @param versions undefined where all versions have the same fields: then there are no others.
- */
-export function* changesInOthers(
-  managers: Managers,
-  own: string,
-  versions: Pick<OtherVersions, 'schemaOf'> | undefined,
-  from: unknown,
-  to: unknown,
-): Steps<ReadonlyMap<string, Changes>> {
-  const changes = new Map<string, Changes>();
-  if (versions === undefined) return changes;
-  for (const { apiVersion } of managers.values()) {
-    if (apiVersion === own || changes.has(apiVersion)) continue;
-    const before = yield* inVersion(from, apiVersion);
-    const after = yield* inVersion(to, apiVersion);
-    const schema = versions.schemaOf(apiVersion);
-    if (schema === undefined) continue;
-    changes.set(apiVersion, {
-      changed: changedFields(schema, before, after),
-      removed: removedFields(schema, before, after),
-    });
+/** The changes of a write by the apiVersion in which they are seen; the version of the request is not among them. */
+export type ChangesByVersion = ReadonlyMap<string, Changes>;
+
+/** Of a kind that has the same fields in all versions. */
+export const noOtherVersions: ChangesByVersion = new Map();
+
+/** Converts the objects of one write, each to a version once. */
+export class Conversions {
+  readonly #versions: OtherVersions;
+  readonly #known = new Map<KubeObject, Map<string, KubeObject>>();
+
+  constructor(versions: OtherVersions) {
+    this.#versions = versions;
   }
-  return changes;
+
+  /** See {@link OtherVersions.schemaOf}. */
+  schemaOf(apiVersion: string): StructSchema | undefined {
+    return this.#versions.schemaOf(apiVersion);
+  }
+
+  /**
+   * A value in a version. What has no version of its own, as the object before a create, is the same in all.
+   *
+   * @throws {StatusError} when it cannot be converted.
+   */
+  async convert(value: unknown, apiVersion: string): Promise<unknown> {
+    if (!isObject(value) || value.apiVersion === undefined || value.apiVersion === apiVersion) return value;
+    let known = this.#known.get(value);
+    if (known === undefined) this.#known.set(value, (known = new Map<string, KubeObject>()));
+    const converted = known.get(apiVersion) ?? (await this.#versions.toVersion(value, apiVersion));
+    known.set(apiVersion, converted);
+    return converted;
+  }
+
+  /**
+   * The changes of a write in each version of the managers but that of the request. An object that cannot be converted
+   * to one of them fails the whole (`reconcileManagedFieldsWithSchemaChanges`).
+   *
+   * @throws {StatusError}
+   */
+  async changes(managers: Managers, own: string, from: unknown, to: unknown): Promise<ChangesByVersion> {
+    const changes = new Map<string, Changes>();
+    for (const { apiVersion } of managers.values()) {
+      if (apiVersion === own || changes.has(apiVersion)) continue;
+      const before = await this.convert(from, apiVersion);
+      const after = await this.convert(to, apiVersion);
+      const schema = this.schemaOf(apiVersion);
+      if (schema === undefined) continue;
+      changes.set(apiVersion, {
+        changed: changedFields(schema, before, after),
+        removed: removedFields(schema, before, after),
+      });
+    }
+    return changes;
+  }
+}
+
+function isObject(value: unknown): value is KubeObject {
+  return isRecord(value) && isRecord(value['metadata']);
 }

@@ -18,11 +18,11 @@ import {
   takeFields,
 } from './managers.ts';
 import {
-  changesInOthers,
-  finishSteps,
-  finishConverting,
+  type Changes,
+  type ChangesByVersion,
+  Conversions,
+  noOtherVersions,
   type OtherVersions,
-  type Steps,
 } from './other-versions.ts';
 import { PathElementError } from './path-element.ts';
 import { onlyOwnable, stripUnowned } from './ownership.ts';
@@ -45,8 +45,6 @@ export interface UpdateToTrack {
   readonly now: string;
   /** Which fields a write to this endpoint can own. */
   readonly ownable: OwnableFields;
-  /** Where versions of the kind have other fields each. */
-  readonly otherVersions?: OtherVersions;
 }
 
 /**
@@ -55,10 +53,10 @@ export interface UpdateToTrack {
  *
  * A client that sends `managedFields: []` or `[{}]` gives up tracking: the object has none until it is applied.
  */
-export function trackUpdate(update: Omit<UpdateToTrack, 'otherVersions'>): ManagedFieldsEntry[] | undefined {
+export function trackUpdate(update: UpdateToTrack): ManagedFieldsEntry[] | undefined {
   const { live, next } = update;
   if (live === undefined && next.metadata.managedFields === undefined) return trackCreate(update);
-  return finishSteps(track(update));
+  return track(update);
 }
 
 /**
@@ -69,12 +67,20 @@ export async function trackConverting(
   update: UpdateToTrack,
   versions: OtherVersions,
 ): Promise<ManagedFieldsEntry[] | undefined> {
+  const start = startTracking(update);
+  if (start === undefined) return undefined;
+  const conversions = new Conversions(versions);
   try {
-    return await finishConverting(track({ ...update, otherVersions: versions }), versions);
+    const changes = changesBy(update, start.managers, start.from, start.to);
+    if (changes !== undefined) {
+      const others = await conversions.changes(start.managers, update.apiVersion, start.from, start.to);
+      record(start.managers, update, changes, others);
+    }
   } catch (error) {
-    if (error instanceof StatusError) return undefined;
+    if (error instanceof StatusError || error instanceof PathElementError) return undefined;
     throw error;
   }
+  return entriesOf(start);
 }
 
 type Entries = ManagedFieldsEntry[] | undefined;
@@ -94,13 +100,13 @@ function trackCreate(update: UpdateToTrack): Entries {
     if (error instanceof PathElementError) return undefined;
     throw error;
   }
-  if (shape.length > longestShape) return finishSteps(track(update));
+  if (shape.length > longestShape) return track(update);
   let shapes = created.get(schema);
   if (shapes === undefined) created.set(schema, (shapes = new Map<string, Entries>()));
   if (shapes.has(shape)) {
     return shapes.get(shape)?.map((entry) => ({ ...entry, manager: managerOf(update), time: now }));
   }
-  const entries = finishSteps(track(update));
+  const entries = track(update);
   if (shapes.size >= maxShapes) shapes.clear();
   shapes.set(shape, entries);
   return entries;
@@ -110,23 +116,36 @@ function managerOf({ manager }: Pick<UpdateToTrack, 'manager'>): string {
   return manager === '' ? 'unknown' : manager;
 }
 
-function* track(update: UpdateToTrack): Steps<Entries> {
-  const { live, next } = update;
-  const { managers, entries } = startingManagers(update);
-  if (live !== undefined && managers.size === 0) return undefined;
-  const before = new Map(managers);
+function track(update: UpdateToTrack): Entries {
+  const start = startTracking(update);
+  if (start === undefined) return undefined;
   try {
-    yield* recordUpdate(
-      managers,
-      update,
-      live === undefined ? emptyObject(update.schema) : untracked(live),
-      untracked(next),
-    );
+    recordUpdate(start.managers, update, start.from, start.to, noOtherVersions);
   } catch (error) {
-    // List items without an identity: validation will refuse them, and nothing else may come in its way.
+    // List items without an identity: validation will refuse them, and its answer is the one to give.
     if (error instanceof PathElementError) return undefined;
     throw error;
   }
+  return entriesOf(start);
+}
+
+interface TrackingStart extends StoredManagers {
+  /** A copy of {@link managers}, which the write changes. */
+  readonly before: Managers;
+  readonly from: unknown;
+  readonly to: unknown;
+}
+
+/** Undefined where the stored object is not tracked. */
+function startTracking(update: UpdateToTrack): TrackingStart | undefined {
+  const { live, next, schema } = update;
+  const { managers, entries } = startingManagers(update);
+  if (live !== undefined && managers.size === 0) return undefined;
+  const from = live === undefined ? emptyObject(schema) : untracked(live);
+  return { managers, entries, before: new Map(managers), from, to: untracked(next) };
+}
+
+function entriesOf({ before, managers, entries }: TrackingStart): Entries {
   if (entries !== undefined && sameRows(before, managers)) return entries;
   return managers.size === 0 ? undefined : encodeManagers(managers);
 }
@@ -155,21 +174,43 @@ export function emptyObject(schema: StructSchema): unknown {
   return empty;
 }
 
-/** Records in `managers` that `manager` changed `from` into `to` by an update. */
-export function* recordUpdate(
+/**
+ * Records in `managers` that `manager` changed `from` into `to` by an update.
+ *
+ * @param others the changes in the versions of other managers.
+ */
+export function recordUpdate(
   managers: Managers,
   update: Omit<UpdateToTrack, 'live' | 'next'>,
   from: unknown,
   to: unknown,
-): Steps<void> {
-  const { schema, subresource, ownable, apiVersion, otherVersions } = update;
+  others: ChangesByVersion,
+): void {
+  const changes = changesBy(update, managers, from, to);
+  if (changes !== undefined) record(managers, update, changes, others);
+}
+
+/** What an update changes of what can be owned; undefined: nothing. Drops rows without fields. */
+function changesBy(
+  { schema, ownable }: Pick<UpdateToTrack, 'schema' | 'ownable'>,
+  managers: Managers,
+  from: unknown,
+  to: unknown,
+): Changes | undefined {
   dropEmptyRows(managers);
   const changed = onlyOwnable(changedFields(schema, from, to), ownable);
   // What is removed only matters to those who own something, and of a new object nobody does.
   const removed = managers.size === 0 ? emptySet : onlyOwnable(removedFields(schema, from, to), ownable);
-  const gone = union(changed, removed);
-  if (isEmptySet(gone)) return;
-  const others = yield* changesInOthers(managers, apiVersion, otherVersions, from, to);
+  return isEmptySet(changed) && isEmptySet(removed) ? undefined : { changed, removed };
+}
+
+function record(
+  managers: Managers,
+  update: Omit<UpdateToTrack, 'live' | 'next'>,
+  { changed, removed }: Changes,
+  others: ChangesByVersion,
+): void {
+  const { apiVersion, subresource } = update;
   const self: Managed = {
     manager: managerOf(update),
     operation: 'Update',
@@ -179,6 +220,7 @@ export function* recordUpdate(
     fields: stripUnowned(changed),
   };
   const id = managerId(self);
+  const gone = union(changed, removed);
   for (const [other, row] of [...managers]) {
     const there = others.get(row.apiVersion);
     takeFields(managers, other, there === undefined ? gone : union(there.changed, there.removed));
@@ -191,14 +233,14 @@ export function* recordUpdate(
   capUpdaters(managers);
 }
 
-interface Start {
+interface StoredManagers {
   readonly managers: Managers;
   /** The stored entries that `managers` was read from: what a client sends is put in order. */
   readonly entries: ManagedFieldsEntry[] | undefined;
 }
 
 /** The table that a write starts from: the one that the client sent, if it makes sense, else the stored one. */
-function startingManagers({ live, next, subresource }: UpdateToTrack): Start {
+function startingManagers({ live, next, subresource }: UpdateToTrack): StoredManagers {
   const stored = live?.metadata.managedFields;
   const sent = next.metadata.managedFields;
   if (subresource !== '' || sent === undefined || jsonEqual(sent, stored)) return readOrEmpty(stored);
@@ -212,7 +254,7 @@ function startingManagers({ live, next, subresource }: UpdateToTrack): Start {
   }
 }
 
-function readOrEmpty(entries: ManagedFieldsEntry[] | undefined): Start {
+function readOrEmpty(entries: ManagedFieldsEntry[] | undefined): StoredManagers {
   try {
     return { managers: decodeManagers(entries), entries };
   } catch (error) {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { encodeManagers, type Managers } from '../../../../../src/apiserver/patch/apply/managers.ts';
-import { finishSteps } from '../../../../../src/apiserver/patch/apply/other-versions.ts';
+import { noOtherVersions } from '../../../../../src/apiserver/patch/apply/other-versions.ts';
 import { PathElementError } from '../../../../../src/apiserver/patch/apply/path-element.ts';
 import { shapeOf } from '../../../../../src/apiserver/patch/apply/shape.ts';
 import {
@@ -83,7 +83,7 @@ test('what is known of a shape is what a new object of that shape would be found
     const found = trackUpdate({ ...update, live: undefined, next, manager });
     const managers: Managers = new Map();
     try {
-      finishSteps(recordUpdate(managers, { ...update, manager }, emptyObject(schema), untracked(next)));
+      recordUpdate(managers, { ...update, manager }, emptyObject(schema), untracked(next), noOtherVersions);
     } catch (error) {
       expect(error).toBeInstanceOf(PathElementError);
       expect(found).toBeUndefined();
