@@ -78,6 +78,19 @@ export default tseslint.config(
     },
   },
   {
+    files: ['src/**/*.ts'],
+    rules: {
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector: 'CallExpression[callee.property.name=/^(push|unshift|splice|max|min)$/] > SpreadElement',
+          message:
+            'throws a RangeError from about 120,000 items on: pushAll and maxOf of objects/lists.ts do not',
+        },
+      ],
+    },
+  },
+  {
     files: pure,
     rules: {
       'no-restricted-properties': [

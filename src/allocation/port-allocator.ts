@@ -148,6 +148,8 @@ class DryRunPorts implements PortAllocation {
   readonly range: string;
   readonly #real: PortAllocator;
   readonly #mine = new Set<number>();
+  /** The largest port taken so far. */
+  #last: number | undefined;
 
   constructor(real: PortAllocator) {
     this.range = real.range;
@@ -157,10 +159,12 @@ class DryRunPorts implements PortAllocation {
   allocate(port: number): void {
     if (this.has(port)) throw new AlreadyAllocatedError('port', port);
     this.#mine.add(port);
+    this.#last = Math.max(this.#last ?? port, port);
   }
 
   allocateNext(_random: () => number): number {
-    const port = (this.#mine.size === 0 ? 32768 : Math.max(...this.#mine)) + 1;
+    const port = (this.#last ?? 32768) + 1;
+    this.#last = port;
     this.#mine.add(port);
     return port;
   }

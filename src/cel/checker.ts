@@ -1,3 +1,4 @@
+import { pushAll } from '../objects/lists.ts';
 import type { Call, Expression, ListLiteral, Logical, MapLiteral, Select, StructLiteral } from './ast.ts';
 import { checkMacro, type Checking, type Locals } from './check-macros.ts';
 import { namedType, qualifiedName } from './names.ts';
@@ -94,7 +95,7 @@ class Checker implements Checking {
     const before = this.issues.length;
     const type = visit();
     // Calls in calls would double them without end.
-    if (this.issues.length < maxIssues) this.issues.push(...this.issues.slice(before));
+    if (this.issues.length < maxIssues) pushAll(this.issues, this.issues.slice(before));
     return type;
   }
 

@@ -1,3 +1,4 @@
+import { pushAll } from '../objects/lists.ts';
 import type { Expression, ListLiteral, MapEntry, StructField } from './ast.ts';
 import { type Token, tokenize } from './lexer.ts';
 import { mismatched, TokenReader } from './token-reader.ts';
@@ -59,7 +60,7 @@ function read(source: string, issues: Issue[]): Expression {
     );
   }
   const found = tokenize(source);
-  issues.push(...found.issues);
+  pushAll(issues, found.issues);
   return new Parser(new TokenReader(found.tokens, issues), issues).whole();
 }
 

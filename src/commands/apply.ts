@@ -3,6 +3,7 @@ import { text } from 'node:stream/consumers';
 import { RestMapping } from '../client/rest-mapping.ts';
 import type { Transport } from '../client/transport.ts';
 import { isRecord } from '../objects/json.ts';
+import { pushAll } from '../objects/lists.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import { isKubeObject } from '../client/resources.ts';
 
@@ -18,7 +19,7 @@ export async function applyFiles(client: Transport, files: readonly string[]): P
   for (const file of files) {
     const objects = await readObjects(file);
     try {
-      lines.push(...(await applyObjects(client, objects)));
+      pushAll(lines, await applyObjects(client, objects));
     } catch (error) {
       throw new Error(`${file}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
     }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AuditConfig } from '../config/audit.ts';
 import { auditCluster, type ClusterAudit } from '../controllers/index.ts';
+import { maxOf } from '../objects/lists.ts';
 import { connectCluster } from './cluster.ts';
 
 /** Milliseconds after which findings are looked at again: what lasts is wrong, what does not was on its way. */
@@ -33,7 +34,7 @@ function table({ services, addresses, findings }: ClusterAudit): string {
     heading,
     ...findings.map(({ kind, key, value, reason, message }) => [kind, key, value, reason, message]),
   ];
-  const widths = heading.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  const widths = heading.map((_, column) => maxOf(rows.map((row) => row[column]?.length ?? 0)));
   const lines = rows.map((row) =>
     row
       .map((cell, column) => cell.padEnd(widths[column] ?? 0))

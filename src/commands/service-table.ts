@@ -1,6 +1,7 @@
 import { ResourceClient } from '../client/resource-client.ts';
 import { services } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
+import { maxOf } from '../objects/lists.ts';
 import type { Service } from '../objects/service.ts';
 
 const heading = ['NAMESPACE', 'NAME', 'TYPE', 'CLUSTER-IP', 'EXTERNAL-IP', 'PORT(S)'];
@@ -13,7 +14,7 @@ export async function serviceTable(client: Transport): Promise<string> {
   const { items, metadata } = await new ResourceClient(client, services).list({ limit: most });
   const more = metadata.remainingItemCount ?? 0;
   const rows = [heading, ...items.map(row)];
-  const widths = heading.map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0)));
+  const widths = heading.map((_, column) => maxOf(rows.map((cells) => cells[column]?.length ?? 0)));
   return rows
     .map(
       (cells) =>

@@ -50,7 +50,7 @@ export function nextAvailable(
     const wait = untilAvailable(pod, minReadySeconds, now);
     return wait === undefined || wait === 0 ? [] : [wait];
   });
-  return waits.length === 0 ? undefined : Math.min(...waits);
+  return waits.length === 0 ? undefined : waits.reduce((least, wait) => Math.min(least, wait));
 }
 
 /** The owner that manages the object, if there is one (`GetControllerOf`). */

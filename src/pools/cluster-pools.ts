@@ -3,6 +3,7 @@ import { ResourceClient } from '../client/resource-client.ts';
 import { namespaces, nodes, type ResourceType, serviceCIDRs, services } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
 import { keyOf } from '../objects/key.ts';
+import { pushAll } from '../objects/lists.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import { forbiddenRanges } from '../controllers/load-balancer/forbidden.ts';
 import type { PooledCluster } from './plan-books.ts';
@@ -43,7 +44,7 @@ export async function listAll<T extends KubeObject>(
 ): Promise<T[] | undefined> {
   const all: T[] = [];
   try {
-    for await (const page of new ResourceClient(transport, resource).pages()) all.push(...page.items);
+    for await (const page of new ResourceClient(transport, resource).pages()) pushAll(all, page.items);
   } catch (error) {
     if (isNotFound(error)) return undefined;
     throw error;

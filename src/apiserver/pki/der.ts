@@ -1,4 +1,5 @@
 /** The few ASN.1 types that an X.509 certificate needs, in their DER encoding (X.690). */
+import { pushAll } from '../../objects/lists.ts';
 
 const tag = {
   boolean: 0x01,
@@ -79,7 +80,7 @@ export function oid(dotted: string): Buffer {
     for (let left = Math.floor(arc / 128); left > 0; left = Math.floor(left / 128)) {
       group.unshift(0x80 | (left % 128));
     }
-    octets.push(...group);
+    pushAll(octets, group);
   }
   return encode(tag.oid, Buffer.from(octets));
 }

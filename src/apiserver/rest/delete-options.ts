@@ -1,4 +1,5 @@
 import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
+import { pushAll } from '../../objects/lists.ts';
 import type { FieldError } from '../../registry/validation/field-errors.ts';
 import { invalid, invalidObject, notSupported } from '../../registry/validation/field-errors.ts';
 import type { ApiRequest } from '../http/exchange.ts';
@@ -55,7 +56,7 @@ export async function deleteOptions(request: ApiRequest): Promise<DeleteOptions>
       notSupported('propagationPolicy', propagationPolicy, ['Foreground', 'Background', 'Orphan', 'nil']),
     );
   }
-  errors.push(...dryRunErrors(raw.dryRun));
+  pushAll(errors, dryRunErrors(raw.dryRun));
   if (errors.length > 0)
     throw invalidObject({ group: 'meta.k8s.io', kind: 'DeleteOptions', name: '' }, errors);
   return { ...raw, dryRun: raw.dryRun.length > 0 };

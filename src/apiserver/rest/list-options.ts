@@ -1,3 +1,4 @@
+import { pushAll } from '../../objects/lists.ts';
 import { plainError } from '../../objects/status-errors.ts';
 import type { FieldError } from '../../registry/validation/field-errors.ts';
 import { forbiddenField, invalidObject, notSupported } from '../../registry/validation/field-errors.ts';
@@ -63,7 +64,7 @@ function listErrors(options: ListOptions): FieldError[] {
         ),
       );
     }
-    errors.push(...matchErrors(options));
+    pushAll(errors, matchErrors(options));
     if (match === 'Exact' && options.resourceVersion === '0') {
       errors.push(
         forbiddenField(

@@ -1,3 +1,4 @@
+import { pushAll } from '../../objects/lists.ts';
 import type { FieldError } from '../../registry/validation/field-errors.ts';
 import {
   forbiddenField,
@@ -37,9 +38,9 @@ export function writeOptions(request: ApiRequest, kind: OptionsKind, isApply = f
       errors.push(forbiddenField('force', 'may not be specified for non-apply patch'));
     if (isApply && fieldManager === '') errors.push(required('fieldManager', 'is required for apply patch'));
   }
-  errors.push(...validateFieldManager(fieldManager, 'fieldManager'));
+  pushAll(errors, validateFieldManager(fieldManager, 'fieldManager'));
   const dryRun = query.getAll('dryRun');
-  errors.push(...dryRunErrors(dryRun));
+  pushAll(errors, dryRunErrors(dryRun));
   const validation = query.get('fieldValidation') ?? '';
   if (!isFieldValidation(validation) && validation !== '') {
     errors.push(notSupported('fieldValidation', validation, ['', 'Ignore', 'Strict', 'Warn']));

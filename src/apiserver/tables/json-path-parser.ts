@@ -2,6 +2,7 @@
  * Reads JSONPath as client-go does (`util/jsonpath/parser.go`): what stands between the braces of a template. Quirks
  * are its own: keys in brackets are in single quotes and may have dots that part them, `$` and `@` mean nothing.
  */
+import { pushAll } from '../../objects/lists.ts';
 
 /** One end of a slice; undefined: none is given. `derived`: it is the index behind the one that is wanted. */
 export interface SliceEnd {
@@ -70,7 +71,7 @@ export function parsePath(text: string, nesting = 0): PathNode[] | undefined {
       const end = text.indexOf(']', at);
       const inner = end < 0 ? undefined : parseBracket(text.slice(at + 1, end), nesting);
       if (inner === undefined) return undefined;
-      nodes.push(...inner);
+      pushAll(nodes, inner);
       at = end + 1;
     } else if (character === '.') {
       at++;

@@ -1,5 +1,6 @@
 /** The live view as lines of text for a screen of a size. Pure. */
 import { styleText } from 'node:util';
+import { maxOf } from '../../objects/lists.ts';
 import type { EventLine, PoolRow, ServiceRow, View } from './model.ts';
 import { fit, plain } from './text.ts';
 
@@ -33,7 +34,7 @@ export function renderScreen(view: View, title: string, size: ScreenSize, colour
     services < view.services.length ? Math.max(0, services - 1) : services,
   );
   const cells = [heading, ...shown.map(cellsOf)];
-  const widths = heading.map((_name, column) => Math.max(...cells.map((row) => (row[column] ?? '').length)));
+  const widths = heading.map((_name, column) => maxOf(cells.map((row) => (row[column] ?? '').length)));
   const table = cells.map((row, index) => {
     const line = row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ');
     const text = fit(line.trimEnd(), size.columns);

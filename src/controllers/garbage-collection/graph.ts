@@ -1,5 +1,6 @@
 /** Who owns whom, over all objects of a server (pkg/controller/garbagecollector, `graph_builder.go`). Pure. */
 import { isRecord, isStringList, jsonEqual } from '../../objects/json.ts';
+import { pushAll } from '../../objects/lists.ts';
 import type { KubeObject, OwnerReference } from '../../objects/meta.ts';
 
 /** The finalizer of an owner that goes after its dependents. */
@@ -72,7 +73,7 @@ export class OwnerGraph {
     }
     // All dependents go with it, those too for which it does not wait.
     if (node.foreground && old?.foreground !== true) {
-      concerned.push(...(this.#dependents.get(node.uid) ?? []));
+      pushAll(concerned, this.#dependents.get(node.uid) ?? []);
     }
     if (old === undefined) return concerned;
     // An owner that waits for its dependents waits no longer for one that forgot it or no longer blocks it.

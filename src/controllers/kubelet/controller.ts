@@ -6,6 +6,7 @@ import type { ResourceClient } from '../../client/resource-client.ts';
 import { nodes as nodesResource, pods as podsResource } from '../../client/resources.ts';
 import { isRecord, jsonEqual } from '../../objects/json.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import { maxOf } from '../../objects/lists.ts';
 import type { Node } from '../../objects/node.ts';
 import type { Pod, PodStatus } from '../../objects/pod.ts';
 import { isDown, isSimulated } from '../nodes/plan.ts';
@@ -212,5 +213,5 @@ function covers(present: PodStatus, wanted: PodStatus): boolean {
 }
 
 function restartsOf({ containerStatuses }: PodStatus): number {
-  return Math.max(0, ...(containerStatuses ?? []).map(({ restartCount }) => restartCount));
+  return maxOf([0, ...(containerStatuses ?? []).map(({ restartCount }) => restartCount)]);
 }

@@ -1,5 +1,6 @@
 import type { ObjectKey } from '../../objects/key.ts';
 import { parseStrictAddress } from '../../objects/address.ts';
+import { pushAll } from '../../objects/lists.ts';
 import type { IPFamily } from '../../objects/service.ts';
 import { AddressBook } from './address-book.ts';
 import { adoptionOrder, asShown, type Claim, withServedPorts } from './adoption.ts';
@@ -189,7 +190,7 @@ export class LoadBalancerAllocator {
 
   /** Ends the rests that are over. Call it when {@link AddressBook.nextRest} has come. */
   tick(now: number): void {
-    this.#freed.push(...this.book.endRests(now));
+    pushAll(this.#freed, this.book.endRests(now));
     this.#drain();
   }
 

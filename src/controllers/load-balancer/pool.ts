@@ -2,6 +2,7 @@ import { parseAddressRange, type AddressRange } from '../../allocation/address-r
 import { parseCidr, parseStrictAddress } from '../../objects/address.ts';
 import { joinKey, type ObjectKey } from '../../objects/key.ts';
 import { compileLabelSelector, matchesLabels, type ParsedLabelSelector } from '../../objects/labels.ts';
+import { pushAll } from '../../objects/lists.ts';
 import type { Condition, KubeObject, LabelSelector } from '../../objects/meta.ts';
 import type { IPFamily } from '../../objects/service.ts';
 import { parseTime } from '../../objects/time.ts';
@@ -107,7 +108,7 @@ export function readPool(object: AddressPool): { pool: Pool; problems: string[] 
   const ranges = readRanges(spec.addresses, 'spec.addresses', problems);
   if (ranges.length === 0) problems.push('spec.addresses: has no usable range');
   const excluded = readRanges(spec.exclude, 'spec.exclude', problems, false);
-  if (spec.avoidFirstLast === true) excluded.push(...avoidedAddresses(spec, problems));
+  if (spec.avoidFirstLast === true) pushAll(excluded, avoidedAddresses(spec, problems));
   const pool: Pool = {
     name: metadata.name ?? '',
     createdAt: parseTime(metadata.creationTimestamp ?? '') ?? 0,

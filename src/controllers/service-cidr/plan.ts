@@ -6,6 +6,7 @@ import {
   type ParsedAddress,
   type ParsedCidr,
 } from '../../objects/address.ts';
+import { pushAll } from '../../objects/lists.ts';
 import type { Condition } from '../../objects/meta.ts';
 import type { IPAddress, ServiceCIDR } from '../../objects/networking.ts';
 
@@ -85,7 +86,7 @@ function orphansAddresses({ cidr, cidrs, addresses }: CidrInput): boolean {
   const own = rangesOf(cidr);
   const others: ParsedCidr[] = [];
   for (const other of cidrs) {
-    if (other.metadata.name !== cidr.metadata.name) others.push(...rangesOf(other));
+    if (other.metadata.name !== cidr.metadata.name) pushAll(others, rangesOf(other));
   }
   if (own.every((range) => others.some((other) => isWithin(range, other)))) return false;
   for (const { metadata } of addresses) {

@@ -1,4 +1,5 @@
 /** Which Pods go first when there are too many (`ActivePodsWithRanks`, pkg/controller/controller_utils.go). */
+import { maxOf } from '../../objects/lists.ts';
 import type { ContainerStatus, Pod } from '../../objects/pod.ts';
 import { parseTime } from '../../objects/time.ts';
 import { compareText, conditionOf, isReady } from '../../objects/pods.ts';
@@ -111,7 +112,7 @@ function timeOf(text: string | undefined): number | undefined {
 }
 
 function mostRestarts(statuses: readonly ContainerStatus[] = []): number {
-  return Math.max(0, ...statuses.map(({ restartCount }) => restartCount));
+  return maxOf([0, ...statuses.map(({ restartCount }) => restartCount)]);
 }
 
 /** Between the bounds of Go's int32, without a plus sign or leading zeros; what is none counts as 0. */

@@ -1,5 +1,6 @@
 import { goQuote, isPrintable } from '../../objects/go-text.ts';
 import { jsonEqual } from '../../objects/json.ts';
+import { pushAll } from '../../objects/lists.ts';
 import type { ManagedFieldsEntry, ObjectMeta, OwnerReference } from '../../objects/meta.ts';
 import { forbiddenField, invalid, required, tooLong, type FieldError } from '../validation/field-errors.ts';
 import {
@@ -49,7 +50,7 @@ export function validateObjectMetaUpdate(meta: ObjectMeta, old: ObjectMeta, path
  */
 export function validateCommonFields(meta: ObjectMeta, old: ObjectMeta, namespaced: boolean): FieldError[] {
   const errors = validateCustomObjectMeta(meta, { namespaced, nameRule: nameIsPathSegment });
-  errors.push(...validateCustomObjectMetaUpdate(meta, old));
+  pushAll(errors, validateCustomObjectMetaUpdate(meta, old));
   return errors;
 }
 
@@ -264,7 +265,7 @@ function pushManagedFieldsErrors(
     if (fieldsType !== undefined && !['', 'FieldsV1'].includes(fieldsType)) {
       errors.push(invalid(`${at}.fieldsType`, fieldsType, 'must be `FieldsV1`'));
     }
-    errors.push(...validateFieldManager(manager, `${at}.manager`));
+    pushAll(errors, validateFieldManager(manager, `${at}.manager`));
     if (subresource !== undefined && Buffer.byteLength(subresource) > maxSubresourceBytes) {
       errors.push(tooLong(`${at}.subresource`, maxSubresourceBytes));
     }

@@ -1,3 +1,4 @@
+import { pushAll } from '../../objects/lists.ts';
 import { type FieldError, invalid, required } from '../validation/field-errors.ts';
 import { genericStrategy } from '../generic/generic.ts';
 import { validateLabelSelector } from '../validation/label-selector.ts';
@@ -26,7 +27,7 @@ function strategyOf(namespaced: boolean): Strategy<Role> {
         const detail = 'at least one clusterRoleSelector required if aggregationRule is non-nil';
         errors.push(required(path, detail));
       }
-      selectors.forEach((selector, i) => errors.push(...validateLabelSelector(selector, `${path}[${i}]`)));
+      selectors.forEach((selector, i) => pushAll(errors, validateLabelSelector(selector, `${path}[${i}]`)));
       return errors;
     },
   });

@@ -1,4 +1,5 @@
 import { compileLabelSelector, matchesLabels } from '../../objects/labels.ts';
+import { pushAll } from '../../objects/lists.ts';
 import type { LabelSelector } from '../../objects/meta.ts';
 import { type FieldError, forbiddenField, invalid, required } from './field-errors.ts';
 import { validateLabels } from '../generic/metadata.ts';
@@ -17,7 +18,7 @@ export function validateLabelSelector(
   const errors = validateLabels(selector?.matchLabels, `${path}.matchLabels`);
   (selector?.matchExpressions ?? []).forEach(({ key, operator, values = [] }, i) => {
     const at = `${path}.matchExpressions[${i}]`;
-    errors.push(...validateOperator(operator, values, at));
+    pushAll(errors, validateOperator(operator, values, at));
     for (const message of isQualifiedName(key)) errors.push(invalid(`${at}.key`, key, message));
     if (allowInvalidValues) return;
     values.forEach((value, j) => {

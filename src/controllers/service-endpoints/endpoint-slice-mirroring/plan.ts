@@ -5,6 +5,7 @@
 import type { EndpointSlice, SliceEndpoint, SlicePort } from '../../../objects/endpoint-slice.ts';
 import type { EndpointAddress, Endpoints, EndpointSubset } from '../../../objects/endpoints.ts';
 import { jsonEqual } from '../../../objects/json.ts';
+import { pushAll } from '../../../objects/lists.ts';
 import { endpointKey, sameEndpoint } from '../endpoint-slices/plan-groups.ts';
 import { managedByLabel, serviceNameLabel } from '../endpoint-slices/slice-metadata.ts';
 import { type Offer, repack } from '../endpoints/repack.ts';
@@ -68,7 +69,7 @@ export function planMirror({ endpoints, existing, maxPerSubset }: MirrorInput): 
   for (const [key, group] of wanted) {
     const [kept, ...surplus] = left.get(key) ?? [];
     left.delete(key);
-    plan.delete.push(...surplus);
+    pushAll(plan.delete, surplus);
     const slice: EndpointSlice = {
       ...template,
       addressType: group.addressType,
@@ -78,10 +79,10 @@ export function planMirror({ endpoints, existing, maxPerSubset }: MirrorInput): 
     if (kept === undefined) create.push(named(slice, endpoints));
     else if (!isUpToDate(kept, slice, group)) plan.update.push(replacing(kept, slice));
   }
-  for (const slices of left.values()) plan.delete.push(...slices);
+  for (const slices of left.values()) pushAll(plan.delete, slices);
   recycle(create, plan);
   // While the Endpoints wait for their deletion, the slices belong to the garbage collector.
-  if (endpoints.metadata.deletionTimestamp === undefined) plan.create.push(...create);
+  if (endpoints.metadata.deletionTimestamp === undefined) pushAll(plan.create, create);
   return plan;
 }
 

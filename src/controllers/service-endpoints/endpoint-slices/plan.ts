@@ -4,6 +4,7 @@
  */
 import type { EndpointSlice } from '../../../objects/endpoint-slice.ts';
 import { jsonEqual } from '../../../objects/json.ts';
+import { pushAll } from '../../../objects/lists.ts';
 import type { Pod } from '../../../objects/pod.ts';
 import type { IPFamily, Service } from '../../../objects/service.ts';
 import { slicePortsInOrder } from '../hash-order.ts';
@@ -103,7 +104,7 @@ function planFamily(input: SlicesInput, family: IPFamily, hadHints: boolean, pla
   }
   for (const draft of set.update) if (isChange(draft)) plan.update.push(finish(draft, triggerTime));
   for (const draft of reused) plan.update.push(finish(draft, triggerTime));
-  plan.delete.push(...left);
+  pushAll(plan.delete, left);
   return hasHints;
 }
 
@@ -136,11 +137,11 @@ function packFamily(
       needsLabels,
       labels,
     });
-    packing.create.push(...part.create);
-    packing.update.push(...part.update);
-    packing.delete.push(...part.delete);
+    pushAll(packing.create, part.create);
+    pushAll(packing.update, part.update);
+    pushAll(packing.delete, part.delete);
   }
-  for (const [key, slices] of owned) if (!byPorts.has(key)) packing.delete.push(...slices);
+  for (const [key, slices] of owned) if (!byPorts.has(key)) pushAll(packing.delete, slices);
 
   if (existing.length === packing.delete.length && packing.create.length === 0) {
     const [only] = packing.delete;

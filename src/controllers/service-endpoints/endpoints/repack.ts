@@ -1,5 +1,6 @@
 /** The canonical layout of Endpoints subsets (pkg/api/v1/endpoints, `util.go`). Pure. */
 import type { EndpointAddress, EndpointPort, EndpointSubset } from '../../../objects/endpoints.ts';
+import { pushAll } from '../../../objects/lists.ts';
 import { endpointPortsInOrder, subsetsInOrder } from '../hash-order.ts';
 import { portKey } from '../target-port.ts';
 
@@ -45,7 +46,7 @@ export function repack(offers: Iterable<Offer>): EndpointSubset[] {
     const same = bySet.get(identity);
     const ports = portGroup.port === undefined ? [] : [portGroup.port];
     if (same === undefined) bySet.set(identity, { ports, members: portGroup.members });
-    else same.ports.push(...ports);
+    else pushAll(same.ports, ports);
   }
   return subsetsInOrder([...bySet.values()].map(({ ports, members }) => toSubset(ports, members)));
 }

@@ -1,5 +1,6 @@
 /** One Pod per node (pkg/controller/daemon/daemon_controller.go, update.go, util/daemonset_util.go). */
 import type { Draft } from '../../../client/resource-client.ts';
+import { pushAll } from '../../../objects/lists.ts';
 import type { Node } from '../../../objects/node.ts';
 import type { Pod, PodSpec, Toleration } from '../../../objects/pod.ts';
 import type { DaemonSet } from '../../../objects/workloads.ts';
@@ -77,17 +78,20 @@ function planNodes(input: DaemonSetInput, byNode: ReadonlyMap<string, readonly P
     const name = node.metadata.name ?? '';
     const there = (byNode.get(name) ?? []).filter((pod) => !isLeaving(pod));
     if (!fit(daemonSet, node).stay) {
-      remove.push(...there);
+      pushAll(remove, there);
       continue;
     }
     for (const pod of there.filter(isFinished)) ended.push({ pod, node: name });
-    remove.push(...there.filter(isFinished), ...surplus(input, there.filter(isActive).sort(byPlaceAndAge)));
+    pushAll(remove, there.filter(isFinished), surplus(input, there.filter(isActive).sort(byPlaceAndAge)));
   }
   const known = new Set(nodes.map(({ metadata }) => metadata.name ?? ''));
   // Nobody schedules a Pod to a node that is gone, and no collector takes one that has no node.
   for (const [name, there] of byNode) {
     if (known.has(name)) continue;
-    remove.push(...there.filter((pod) => (pod.spec.nodeName ?? '') === '' && !isLeaving(pod)));
+    pushAll(
+      remove,
+      there.filter((pod) => (pod.spec.nodeName ?? '') === '' && !isLeaving(pod)),
+    );
   }
   return { create, remove, ended };
 }

@@ -1,5 +1,6 @@
 /** The next step of a Job (pkg/controller/job/job_controller.go, indexed_job_utils.go). */
 import type { Draft } from '../../../client/resource-client.ts';
+import { maxOf } from '../../../objects/lists.ts';
 import type { Container, Pod, PodSpec } from '../../../objects/pod.ts';
 import { formatTime, parseTime } from '../../../objects/time.ts';
 import type { Job, JobStatus, WorkloadCondition } from '../../../objects/workloads.ts';
@@ -21,7 +22,7 @@ export interface JobPlan {
 /** Back-off between tries: 10 s, doubling up to 10 minutes, from the latest failure. */
 function retryTime(failed: readonly Pod[]): number {
   if (failed.length === 0) return 0;
-  const latest = Math.max(...failed.map(finishTime));
+  const latest = maxOf(failed.map(finishTime));
   return latest + Math.min(10_000 * 2 ** (failed.length - 1), 600_000);
 }
 
@@ -29,7 +30,7 @@ function finishTime({ status }: Pod): number {
   const times = (status.containerStatuses ?? []).map(
     ({ state }) => parseTime(state?.terminated?.finishedAt ?? '') ?? 0,
   );
-  return Math.max(0, ...times);
+  return maxOf([0, ...times]);
 }
 
 /** Plans the Pods to create and delete, and the status. */

@@ -2,6 +2,7 @@
 import type { Program } from '../../../cel/program.ts';
 import { boolType, dynType, nullType, stringType } from '../../../cel/types.ts';
 import type { Value } from '../../../cel/values.ts';
+import { pushAll } from '../../../objects/lists.ts';
 import { conditionsHold } from '../webhookconfiguration/evaluate-conditions.ts';
 import { bindPolicy, perCallLimit, policyBudget, policyScope, type PolicyScope } from './compile.ts';
 import type { PolicyInput } from './input.ts';
@@ -83,7 +84,7 @@ export function judgePolicy(spec: PolicySpec, input: PolicyInput): Refusal[] {
     if (error !== undefined) fail(error.message);
     else if (value !== true) refusals.push({ message: messageOf(compiledOne, bindings, left), reason });
   }
-  if (!ignores) refusals.push(...annotationFaults(annotations, bindings));
+  if (!ignores) pushAll(refusals, annotationFaults(annotations, bindings));
   return refusals;
 }
 

@@ -1,4 +1,5 @@
 import { ruleEngine } from '../../../cel/on-demand.ts';
+import { pushAll } from '../../../objects/lists.ts';
 import {
   type FieldError,
   forbiddenField,
@@ -42,7 +43,7 @@ function validateCommon(spec: CommonPolicySpec, { variables }: Compiled): FieldE
   variables.forEach(([name, program], i) => {
     const at = `spec.variables[${i}]`;
     if (name === '') errors.push(required(`${at}.name`, 'name is not specified'));
-    errors.push(...checkExpression(`${at}.expression`, spec.variables?.[i]?.expression ?? '', program));
+    pushAll(errors, checkExpression(`${at}.expression`, spec.variables?.[i]?.expression ?? '', program));
   });
   return errors;
 }
@@ -65,10 +66,10 @@ export function validatePolicySpec(spec: PolicySpec): FieldError[] {
   }
   validations.forEach(({ validation, program, message }, i) => {
     const at = `spec.validations[${i}]`;
-    errors.push(...checkExpression(`${at}.expression`, validation.expression ?? '', program));
+    pushAll(errors, checkExpression(`${at}.expression`, validation.expression ?? '', program));
     const { messageExpression = '', reason } = validation;
     if (messageExpression !== '') {
-      errors.push(...checkExpression(`${at}.messageExpression`, messageExpression, message));
+      pushAll(errors, checkExpression(`${at}.messageExpression`, messageExpression, message));
     }
     if (reason !== undefined && !reasons.includes(reason)) {
       errors.push(notSupported(`${at}.reason`, reason, reasons));
@@ -78,10 +79,14 @@ export function validatePolicySpec(spec: PolicySpec): FieldError[] {
     const at = `spec.auditAnnotations[${i}]`;
     const { key = '' } = spec.auditAnnotations?.[i] ?? {};
     if (key === '') errors.push(required(`${at}.key`));
-    else errors.push(...isQualifiedName(key).map((fault) => invalid(`${at}.key`, key, fault)));
-    errors.push(...checkExpression(`${at}.valueExpression`, source, program));
+    else
+      pushAll(
+        errors,
+        isQualifiedName(key).map((fault) => invalid(`${at}.key`, key, fault)),
+      );
+    pushAll(errors, checkExpression(`${at}.valueExpression`, source, program));
   });
-  errors.push(...validateConditions(spec, compiled));
+  pushAll(errors, validateConditions(spec, compiled));
   return errors;
 }
 
@@ -98,9 +103,9 @@ export function validateMutatingSpec(spec: MutatingPolicySpec): FieldError[] {
     errors.push(required('spec.mutations', 'mutations must contain at least one item'));
   }
   (mutations ?? []).forEach((mutation, i) => {
-    errors.push(...validateMutation(mutation, compiled.mutations[i], `spec.mutations[${i}]`));
+    pushAll(errors, validateMutation(mutation, compiled.mutations[i], `spec.mutations[${i}]`));
   });
-  errors.push(...validateConditions(spec, compiled));
+  pushAll(errors, validateConditions(spec, compiled));
   return errors;
 }
 

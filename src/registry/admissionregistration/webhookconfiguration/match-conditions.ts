@@ -1,5 +1,6 @@
 /** `matchConditions` of webhooks and policies: CEL over the request. */
 import { ruleEngine } from '../../../cel/on-demand.ts';
+import { pushAll } from '../../../objects/lists.ts';
 import { duplicate, type FieldError, invalid, required, tooMany } from '../../validation/field-errors.ts';
 import { isQualifiedName } from '../../validation/names.ts';
 
@@ -34,7 +35,10 @@ export function validateMatchConditions(
     }
     if (name === '') errors.push(required(`${at}.name`));
     else {
-      errors.push(...isQualifiedName(name).map((fault) => invalid(`${at}.name`, name, fault)));
+      pushAll(
+        errors,
+        isQualifiedName(name).map((fault) => invalid(`${at}.name`, name, fault)),
+      );
       if (names.has(name)) errors.push(duplicate(`${at}.name`, name));
     }
     names.add(name);

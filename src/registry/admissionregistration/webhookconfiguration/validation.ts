@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import {
   duplicate,
   type FieldError,
@@ -32,10 +33,11 @@ export function validateWebhooks(webhooks: readonly Webhook[], mutating: boolean
 
 function validateWebhook(webhook: Webhook, mutating: boolean, path: string): FieldError[] {
   const errors = validateName(webhook.name ?? '', `${path}.name`);
-  errors.push(
-    ...validateReviewVersions(webhook.admissionReviewVersions ?? [], `${path}.admissionReviewVersions`),
+  pushAll(
+    errors,
+    validateReviewVersions(webhook.admissionReviewVersions ?? [], `${path}.admissionReviewVersions`),
   );
-  (webhook.rules ?? []).forEach((rule, i) => errors.push(...validateRule(rule, `${path}.rules[${i}]`)));
+  (webhook.rules ?? []).forEach((rule, i) => pushAll(errors, validateRule(rule, `${path}.rules[${i}]`)));
   const choice = (
     member: 'failurePolicy' | 'matchPolicy' | 'reinvocationPolicy',
     words: readonly string[],
@@ -56,11 +58,11 @@ function validateWebhook(webhook: Webhook, mutating: boolean, path: string): Fie
     const detail = `the timeout value must be between ${minTimeout} and ${maxTimeout} seconds`;
     errors.push(invalid(`${path}.timeoutSeconds`, timeoutSeconds, detail));
   }
-  errors.push(...validateLabelSelector(webhook.namespaceSelector, `${path}.namespaceSelector`));
-  errors.push(...validateLabelSelector(webhook.objectSelector, `${path}.objectSelector`));
-  errors.push(...validateMatchConditions(webhook.matchConditions ?? [], `${path}.matchConditions`));
+  pushAll(errors, validateLabelSelector(webhook.namespaceSelector, `${path}.namespaceSelector`));
+  pushAll(errors, validateLabelSelector(webhook.objectSelector, `${path}.objectSelector`));
+  pushAll(errors, validateMatchConditions(webhook.matchConditions ?? [], `${path}.matchConditions`));
   if (mutating) choice('reinvocationPolicy', ['IfNeeded', 'Never']);
-  errors.push(...validateClientConfig(webhook.clientConfig ?? {}, `${path}.clientConfig`));
+  pushAll(errors, validateClientConfig(webhook.clientConfig ?? {}, `${path}.clientConfig`));
   return errors;
 }
 

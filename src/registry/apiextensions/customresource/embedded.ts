@@ -1,5 +1,6 @@
 /** Objects within objects (apiextensions `schema/objectmeta/validation.go`). */
 import { isRecord } from '../../../objects/json.ts';
+import { pushAll } from '../../../objects/lists.ts';
 import type { ObjectMeta, OwnerReference } from '../../../objects/meta.ts';
 import { itemsOf, type JsonSchema, valuesOf } from '../customresourcedefinition/json-schema.ts';
 import { type FieldError, invalid, required } from '../../validation/field-errors.ts';
@@ -24,9 +25,9 @@ export function validateEmbedded(schema: JsonSchema, value: unknown, path = '', 
   for (const [name, member] of Object.entries(value)) {
     const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
     const at = path === '' ? name : `${path}.${name}`;
-    if (property !== undefined) errors.push(...validateEmbedded(property, member, at, depth + 1));
+    if (property !== undefined) pushAll(errors, validateEmbedded(property, member, at, depth + 1));
     else if (values !== undefined) {
-      errors.push(...validateEmbedded(values, member, `${path}[${name}]`, depth + 1));
+      pushAll(errors, validateEmbedded(values, member, `${path}[${name}]`, depth + 1));
     }
   }
   return errors;

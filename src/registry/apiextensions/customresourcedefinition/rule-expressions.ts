@@ -1,4 +1,5 @@
 /** The expressions of a definition's rules (apiextensions `validation.go`, `apiserver/schema/cel/compilation.go`). */
+import { pushAll } from '../../../objects/lists.ts';
 import { compileRules } from '../customresource/rules/compile-rules.ts';
 import { times } from '../../../cel/cost/range.ts';
 import type { Program } from '../../../cel/program.ts';
@@ -53,22 +54,22 @@ function expressionErrors(schema: JsonSchema, place: Place, known: readonly Fiel
   const errors: FieldError[] = [];
   const values = valuesOf(schema);
   if (values !== undefined) {
-    errors.push(...expressionErrors(values, inner(`${path}.additionalProperties`, atomic), known));
+    pushAll(errors, expressionErrors(values, inner(`${path}.additionalProperties`, atomic), known));
   }
   const { properties = {} } = schema;
   for (const name of Object.keys(properties).sort()) {
     const property = properties[name];
     if (property === undefined) continue;
-    errors.push(...expressionErrors(property, inner(`${path}.properties[${name}]`, atomic), known));
+    pushAll(errors, expressionErrors(property, inner(`${path}.properties[${name}]`, atomic), known));
   }
   const items = itemsOf(schema);
   if (items !== undefined) {
     const lost = schema['x-kubernetes-list-type'] !== 'map';
-    errors.push(...expressionErrors(items, inner(`${path}.items`, lost), known));
+    pushAll(errors, expressionErrors(items, inner(`${path}.items`, lost), known));
   }
   if (known.some(({ field }) => field.startsWith(path))) return errors;
   const own = ownErrors(schema, place);
-  errors.push(...own);
+  pushAll(errors, own);
   if (errors.length > 0 || schema.default === undefined) return errors;
   return [...errors, ...validateRules(schema, schema.default, undefined, `${path}.default`).errors];
 }
@@ -96,13 +97,13 @@ function ownErrors(schema: JsonSchema, place: Place): FieldError[] {
     const errors: FieldError[] = [];
     if (program !== undefined) {
       const cost = times(costOf(program), place.cardinality ?? maxCardinality(size));
-      errors.push(...costs.observe(`${at}[${i}].rule`, 'rule', cost));
+      pushAll(errors, costs.observe(`${at}[${i}].rule`, 'rule', cost));
     }
     if (error !== undefined) errors.push(invalid(`${at}[${i}].rule`, shown(rule), error));
     if (messageError !== undefined) {
       errors.push(invalid(`${at}[${i}].messageExpression`, shown(rule), messageError));
     } else if (message !== undefined) {
-      errors.push(...costs.observe(`${at}[${i}].messageExpression`, 'messageExpression', costOf(message)));
+      pushAll(errors, costs.observe(`${at}[${i}].messageExpression`, 'messageExpression', costOf(message)));
     }
     if (usesOldSelf && uncorrelated !== undefined) {
       const detail = `oldSelf cannot be used on the uncorrelatable portion of the schema within ${uncorrelated}`;

@@ -1,5 +1,6 @@
 /** Defaults of structural schemas (apiextensions `schema/defaulting/validation.go`): they hold, and say nothing unknown. */
 import { isRecord } from '../../../objects/json.ts';
+import { pushAll } from '../../../objects/lists.ts';
 import { validateEmbedded } from '../customresource/embedded.ts';
 import { validatePart } from '../customresource/validate-value.ts';
 import { type FieldError, invalid } from '../../validation/field-errors.ts';
@@ -14,13 +15,13 @@ export function validateSchemaDefaults(schema: JsonSchema, path: string, depth =
   const whole = depth === 0 ? { ...schema, 'x-kubernetes-embedded-resource': true } : schema;
   const errors = schema.default === undefined ? [] : validateDefault(whole, `${path}.default`);
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
-    errors.push(...validateSchemaDefaults(property, `${path}.properties[${name}]`, depth + 1));
+    pushAll(errors, validateSchemaDefaults(property, `${path}.properties[${name}]`, depth + 1));
   }
   const items = itemsOf(schema);
-  if (items !== undefined) errors.push(...validateSchemaDefaults(items, `${path}.items`, depth + 1));
+  if (items !== undefined) pushAll(errors, validateSchemaDefaults(items, `${path}.items`, depth + 1));
   const values = valuesOf(schema);
   if (values !== undefined) {
-    errors.push(...validateSchemaDefaults(values, `${path}.additionalProperties`, depth + 1));
+    pushAll(errors, validateSchemaDefaults(values, `${path}.additionalProperties`, depth + 1));
   }
   return errors;
 }

@@ -1,5 +1,6 @@
 /** Inside of allOf, anyOf, oneOf and not only values are told about, nothing that tells a structure. */
 import { jsonEqual } from '../../../objects/json.ts';
+import { pushAll } from '../../../objects/lists.ts';
 import { patternFault } from '../customresource/pattern.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
 import { itemsOf, type JsonSchema } from './json-schema.ts';
@@ -71,9 +72,9 @@ function validateNested(schema: JsonSchema, path: string, depth: number): FieldE
   if (depth > maxDepth) return [];
   const errors = [...validateJunctors(schema, path, depth), ...validatePattern(schema, path)];
   const items = itemsOf(schema);
-  if (items !== undefined) errors.push(...validateNested(items, `${path}.items`, depth + 1));
+  if (items !== undefined) pushAll(errors, validateNested(items, `${path}.items`, depth + 1));
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
-    errors.push(...validateNested(property, `${path}.properties[${name}]`, depth + 1));
+    pushAll(errors, validateNested(property, `${path}.properties[${name}]`, depth + 1));
     if (name !== 'metadata') continue;
     const detail = 'must not be specified in a nested context';
     errors.push(forbiddenField(`${path}.properties[metadata]`, detail));
@@ -105,7 +106,7 @@ function covered(part: Part, schema: JsonSchema, path: string, depth: number): F
       errors.push(required(`${path}.${name}`, `because it is defined in ${innerPath}`));
       return;
     }
-    errors.push(...covered({ schema: inner, path: innerPath }, declared, `${path}.${name}`, depth + 1));
+    pushAll(errors, covered({ schema: inner, path: innerPath }, declared, `${path}.${name}`, depth + 1));
   };
   const items = itemsOf(part.schema);
   if (items !== undefined) member(items, itemsOf(schema), 'items');

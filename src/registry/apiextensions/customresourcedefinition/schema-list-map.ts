@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
 import { itemsOf, type JsonSchema } from './json-schema.ts';
 
@@ -17,7 +18,7 @@ export function validateListMap(schema: JsonSchema, path: string): FieldError[] 
     if (schema.items === undefined) {
       errors.push(required(`${path}.items`, 'must have a schema if x-kubernetes-list-type is map'));
     }
-    if (items !== undefined) errors.push(...validateKeys(keys, items, path));
+    if (items !== undefined) pushAll(errors, validateKeys(keys, items, path));
   }
   if (items === undefined || (listType !== 'set' && listType !== 'map')) return errors;
   if (items.nullable === true) {

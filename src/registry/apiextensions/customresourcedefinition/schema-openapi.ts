@@ -1,4 +1,5 @@
 /** What of OpenAPI v3 a schema may say (apiextensions `validation.go` ValidateCustomResourceDefinitionOpenAPISchema). */
+import { pushAll } from '../../../objects/lists.ts';
 import {
   type FieldError,
   forbiddenField,
@@ -123,8 +124,8 @@ function pushExtensionErrors(schema: JsonSchema, path: string, errors: FieldErro
     const detail = 'must be map if x-kubernetes-list-map-keys is non-empty';
     errors.push(listType === undefined ? required(at, detail) : invalid(at, listType, detail));
   }
-  errors.push(...validateListMap(schema, path));
-  errors.push(...validateRuleMembers(schema, path));
+  pushAll(errors, validateListMap(schema, path));
+  pushAll(errors, validateRuleMembers(schema, path));
 }
 
 /** Items of a set are one value each. kube-apiserver shows the list type of the items in either case. */

@@ -1,4 +1,5 @@
 /** Structural schemas (apiextensions `apiserver/schema/{validation,complete}.go`, KEP 20190425): what a schema must be. */
+import { pushAll } from '../../../objects/lists.ts';
 import { hasRules } from '../customresource/rules/has-rules.ts';
 import { ruleEngine } from '../../../cel/on-demand.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
@@ -20,12 +21,12 @@ export function validateSchema(schema: JsonSchema, path: string): FieldError[] {
     errors.push(forbiddenField(`${path}.nullable`, 'nullable cannot be true at the root'));
   }
   const structural = validateStructural(schema, path);
-  errors.push(...(structural.length > 0 ? structural : validateSchemaDefaults(schema, path)));
+  pushAll(errors, structural.length > 0 ? structural : validateSchemaDefaults(schema, path));
   const broken = errors.length > 0;
-  errors.push(...validateOpenApi(schema, path));
+  pushAll(errors, validateOpenApi(schema, path));
   // Rules are compiled against the types of a schema that holds.
   if (!broken && hasRules(schema)) {
-    errors.push(...ruleEngine().validateRuleExpressions(schema, path, errors));
+    pushAll(errors, ruleEngine().validateRuleExpressions(schema, path, errors));
   }
   return errors;
 }
@@ -34,7 +35,7 @@ export function validateSchema(schema: JsonSchema, path: string): FieldError[] {
 function validateStructural(schema: JsonSchema, path: string): FieldError[] {
   const errors: FieldError[] = [];
   visit(schema, path, 'at the root', errors, 0);
-  errors.push(...validateJunctorsCovered(schema, path));
+  pushAll(errors, validateJunctorsCovered(schema, path));
   const text = ({ field, body }: FieldError) => `${field}: ${body}`;
   return errors.sort((a, b) => (text(a) < text(b) ? -1 : Number(text(a) > text(b))));
 }
@@ -62,7 +63,7 @@ function visit(schema: JsonSchema, path: string, place: Place, errors: FieldErro
     visit(values, `${path}.additionalProperties`, 'for specified object fields', errors, depth + 1);
   }
   pushExtensionErrors(schema, path, errors);
-  errors.push(...validateNestedValues(schema, path));
+  pushAll(errors, validateNestedValues(schema, path));
   pushTypeErrors(schema, path, place, errors);
   if (root || schema['x-kubernetes-embedded-resource'] === true) {
     pushTypeMetaErrors(properties, path, root, errors);

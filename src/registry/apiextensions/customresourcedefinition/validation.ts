@@ -1,4 +1,5 @@
 import { jsonEqual } from '../../../objects/json.ts';
+import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
 import { isDNS1035Label, isDNS1123Subdomain } from '../../validation/names.ts';
 import { validateConversion } from './conversion.ts';
@@ -106,14 +107,13 @@ function validateVersions(list: readonly CustomResourceVersion[] | null): FieldE
     const broken = isDNS1035Label(version.name);
     if (broken.length > 0) errors.push(invalid(`${path}.name`, version.name, broken.join(',')));
     const own = (member: SharedMember) => !isShared(versions, member);
-    errors.push(
-      ...validateWarning(version, `${path}.deprecationWarning`),
-      ...(own('schema') ? validateVersionSchema(version, `${path}.schema.openAPIV3Schema`) : []),
-      ...(own('subresources') ? validateSubresources(version, `${path}.subresources`) : []),
-      ...(own('additionalPrinterColumns')
-        ? validateColumns(version, `${path}.additionalPrinterColumns`)
-        : []),
-      ...(own('selectableFields') ? selectable(version, path, own('schema')) : []),
+    pushAll(
+      errors,
+      validateWarning(version, `${path}.deprecationWarning`),
+      own('schema') ? validateVersionSchema(version, `${path}.schema.openAPIV3Schema`) : [],
+      own('subresources') ? validateSubresources(version, `${path}.subresources`) : [],
+      own('additionalPrinterColumns') ? validateColumns(version, `${path}.additionalPrinterColumns`) : [],
+      own('selectableFields') ? selectable(version, path, own('schema')) : [],
     );
   });
   const wrong = (detail: string) => errors.push(invalid('spec.versions', shown(list), detail));

@@ -1,4 +1,5 @@
 import { jsonEqual } from '../../../objects/json.ts';
+import { pushAll } from '../../../objects/lists.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import {
   type FieldError,
@@ -126,15 +127,15 @@ function validateSpec(spec: StatefulSet['spec']): FieldError[] {
       invalid('spec.podManagementPolicy', podManagementPolicy, "must be 'OrderedReady' or 'Parallel'"),
     );
   }
-  errors.push(...validateStrategy(spec.updateStrategy ?? {}));
+  pushAll(errors, validateStrategy(spec.updateStrategy ?? {}));
   for (const member of ['whenDeleted', 'whenScaled'] as const) {
     const value = retention[member] ?? '';
     if (retentions.includes(value)) continue;
     errors.push(notSupported(`spec.persistentVolumeClaimRetentionPolicy.${member}`, value, retentions));
   }
-  errors.push(...validateNonNegative(spec.replicas, 'spec.replicas'));
-  errors.push(...validateNonNegative(spec.minReadySeconds, 'spec.minReadySeconds'));
-  errors.push(...validateNonNegative(spec.ordinals?.start, 'spec.ordinals.start'));
+  pushAll(errors, validateNonNegative(spec.replicas, 'spec.replicas'));
+  pushAll(errors, validateNonNegative(spec.minReadySeconds, 'spec.minReadySeconds'));
+  pushAll(errors, validateNonNegative(spec.ordinals?.start, 'spec.ordinals.start'));
   return [...errors, ...validateTemplate(spec)];
 }
 
@@ -174,7 +175,7 @@ function validateTemplate({
   const labels = template.metadata?.labels;
   if (!selector) errors.push(required('spec.selector'));
   else {
-    errors.push(...validateLabelSelector(selector, 'spec.selector'));
+    pushAll(errors, validateLabelSelector(selector, 'spec.selector'));
     if (isEmptySelector(selector)) {
       errors.push(invalid('spec.selector', selector, 'empty selector is invalid for statefulset'));
     }
@@ -184,7 +185,7 @@ function validateTemplate({
   }
   const claims = volumeClaimTemplates.map(({ metadata }) => ({ name: metadata.name ?? '', emptyDir: {} }));
   const volumes = [...(template.spec?.volumes ?? []), ...claims];
-  errors.push(...validatePodTemplate({ ...template, spec: { ...template.spec, volumes } }, 'spec.template'));
+  pushAll(errors, validatePodTemplate({ ...template, spec: { ...template.spec, volumes } }, 'spec.template'));
   const { restartPolicy = '', activeDeadlineSeconds } = template.spec ?? {};
   if (restartPolicy !== 'Always') {
     errors.push(notSupported('spec.template.spec.restartPolicy', restartPolicy, ['Always']));

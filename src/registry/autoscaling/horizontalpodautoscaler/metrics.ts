@@ -1,4 +1,5 @@
 /** The rules of the metrics that an autoscaler follows (`apis/autoscaling/validation` validateMetrics). */
+import { pushAll } from '../../../objects/lists.ts';
 import { parseQuantity } from '../../../objects/quantity.ts';
 import {
   type FieldError,
@@ -36,7 +37,7 @@ function validateMetric(metric: MetricSpec, path: string): FieldError[] {
   if (expected === undefined) errors.push(notSupported(`${path}.type`, type, types));
   const present = sources.filter((name) => metric[name] !== undefined);
   const [first] = present;
-  if (first !== undefined) errors.push(...validateSource(metric, first, `${path}.${first}`));
+  if (first !== undefined) pushAll(errors, validateSource(metric, first, `${path}.${first}`));
   if (expected === undefined) errors.push(notSupported(`${path}.type`, type, types));
   else if (metric[expected] === undefined) {
     const detail = 'must populate information for the given metric source';

@@ -1,4 +1,5 @@
 /** The rules of HorizontalPodAutoscalers (`apis/autoscaling/validation`), feature HPAScaleToZero off. */
+import { pushAll } from '../../../objects/lists.ts';
 import { parseQuantity } from '../../../objects/quantity.ts';
 import {
   type FieldError,
@@ -29,7 +30,7 @@ export function validateSpec(spec: HpaSpec, allowZero: boolean): FieldError[] {
     const detail = 'must be greater than or equal to `minReplicas`';
     errors.push(invalid('spec.maxReplicas', maxReplicas, detail));
   }
-  errors.push(...validateReference(scaleTargetRef, 'spec.scaleTargetRef'), ...validateMetrics(metrics));
+  pushAll(errors, validateReference(scaleTargetRef, 'spec.scaleTargetRef'), validateMetrics(metrics));
   const isScaledByOthers = metrics.some(({ type }) => type === 'Object' || type === 'External');
   if (minReplicas === 0 && !isScaledByOthers) {
     const detail = 'must specify at least one Object or External metric to support scaling to zero replicas';
@@ -60,7 +61,7 @@ function validateRules(rules: ScalingRules, path: string): FieldError[] {
   }
   if (policies.length === 0) errors.push(required(`${path}.policies`, 'must specify at least one Policy'));
   policies.forEach((policy, i) => {
-    errors.push(...validatePolicy(policy, `${path}.policies[${i}]`));
+    pushAll(errors, validatePolicy(policy, `${path}.policies[${i}]`));
   });
   if (tolerance !== undefined && parseQuantity(tolerance).nanos < 0n) {
     errors.push(invalid(`${path}.tolerance`, tolerance, 'must be greater than or equal to 0'));

@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import type { KubeObject, ObjectMeta } from '../../../objects/meta.ts';
 import { type FieldError, invalid, required } from '../../validation/field-errors.ts';
 import { genericStrategy, specChanges } from '../../generic/generic.ts';
@@ -64,15 +65,15 @@ function validateSpec(spec: CronJob['spec'], old?: CronJob['spec']): FieldError[
   else if (fault !== '') errors.push(invalid('spec.schedule', schedule, fault));
   const zoneFault = schedule.includes('TZ') ? faultOfZone(spec, old) : '';
   if (zoneFault !== '') errors.push(invalid('spec.schedule', schedule, zoneFault));
-  errors.push(...validateNonNegative(spec.startingDeadlineSeconds, 'spec.startingDeadlineSeconds'));
+  pushAll(errors, validateNonNegative(spec.startingDeadlineSeconds, 'spec.startingDeadlineSeconds'));
   if (old === undefined || old.timeZone !== spec.timeZone)
-    errors.push(...validateTimeZone(spec.timeZone, 'spec.timeZone'));
+    pushAll(errors, validateTimeZone(spec.timeZone, 'spec.timeZone'));
   pushChoiceErrors(errors, 'spec.concurrencyPolicy', spec.concurrencyPolicy, concurrencyPolicies);
   const path = 'spec.jobTemplate.spec';
-  errors.push(...validateJobSpec(jobTemplate.spec ?? {}, path));
-  errors.push(...validateGeneratedSelector(jobTemplate.spec ?? {}, path));
-  errors.push(...validateNonNegative(spec.successfulJobsHistoryLimit, 'spec.successfulJobsHistoryLimit'));
-  errors.push(...validateNonNegative(spec.failedJobsHistoryLimit, 'spec.failedJobsHistoryLimit'));
+  pushAll(errors, validateJobSpec(jobTemplate.spec ?? {}, path));
+  pushAll(errors, validateGeneratedSelector(jobTemplate.spec ?? {}, path));
+  pushAll(errors, validateNonNegative(spec.successfulJobsHistoryLimit, 'spec.successfulJobsHistoryLimit'));
+  pushAll(errors, validateNonNegative(spec.failedJobsHistoryLimit, 'spec.failedJobsHistoryLimit'));
   return errors;
 }
 

@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import type { KubeObject, LabelSelector } from '../../../objects/meta.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
 import { genericStrategy, specChanges } from '../../generic/generic.ts';
@@ -115,7 +116,7 @@ export function validateJobSpec(spec: JobSpec, path: string): FieldError[] {
     errors.push(required(`${path}.completions`, 'when completion mode is Indexed'));
   }
   const template = spec.template ?? {};
-  errors.push(...validatePodTemplate(template, `${path}.template`));
+  pushAll(errors, validatePodTemplate(template, `${path}.template`));
   const policy = template.spec?.restartPolicy ?? '';
   const policyPath = `${path}.template.spec.restartPolicy`;
   if (policy === '' || policy === 'Always') {

@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, required, tooLong } from '../../validation/field-errors.ts';
 import { isDNS1123Label, isDNS1123Subdomain } from '../../validation/names.ts';
 
@@ -16,12 +17,12 @@ export function validateSignerName(signerName: string, path: string): FieldError
   const errors: FieldError[] = [];
   if (Buffer.byteLength(domain) > maxDomain) errors.push(tooLong(path, maxDomain));
   const labels = domain.split('.');
-  errors.push(...labelErrors(labels, domain, isDNS1123Label, path));
+  pushAll(errors, labelErrors(labels, domain, isDNS1123Label, path));
   if (labels.length < 2) {
     const detail = 'should be a domain with at least two segments separated by dots';
     errors.push(invalid(path, domain, detail));
   }
-  errors.push(...labelErrors(rest.split('.'), rest, isDNS1123Subdomain, path));
+  pushAll(errors, labelErrors(rest.split('.'), rest, isDNS1123Subdomain, path));
   if (Buffer.byteLength(signerName) > maxSignerName) errors.push(tooLong(path, maxSignerName));
   return errors;
 }

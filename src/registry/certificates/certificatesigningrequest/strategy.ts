@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import {
   duplicate,
   type FieldError,
@@ -123,7 +124,7 @@ function validateSpec({ spec }: Csr, old: Csr | undefined, reader: CertificateRe
   if (signerName === legacySigner && old?.spec.signerName !== legacySigner) {
     const detail = 'the legacy signerName is not allowed via this API version';
     errors.push(invalid('spec.signerName', signerName, detail));
-  } else errors.push(...validateSignerName(signerName, 'spec.signerName'));
+  } else pushAll(errors, validateSignerName(signerName, 'spec.signerName'));
   if (expirationSeconds !== undefined && expirationSeconds < minSeconds) {
     const detail = 'may not specify a duration less than 600 seconds (10 minutes)';
     errors.push(invalid('spec.expirationSeconds', expirationSeconds, detail));

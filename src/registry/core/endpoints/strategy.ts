@@ -1,5 +1,6 @@
 import type { EndpointAddress, EndpointPort, Endpoints, EndpointSubset } from '../../../objects/endpoints.ts';
 import { jsonEqual } from '../../../objects/json.ts';
+import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { validateObjectMeta } from '../../generic/metadata.ts';
@@ -56,12 +57,12 @@ function validateSubsets(subsets: readonly EndpointSubset[], exempt: readonly st
       errors.push(required(path, 'must specify `addresses` or `notReadyAddresses`'));
     }
     addresses.forEach((address, j) =>
-      errors.push(...validateAddress(address, `${path}.addresses[${j}]`, exempt)),
+      pushAll(errors, validateAddress(address, `${path}.addresses[${j}]`, exempt)),
     );
     notReadyAddresses.forEach((address, j) =>
-      errors.push(...validateAddress(address, `${path}.notReadyAddresses[${j}]`, exempt)),
+      pushAll(errors, validateAddress(address, `${path}.notReadyAddresses[${j}]`, exempt)),
     );
-    ports.forEach((port, k) => errors.push(...validatePort(port, ports.length > 1, `${path}.ports[${k}]`)));
+    ports.forEach((port, k) => pushAll(errors, validatePort(port, ports.length > 1, `${path}.ports[${k}]`)));
     return errors;
   });
 }

@@ -1,4 +1,5 @@
 /** What LimitRanges give to Pods and refuse them (`plugin/pkg/admission/limitranger/admission.go`). PURE. */
+import { pushAll } from '../../../objects/lists.ts';
 import {
   canonicalQuantity,
   compareQuantities,
@@ -52,9 +53,9 @@ export function brokenPodLimits(range: LimitRange, { spec }: Pod): string[] {
   const faults: string[] = [];
   for (const item of range.spec.limits ?? []) {
     if (item.type === 'Container') {
-      for (const { resources = {} } of [...containers, ...init]) faults.push(...broken(item, resources));
+      for (const { resources = {} } of [...containers, ...init]) pushAll(faults, broken(item, resources));
     } else if (item.type === 'Pod') {
-      faults.push(...broken(item, podResources(containers, init)));
+      pushAll(faults, broken(item, podResources(containers, init)));
     }
   }
   return faults;

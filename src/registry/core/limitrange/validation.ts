@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import { compareQuantities, quantityIn } from '../../../objects/quantity.ts';
 import {
   duplicate,
@@ -97,14 +98,14 @@ function validateItem(item: LimitRangeItem, path: string): FieldError[] {
     if (Object.keys(item[member] ?? {}).length === 0) continue;
     errors.push(forbiddenField(`${path}.${member}`, "may not be specified when `type` is 'Pod'"));
   }
-  errors.push(...names('default'), ...names('defaultRequest'));
+  pushAll(errors, names('default'), names('defaultRequest'));
   if (item.type === 'PersistentVolumeClaim' && !Object.hasOwn({ ...item.min, ...item.max }, 'storage')) {
     const detail = 'either minimum or maximum storage value is required, but neither was provided';
     errors.push(required(`${path}.limits`, detail));
   }
-  errors.push(...names('maxLimitRequestRatio'));
+  pushAll(errors, names('maxLimitRequestRatio'));
   const resources = new Set(Object.values(bounds).flatMap((amounts) => Object.keys(amounts)));
-  for (const resource of resources) errors.push(...validateAmounts(bounds, resource, path));
+  for (const resource of resources) pushAll(errors, validateAmounts(bounds, resource, path));
   return errors;
 }
 
@@ -117,7 +118,7 @@ function validateAmounts(bounds: Bounds, resource: string, path: string): FieldE
     const detail = `${names[0]} value ${small} is greater than ${names[1]} value ${large}`;
     errors.push(invalid(`${path}.${at}[${resource}]`, amount(bounds[shown], resource), detail));
   }
-  errors.push(...validateRatio(bounds, resource, path));
+  pushAll(errors, validateRatio(bounds, resource, path));
   const limit = amount(bounds.default, resource);
   const request = amount(bounds.defaultRequest, resource);
   if (mayBeOvercommitted(resource) || limit === undefined || request === undefined) return errors;

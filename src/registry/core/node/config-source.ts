@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
 import { isConfigMapKey, nameIsDNSLabel, nameIsDNSSubdomain } from '../../validation/names.ts';
 
@@ -28,7 +29,11 @@ export function validateConfigSource({ configMap }: NodeConfigSource): FieldErro
   const check = (member: string, value: string, rule: (value: string) => string[]) => {
     const at = `${path}.configMap.${member}`;
     if (value === '') errors.push(required(at));
-    else errors.push(...rule(value).map((message) => invalid(at, value, message)));
+    else
+      pushAll(
+        errors,
+        rule(value).map((message) => invalid(at, value, message)),
+      );
   };
   check('namespace', namespace, (value) => nameIsDNSLabel(value, false));
   check('name', name, (value) => nameIsDNSSubdomain(value, false));

@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import type { Node as NodeObject } from '../../../objects/node.ts';
 import { duplicate, type FieldError, forbiddenField } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
@@ -107,15 +108,18 @@ function validateUpdate({ metadata, spec, status }: Node, old: Node): FieldError
   const changes = before.length === cidrs.length ? before.filter((cidr, i) => cidr !== cidrs[i]) : ['all'];
   if (before.length > 0) {
     const detail = 'node updates may not change podCIDR except from "" to valid';
-    errors.push(...changes.map(() => forbiddenField('spec.podCIDRs', detail)));
+    pushAll(
+      errors,
+      changes.map(() => forbiddenField('spec.podCIDRs', detail)),
+    );
   }
   const provider = old.spec.providerID ?? '';
   if (provider !== '' && provider !== (spec.providerID ?? '')) {
     const detail = 'node updates may not change providerID except from "" to valid';
     errors.push(forbiddenField('spec.providerID', detail));
   }
-  if (spec.configSource !== undefined) errors.push(...validateConfigSource(spec.configSource));
-  errors.push(...validateTaints(spec.taints ?? [], taintsPath));
+  if (spec.configSource !== undefined) pushAll(errors, validateConfigSource(spec.configSource));
+  pushAll(errors, validateTaints(spec.taints ?? [], taintsPath));
   if ((spec.externalID ?? '') !== (old.spec.externalID ?? '')) {
     errors.push(forbiddenField('spec.externalID', 'may not be updated'));
   }

@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import type { NodeSelectorRequirement, NodeSelectorTerm } from '../../../objects/pod.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
 import { validateLabelSelector } from '../../validation/label-selector.ts';
@@ -19,23 +20,20 @@ export function validateAffinity(affinity: Affinity | undefined, path: string): 
   const errors: FieldError[] = [];
   const nodeTerms = nodeAffinity?.[requiredTerms];
   if (nodeTerms !== undefined) {
-    errors.push(...validateNodeSelector(nodeTerms, `${path}.nodeAffinity.${requiredTerms}`));
+    pushAll(errors, validateNodeSelector(nodeTerms, `${path}.nodeAffinity.${requiredTerms}`));
   }
   (nodeAffinity?.[preferredTerms] ?? []).forEach(({ weight = 0, preference = {} }, i) => {
     const at = `${path}.nodeAffinity.${preferredTerms}[${i}]`;
     // One node is better than none: the values of a wish are not looked at.
-    errors.push(...validateWeight(weight, at), ...validateNodeTerm(preference, `${at}.preference`, false));
+    pushAll(errors, validateWeight(weight, at), validateNodeTerm(preference, `${at}.preference`, false));
   });
   for (const [member, pods] of Object.entries({ podAffinity, podAntiAffinity })) {
     (pods?.[requiredTerms] ?? []).forEach((term, i) =>
-      errors.push(...validatePodTerm(term, `${path}.${member}.${requiredTerms}[${i}]`)),
+      pushAll(errors, validatePodTerm(term, `${path}.${member}.${requiredTerms}[${i}]`)),
     );
     (pods?.[preferredTerms] ?? []).forEach(({ weight = 0, podAffinityTerm = { topologyKey: '' } }, i) => {
       const at = `${path}.${member}.${preferredTerms}[${i}]`;
-      errors.push(
-        ...validateWeight(weight, at),
-        ...validatePodTerm(podAffinityTerm, `${at}.podAffinityTerm`),
-      );
+      pushAll(errors, validateWeight(weight, at), validatePodTerm(podAffinityTerm, `${at}.podAffinityTerm`));
     });
   }
   return errors;
@@ -138,7 +136,7 @@ function validatePodTerm(term: PodAffinityTerm, path: string): FieldError[] {
   for (const name of namespaces) {
     for (const message of isDNS1123Label(name)) errors.push(invalid(`${path}.namespace`, name, message));
   }
-  errors.push(...validateMatchKeys(term, path));
+  pushAll(errors, validateMatchKeys(term, path));
   if (topologyKey === '') errors.push(required(`${path}.topologyKey`, 'can not be empty'));
   for (const message of isQualifiedName(topologyKey)) {
     errors.push(invalid(`${path}.topologyKey`, topologyKey, message));

@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import { compareQuantities, quantityIn } from '../../../objects/quantity.ts';
 import {
   duplicate,
@@ -37,13 +38,13 @@ export function validateContainers(spec: PodSpec, path: string): FieldError[] {
   const names = new Set<string>();
   containers.forEach((container, i) => {
     const at = `${path}[${i}]`;
-    errors.push(...validateContainer(container, spec, at));
+    pushAll(errors, validateContainer(container, spec, at));
     if (names.has(container.name)) errors.push(duplicate(`${at}.name`, container.name));
     names.add(container.name);
-    errors.push(...validateHandlers(container, at, gracePeriod));
-    errors.push(...validateRestartRules(container, at));
+    pushAll(errors, validateHandlers(container, at, gracePeriod));
+    pushAll(errors, validateRestartRules(container, at));
   });
-  errors.push(...validateHostPorts(containers, path));
+  pushAll(errors, validateHostPorts(containers, path));
   return errors;
 }
 
@@ -54,18 +55,18 @@ export function validateInitContainers(spec: PodSpec, path: string): FieldError[
   const gracePeriod = spec.terminationGracePeriodSeconds;
   (spec.initContainers ?? []).forEach((container, i) => {
     const at = `${path}[${i}]`;
-    errors.push(...validateContainer(container, spec, at));
+    pushAll(errors, validateContainer(container, spec, at));
     const { restartPolicy } = container;
-    if (restartPolicy !== 'Always') errors.push(...validateRestartRules(container, at));
+    if (restartPolicy !== 'Always') pushAll(errors, validateRestartRules(container, at));
     else if ((container.restartPolicyRules ?? []).length > 0) {
       const detail = 'restartPolicyRules are not allowed for init containers with restart policy Always';
       errors.push(forbiddenField(`${at}.restartPolicyRules`, detail));
     }
     if (names.has(container.name)) errors.push(duplicate(`${at}.name`, container.name));
     else if (container.name !== '') names.add(container.name);
-    errors.push(...validateHostPorts([container], path));
+    pushAll(errors, validateHostPorts([container], path));
     if (restartPolicy === 'Always') {
-      errors.push(...validateHandlers(container, at, gracePeriod));
+      pushAll(errors, validateHandlers(container, at, gracePeriod));
       return;
     }
     for (const member of ['lifecycle', 'livenessProbe', 'readinessProbe', 'startupProbe'] as const) {
@@ -90,15 +91,16 @@ export function validateContainer(
   if (image === '') errors.push(required(`${path}.image`));
   const policyPath = `${path}.terminationMessagePolicy`;
   pushChoiceErrors(errors, policyPath, container.terminationMessagePolicy, messagePolicies);
-  errors.push(...validatePorts(container.ports ?? [], `${path}.ports`));
-  errors.push(...validateEnv(container.env ?? [], `${path}.env`));
-  errors.push(...validateEnvFrom(container.envFrom ?? [], `${path}.envFrom`));
-  errors.push(...validateMounts(container.volumeMounts ?? [], volumes, `${path}.volumeMounts`));
+  pushAll(errors, validatePorts(container.ports ?? [], `${path}.ports`));
+  pushAll(errors, validateEnv(container.env ?? [], `${path}.env`));
+  pushAll(errors, validateEnvFrom(container.envFrom ?? [], `${path}.envFrom`));
+  pushAll(errors, validateMounts(container.volumeMounts ?? [], volumes, `${path}.volumeMounts`));
   pushChoiceErrors(errors, `${path}.imagePullPolicy`, container.imagePullPolicy, pullPolicies);
-  errors.push(...validateResources(resources, `${path}.resources`));
-  errors.push(...validateResizePolicy(container.resizePolicy ?? [], restartPolicy, `${path}.resizePolicy`));
-  errors.push(
-    ...validateContainerSecurity(container.securityContext, `${path}.securityContext`, hostUsers !== false),
+  pushAll(errors, validateResources(resources, `${path}.resources`));
+  pushAll(errors, validateResizePolicy(container.resizePolicy ?? [], restartPolicy, `${path}.resizePolicy`));
+  pushAll(
+    errors,
+    validateContainerSecurity(container.securityContext, `${path}.securityContext`, hostUsers !== false),
   );
   return errors;
 }
@@ -178,13 +180,13 @@ function validateMounts(
     if (places.has(mountPath)) errors.push(invalid(`${at}.mountPath`, mountPath, 'must be unique'));
     places.add(mountPath);
     // Of a path inside of the volume the list is told, not which mount it is.
-    if (subPath !== '') errors.push(...validateDescendingPath(subPath, `${path}.subPath`));
+    if (subPath !== '') pushAll(errors, validateDescendingPath(subPath, `${path}.subPath`));
     if (subPathExpr === '') return;
     if (subPath !== '') {
       const detail = 'subPathExpr and subPath are mutually exclusive';
       errors.push(invalid(`${at}.subPathExpr`, subPathExpr, detail));
     }
-    errors.push(...validateDescendingPath(subPathExpr, `${path}.subPathExpr`));
+    pushAll(errors, validateDescendingPath(subPathExpr, `${path}.subPathExpr`));
   });
   return errors;
 }
@@ -197,15 +199,16 @@ export function validateResources({ limits = {}, requests = {} }: Resources, pat
   const errors: FieldError[] = [];
   for (const [resource, value] of Object.entries(limits)) {
     const at = `${path}.limits[${resource}]`;
-    errors.push(...validateResource(resource, value, at), ...validateHugePages(resource, value, at));
+    pushAll(errors, validateResource(resource, value, at), validateHugePages(resource, value, at));
   }
   for (const [resource, value] of Object.entries(requests)) {
     const at = `${path}.requests[${resource}]`;
     const limit = Object.hasOwn(limits, resource) ? limits[resource] : undefined;
-    errors.push(
-      ...validateResource(resource, value, at),
-      ...validateRequest(resource, value, limit, path),
-      ...validateHugePages(resource, value, at),
+    pushAll(
+      errors,
+      validateResource(resource, value, at),
+      validateRequest(resource, value, limit, path),
+      validateHugePages(resource, value, at),
     );
   }
   const names = Object.keys({ ...limits, ...requests });

@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
 import { isConfigMapKey, isQualifiedName, nameIsDNSSubdomain } from '../../validation/names.ts';
 import type { EnvFromSource, EnvVar, FieldSelector, KeySelector, ResourceSelector } from './types.ts';
@@ -41,7 +42,7 @@ export function validateEnv(env: readonly EnvVar[], path: string): FieldError[] 
 export function validateEnvFrom(sources: readonly EnvFromSource[], path: string): FieldError[] {
   const errors: FieldError[] = [];
   sources.forEach(({ prefix = '', configMapRef, secretRef }, i) => {
-    if (prefix !== '') errors.push(...validateEnvName(prefix, `${path}[${i}].prefix`));
+    if (prefix !== '') pushAll(errors, validateEnvName(prefix, `${path}[${i}].prefix`));
     for (const [member, reference] of Object.entries({ configMapRef, secretRef })) {
       if (reference === undefined) continue;
       const at = `${path}[${i}].${member}.name`;
@@ -73,14 +74,14 @@ function validateValueFrom({ value = '', valueFrom }: EnvVar, path: string): Fie
   const errors: FieldError[] = [];
   const { fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef, fileKeyRef } = valueFrom;
   if (fieldRef !== undefined)
-    errors.push(...validateFieldSelector(fieldRef, fieldsOfEnv, `${path}.fieldRef`));
+    pushAll(errors, validateFieldSelector(fieldRef, fieldsOfEnv, `${path}.fieldRef`));
   if (resourceFieldRef !== undefined) {
-    errors.push(...validateResourceSelector(resourceFieldRef, `${path}.resourceFieldRef`, false));
+    pushAll(errors, validateResourceSelector(resourceFieldRef, `${path}.resourceFieldRef`, false));
   }
   if (configMapKeyRef !== undefined) {
-    errors.push(...validateKeySelector(configMapKeyRef, `${path}.configMapKeyRef`));
+    pushAll(errors, validateKeySelector(configMapKeyRef, `${path}.configMapKeyRef`));
   }
-  if (secretKeyRef !== undefined) errors.push(...validateKeySelector(secretKeyRef, `${path}.secretKeyRef`));
+  if (secretKeyRef !== undefined) pushAll(errors, validateKeySelector(secretKeyRef, `${path}.secretKeyRef`));
   const sources = [fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef, fileKeyRef];
   const given = sources.filter((source) => source !== undefined).length;
   if (given === 0) {

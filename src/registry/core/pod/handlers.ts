@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import {
   type FieldError,
   forbiddenField,
@@ -25,18 +26,18 @@ export function validateHandlers(
   for (const hook of ['postStart', 'preStop'] as const) {
     const handler = lifecycle?.[hook];
     if (handler === undefined) continue;
-    errors.push(...validateHandler(handler, `${path}.lifecycle.${hook}`, gracePeriod));
+    pushAll(errors, validateHandler(handler, `${path}.lifecycle.${hook}`, gracePeriod));
   }
-  errors.push(...validateProbe(livenessProbe, `${path}.livenessProbe`));
-  errors.push(...validateSuccessOnce(livenessProbe, `${path}.livenessProbe`));
-  errors.push(...validateProbe(readinessProbe, `${path}.readinessProbe`));
+  pushAll(errors, validateProbe(livenessProbe, `${path}.livenessProbe`));
+  pushAll(errors, validateSuccessOnce(livenessProbe, `${path}.livenessProbe`));
+  pushAll(errors, validateProbe(readinessProbe, `${path}.readinessProbe`));
   const seconds = readinessProbe?.terminationGracePeriodSeconds;
   if (seconds !== undefined) {
     const at = `${path}.readinessProbe.terminationGracePeriodSeconds`;
     errors.push(invalid(at, seconds, 'must not be set for readinessProbes'));
   }
-  errors.push(...validateProbe(startupProbe, `${path}.startupProbe`));
-  errors.push(...validateSuccessOnce(startupProbe, `${path}.startupProbe`));
+  pushAll(errors, validateProbe(startupProbe, `${path}.startupProbe`));
+  pushAll(errors, validateSuccessOnce(startupProbe, `${path}.startupProbe`));
   return errors;
 }
 
@@ -107,7 +108,7 @@ function validateHttpGet(
   path: string,
 ): FieldError[] {
   const errors = url === '' ? [required(`${path}.path`)] : [];
-  errors.push(...validatePortNumberOrName(port, `${path}.port`));
+  pushAll(errors, validatePortNumberOrName(port, `${path}.port`));
   if (!schemes.includes(scheme)) errors.push(notSupported(`${path}.scheme`, scheme, schemes));
   for (const { name = '' } of httpHeaders) {
     if (/^[-A-Za-z0-9]+$/.test(name)) continue;

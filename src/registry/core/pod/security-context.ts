@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import {
   duplicate,
   type FieldError,
@@ -35,15 +36,15 @@ export function validatePodSecurity(spec: PodSpec, path: string): FieldError[] {
     const detail = 'ShareProcessNamespace and HostPID cannot both be enabled';
     errors.push(invalid(`${path}.shareProcessNamespace`, true, detail));
   }
-  errors.push(...validateSysctls(spec, `${path}.sysctls`));
+  pushAll(errors, validateSysctls(spec, `${path}.sysctls`));
   const choice = (member: string, value: string | undefined, choices: readonly string[]) => {
     if (value !== undefined && !choices.includes(value)) {
       errors.push(notSupported(`${path}.${member}`, value, choices));
     }
   };
   choice('fsGroupChangePolicy', context.fsGroupChangePolicy, fsGroupChangePolicies);
-  errors.push(...validateSeccomp(context.seccompProfile, `${path}.seccompProfile`));
-  errors.push(...validateAppArmor(context.appArmorProfile, `${path}.appArmorProfile`));
+  pushAll(errors, validateSeccomp(context.seccompProfile, `${path}.seccompProfile`));
+  pushAll(errors, validateAppArmor(context.appArmorProfile, `${path}.appArmorProfile`));
   choice('supplementalGroupsPolicy', context.supplementalGroupsPolicy, supplementalGroupsPolicies);
   choice('seLinuxChangePolicy', context.seLinuxChangePolicy, seLinuxChangePolicies);
   return errors;
@@ -67,7 +68,7 @@ export function validateContainerSecurity(
   if (procMount === 'Unmasked' && hostUsers) {
     errors.push(invalid(`${path}.procMount`, procMount, '`hostUsers` must be false to use `Unmasked`'));
   }
-  errors.push(...validateSeccomp(context.seccompProfile, `${path}.seccompProfile`));
+  pushAll(errors, validateSeccomp(context.seccompProfile, `${path}.seccompProfile`));
   if (allowPrivilegeEscalation === false) {
     const rule = 'cannot set `allowPrivilegeEscalation` to false and';
     if (privileged === true) errors.push(invalid(path, shown(context), `${rule} \`privileged\` to true`));
@@ -125,7 +126,7 @@ function validateSeccomp(profile: SeccompProfile | undefined, path: string): Fie
   if (type === 'Localhost') {
     if (localhostProfile === undefined) {
       errors.push(required(at, 'must be set when seccomp type is Localhost'));
-    } else errors.push(...validateDescendingPath(localhostProfile, at));
+    } else pushAll(errors, validateDescendingPath(localhostProfile, at));
   } else if (localhostProfile !== undefined) {
     const value = { Type: type, LocalhostProfile: localhostProfile };
     errors.push(invalid(at, value, 'can only be set when seccomp type is Localhost'));

@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, forbiddenField, invalid } from '../../validation/field-errors.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';
 import { isQualifiedName } from '../../validation/names.ts';
@@ -17,19 +18,19 @@ export function validatePodStatus(pod: Pod, old: Pod): FieldError[] {
   if ((spec.nodeName ?? '') !== (old.spec.nodeName ?? '')) {
     errors.push(forbiddenField('status.nodeName', 'may not be changed directly'));
   }
-  errors.push(...validateNominatedNode(status.nominatedNodeName ?? '', old));
+  pushAll(errors, validateNominatedNode(status.nominatedNodeName ?? '', old));
   const { qosClass = '', observedGeneration = 0 } = status;
   if (observedGeneration < 0) {
     errors.push(invalid('status.observedGeneration', observedGeneration, notNegative));
   }
-  errors.push(...validateImmutableField(qosClass, old.status.qosClass ?? '', 'status.qosClass'));
-  errors.push(...validateTransitions(status, old));
-  errors.push(...validateAddresses(status.podIPs ?? [], old.status.podIPs ?? [], 'status.podIPs'));
+  pushAll(errors, validateImmutableField(qosClass, old.status.qosClass ?? '', 'status.qosClass'));
+  pushAll(errors, validateTransitions(status, old));
+  pushAll(errors, validateAddresses(status.podIPs ?? [], old.status.podIPs ?? [], 'status.podIPs'));
   const [firstHost] = status.hostIPs ?? [];
   if (firstHost !== undefined && firstHost.ip !== (status.hostIP ?? '')) {
     errors.push(invalid('status.hostIPs[0].ip', firstHost.ip, 'must be equal to `hostIP`'));
   }
-  errors.push(...validateAddresses(status.hostIPs ?? [], old.status.hostIPs ?? [], 'status.hostIPs'));
+  pushAll(errors, validateAddresses(status.hostIPs ?? [], old.status.hostIPs ?? [], 'status.hostIPs'));
   return errors;
 }
 

@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import { compareQuantities } from '../../../objects/quantity.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { type FieldError, forbiddenField, invalid } from '../../validation/field-errors.ts';
@@ -86,7 +87,7 @@ function validateResize({ spec }: Pod, old: Pod): FieldError[] {
     (old.spec[list] ?? []).forEach((before, i) => {
       if (list === 'initContainers' && before.restartPolicy !== 'Always') return;
       const path = `spec.${list}[${i}].resources`;
-      errors.push(...validateKept(spec[list]?.[i]?.resources ?? {}, before.resources ?? {}, path));
+      pushAll(errors, validateKept(spec[list]?.[i]?.resources ?? {}, before.resources ?? {}, path));
     });
   }
   const immutable = (detail: string, path = 'spec') => errors.push(forbiddenField(path, detail));

@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, notSupported } from '../../validation/field-errors.ts';
 import { isQualifiedName, isValidLabelValue } from '../../validation/names.ts';
 import { taintEffects } from '../node/taints.ts';
@@ -36,7 +37,7 @@ export function validateTolerations(tolerations: readonly Toleration[], path: st
       const detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
       errors.push(invalid(`${at}.effect`, effect, detail));
     }
-    errors.push(...validateOperator(operator, value, `${at}.operator`));
+    pushAll(errors, validateOperator(operator, value, `${at}.operator`));
     if (effect !== '' && !taintEffects.includes(effect)) {
       errors.push(notSupported(`${at}.effect`, effect, taintEffects));
     }

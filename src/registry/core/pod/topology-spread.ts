@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import {
   duplicate,
   type FieldError,
@@ -31,7 +32,7 @@ export function validateTopologySpread(
         duplicate(`${at}.{topologyKey, whenUnsatisfiable}`, `{${topologyKey}, ${whenUnsatisfiable}}`),
       );
     }
-    errors.push(...validateMinDomains(constraint, `${at}.minDomains`));
+    pushAll(errors, validateMinDomains(constraint, `${at}.minDomains`));
     for (const member of ['nodeAffinityPolicy', 'nodeTaintsPolicy'] as const) {
       const policy = constraint[member];
       if (policy !== undefined && !nodePolicies.includes(policy)) {
@@ -40,7 +41,7 @@ export function validateTopologySpread(
     }
     const { matchLabelKeys } = constraint;
     const keyed = { ...(labelSelector && { labelSelector }), ...(matchLabelKeys && { matchLabelKeys }) };
-    errors.push(...validateMatchKeys(keyed, at));
+    pushAll(errors, validateMatchKeys(keyed, at));
     return [...errors, ...validateLabelSelector(labelSelector, `${at}.labelSelector`)];
   });
 }

@@ -1,4 +1,5 @@
 import { jsonEqual } from '../../../objects/json.ts';
+import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
 import { validateTolerations } from './tolerations.ts';
 import type { Container, PodSpec, Toleration } from './types.ts';
@@ -21,11 +22,11 @@ export function validatePodChange(spec: PodSpec, old: PodSpec): FieldError[] {
       errors.push(forbiddenField(`spec.${list}`, 'pod updates may not add or remove containers'));
       return errors;
     }
-    errors.push(...validateImages(containers, `spec.${list}`));
+    pushAll(errors, validateImages(containers, `spec.${list}`));
   }
   if (!pushDeadlineErrors(errors, spec.activeDeadlineSeconds, old.activeDeadlineSeconds)) return errors;
-  errors.push(...validateAddedTolerations(spec.tolerations ?? [], old.tolerations ?? []));
-  errors.push(...validateRemovedGates(spec, old));
+  pushAll(errors, validateAddedTolerations(spec.tolerations ?? [], old.tolerations ?? []));
+  pushAll(errors, validateRemovedGates(spec, old));
   if (!jsonEqual(withOldParts(spec, old), old)) {
     // kube-apiserver appends a Go dump of the difference.
     errors.push(forbiddenField('spec', `pod updates may not change fields other than ${changeable}\n`));

@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import {
   duplicate,
   type FieldError,
@@ -42,25 +43,26 @@ export function validatePodSpec(spec: PodSpec, path: string, isPod: boolean): Fi
     ...validateInitContainers(spec, `${path}.initContainers`),
     ...validateEphemeralContainers(spec, `${path}.ephemeralContainers`),
   ];
-  if (spec.resources !== undefined) errors.push(...validateResources(spec.resources, `${path}.resources`));
-  if (spec.hostNetwork === true) errors.push(...validateHostNetwork(spec, path, isPod));
+  if (spec.resources !== undefined) pushAll(errors, validateResources(spec.resources, `${path}.resources`));
+  if (spec.hostNetwork === true) pushAll(errors, validateHostNetwork(spec, path, isPod));
   pushChoiceErrors(errors, `${path}.restartPolicy`, spec.restartPolicy, restartPolicies);
   pushChoiceErrors(errors, `${path}.dnsPolicy`, spec.dnsPolicy, dnsPolicies);
-  errors.push(
-    ...validateLabels(spec.nodeSelector, `${path}.nodeSelector`),
-    ...validatePodSecurity(spec, `${path}.securityContext`),
-    ...validateAffinity(spec.affinity, `${path}.affinity`),
-    ...validateDnsConfig(spec.dnsConfig, spec.dnsPolicy, `${path}.dnsConfig`),
-    ...validateGates(spec, path),
-    ...validateTopologySpread(spec.topologySpreadConstraints ?? [], `${path}.topologySpreadConstraints`),
-    ...validateHostUsers(spec, path),
-    ...validateHostnameOverride(spec, `${path}.hostnameOverride`),
+  pushAll(
+    errors,
+    validateLabels(spec.nodeSelector, `${path}.nodeSelector`),
+    validatePodSecurity(spec, `${path}.securityContext`),
+    validateAffinity(spec.affinity, `${path}.affinity`),
+    validateDnsConfig(spec.dnsConfig, spec.dnsPolicy, `${path}.dnsConfig`),
+    validateGates(spec, path),
+    validateTopologySpread(spec.topologySpreadConstraints ?? [], `${path}.topologySpreadConstraints`),
+    validateHostUsers(spec, path),
+    validateHostnameOverride(spec, `${path}.hostnameOverride`),
   );
   pushNames(errors, spec, path);
   if (spec.overhead !== undefined) {
-    errors.push(...validateResources({ limits: spec.overhead }, `${path}.overhead`));
+    pushAll(errors, validateResources({ limits: spec.overhead }, `${path}.overhead`));
   }
-  if (spec.os !== undefined) errors.push(...validateOS(spec.os, `${path}.os`));
+  if (spec.os !== undefined) pushAll(errors, validateOS(spec.os, `${path}.os`));
   return errors;
 }
 
@@ -116,9 +118,9 @@ export function validatePodTemplate(template: PodTemplateSpec, path: string): Fi
   const { metadata = {}, spec = {} } = template;
   const errors = validateLabels(metadata.labels, `${path}.labels`);
   if (metadata.annotations !== undefined) {
-    errors.push(...validateAnnotations(metadata.annotations, `${path}.annotations`));
+    pushAll(errors, validateAnnotations(metadata.annotations, `${path}.annotations`));
   }
-  errors.push(...validatePodSpec(spec, `${path}.spec`, false));
+  pushAll(errors, validatePodSpec(spec, `${path}.spec`, false));
   if ((spec.ephemeralContainers ?? []).length > 0) {
     const detail = 'ephemeral containers not allowed in pod template';
     errors.push(forbiddenField(`${path}.spec.ephemeralContainers`, detail));
@@ -143,10 +145,10 @@ function pushNames(errors: FieldError[], spec: PodSpec, path: string): void {
   }
   label('hostname', spec.hostname);
   label('subdomain', spec.subdomain);
-  errors.push(...validateTolerations(spec.tolerations ?? [], `${path}.tolerations`));
+  pushAll(errors, validateTolerations(spec.tolerations ?? [], `${path}.tolerations`));
   (spec.hostAliases ?? []).forEach(({ ip = '', hostnames = [] }, i) => {
     const at = `${path}.hostAliases[${i}]`;
-    errors.push(...validateLegacyAddress(ip, `${at}.ip`));
+    pushAll(errors, validateLegacyAddress(ip, `${at}.ip`));
     hostnames.forEach((hostname, j) => pushSubdomainErrors(errors, `${at}.hostnames[${j}]`, hostname));
   });
   subdomain('priorityClassName', spec.priorityClassName);
@@ -188,7 +190,7 @@ function validateDnsConfig(
     errors.push(invalid(`${path}.nameservers`, nameservers, detail));
   }
   nameservers.forEach((server, i) => {
-    errors.push(...validateLegacyAddress(server, `${path}.nameservers[${i}]`));
+    pushAll(errors, validateLegacyAddress(server, `${path}.nameservers[${i}]`));
   });
   if (searches.length > maxSearches) {
     errors.push(invalid(`${path}.searches`, searches, `must not have more than ${maxSearches} search paths`));

@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import {
   type FieldError,
   forbiddenField,
@@ -139,14 +140,14 @@ function validateProjections(projections: readonly ProjectedSource[], path: stri
     for (const [member, source] of Object.entries({ secret, configMap })) {
       if (source === undefined) continue;
       const { name = '', items = [] } = source;
-      errors.push(...missing(name, `${at}.${member}.name`));
+      pushAll(errors, missing(name, `${at}.${member}.name`));
       items.forEach((item, j) => {
-        errors.push(...validateKeyToPath(item, `${at}.${member}.items[${j}]`));
+        pushAll(errors, validateKeyToPath(item, `${at}.${member}.items[${j}]`));
         claim(item.path ?? '', name);
       });
     }
     for (const file of downwardAPI?.items ?? []) {
-      errors.push(...validateDownwardFile(file, `${at}.downwardAPI`));
+      pushAll(errors, validateDownwardFile(file, `${at}.downwardAPI`));
       claim(file.path ?? '', file.path ?? '');
     }
     if (token !== undefined) {
@@ -158,7 +159,7 @@ function validateProjections(projections: readonly ProjectedSource[], path: stri
       if (seconds > maxTokenSeconds) {
         errors.push(invalid(where, seconds, 'may not specify a duration larger than 2^32 seconds'));
       }
-      errors.push(...(place === '' ? [required(`${path}.path`)] : validateFilePath(place, `${path}.path`)));
+      pushAll(errors, place === '' ? [required(`${path}.path`)] : validateFilePath(place, `${path}.path`));
     }
     if ([secret, configMap, downwardAPI, token].filter((source) => source !== undefined).length > 1) {
       errors.push(forbiddenField(at, 'may not specify more than 1 volume type per source'));
@@ -171,13 +172,13 @@ function validateDownwardFile(file: DownwardFile, path: string): FieldError[] {
   const { path: place = '', fieldRef, resourceFieldRef, mode } = file;
   const errors = [...missing(place, `${path}.path`), ...validateFilePath(place, `${path}.path`)];
   if (fieldRef !== undefined) {
-    errors.push(...validateFieldSelector(fieldRef, fieldsOfVolume, `${path}.fieldRef`));
+    pushAll(errors, validateFieldSelector(fieldRef, fieldsOfVolume, `${path}.fieldRef`));
     if (resourceFieldRef !== undefined) {
       const detail = 'fieldRef and resourceFieldRef can not be specified simultaneously';
       errors.push(invalid(path, 'resource', detail));
     }
   } else if (resourceFieldRef !== undefined) {
-    errors.push(...validateResourceSelector(resourceFieldRef, `${path}.resourceFieldRef`, true));
+    pushAll(errors, validateResourceSelector(resourceFieldRef, `${path}.resourceFieldRef`, true));
   } else {
     errors.push(required(path, 'one of fieldRef and resourceFieldRef is required'));
   }

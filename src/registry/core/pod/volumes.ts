@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import { duplicate, type FieldError, required } from '../../validation/field-errors.ts';
 import { pushLabelErrors } from './field-checks.ts';
 import { defaultPullPolicy } from './image.ts';
@@ -42,7 +43,7 @@ export function validateVolumes(volumes: readonly Volume[], path: string): Field
   volumes.forEach((volume, i) => {
     const { name = '' } = volume;
     const at = `${path}[${i}]`;
-    errors.push(...validateVolumeSource(volume, at));
+    pushAll(errors, validateVolumeSource(volume, at));
     if (name === '') errors.push(required(`${at}.name`));
     else pushLabelErrors(errors, `${at}.name`, name);
     if (name !== '' && names.has(name)) errors.push(duplicate(`${at}.name`, name));

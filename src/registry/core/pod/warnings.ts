@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import type { ObjectMeta } from '../../../objects/meta.ts';
 import type { NodeSelectorTerm } from '../../../objects/pod.ts';
 import { parseQuantity } from '../../../objects/quantity.ts';
@@ -85,12 +86,12 @@ export function podWarnings(
     const text = 'must be >= 0; negative values are invalid and will be treated as 1';
     warnings.push(`${path}.terminationGracePeriodSeconds: ${text}`);
   }
-  warnings.push(...affinityWarnings(spec.affinity, `${path}.affinity`));
+  pushAll(warnings, affinityWarnings(spec.affinity, `${path}.affinity`));
   (spec.dnsConfig?.nameservers ?? []).forEach((server, i) =>
-    warnings.push(...warningsForAddress(server, `${path}.dnsConfig.nameservers[${i}]`)),
+    pushAll(warnings, warningsForAddress(server, `${path}.dnsConfig.nameservers[${i}]`)),
   );
   hostAliases.forEach(({ ip = '' }, i) =>
-    warnings.push(...warningsForAddress(ip, `${path}.hostAliases[${i}].ip`)),
+    pushAll(warnings, warningsForAddress(ip, `${path}.hostAliases[${i}].ip`)),
   );
   return warnings;
 }
@@ -133,11 +134,11 @@ function selectorWarnings(
   const at = `${path}.affinity.nodeAffinity`;
   (terms?.nodeSelectorTerms ?? []).forEach((term, i) => {
     const place = `${at}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[${i}]`;
-    warnings.push(...termWarnings(term, place));
+    pushAll(warnings, termWarnings(term, place));
   });
   wishes.forEach(({ preference = {} }, i) => {
     const place = `${at}.preferredDuringSchedulingIgnoredDuringExecution[${i}].preference`;
-    warnings.push(...termWarnings(preference, place));
+    pushAll(warnings, termWarnings(preference, place));
   });
   topologySpreadConstraints.forEach(({ topologyKey = '', labelSelector }, i) => {
     const place = `${path}.topologySpreadConstraints[${i}]`;

@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, required } from '../../validation/field-errors.ts';
 import { isQuotaResource } from '../../validation/resource-names.ts';
 import type { ResourceQuota } from './strategy.ts';
@@ -65,7 +66,7 @@ export function validateScopes(spec: ResourceQuota['spec']): FieldError[] {
       errors.push(invalid(`${selectorPath}.scopeName`, scopeName, 'unsupported scope'));
     }
     pushResourceErrors(errors, scopeName, resources, selectorPath, shown);
-    errors.push(...validateOperator(requirement));
+    pushAll(errors, validateOperator(requirement));
   }
   const selected = matchExpressions.map(({ scopeName = '' }) => scopeName);
   // kube-apiserver shows the other scopes here.

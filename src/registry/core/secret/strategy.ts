@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { maxDataBytes, pushKeyErrors, validateImmutable } from '../configmap/strategy.ts';
 import { type FieldError, invalid, required, tooLong } from '../../validation/field-errors.ts';
@@ -47,7 +48,7 @@ export const secretStrategy = genericStrategy<Secret>({
       bytes += Buffer.byteLength(value, 'base64');
     }
     if (bytes > maxDataBytes) errors.push(tooLong('data', maxDataBytes));
-    errors.push(...validateType(secret));
+    pushAll(errors, validateType(secret));
     return errors;
   },
   validateUpdate: (secret, old) => [

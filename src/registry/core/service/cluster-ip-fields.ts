@@ -1,4 +1,5 @@
 import { parseAddress } from '../../../objects/address.ts';
+import { pushAll } from '../../../objects/lists.ts';
 import type { ServiceSpec } from '../../../objects/service.ts';
 import {
   duplicate,
@@ -36,7 +37,7 @@ export function validateClusterIPFields(spec: ServiceSpec, old?: ServiceSpec): F
   const before = errors.length;
   clusterIPs.forEach((address, i) => {
     if (i > 0 || address !== none) {
-      errors.push(...validateLegacyAddress(address, `${path}[${i}]`, old?.clusterIPs));
+      pushAll(errors, validateLegacyAddress(address, `${path}[${i}]`, old?.clusterIPs));
     } else if (clusterIPs.length > 1) {
       errors.push(invalid(path, clusterIPs, "'None' must be the first and only value"));
     }

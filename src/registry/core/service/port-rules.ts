@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import type { ServicePort, ServiceSpec } from '../../../objects/service.ts';
 import {
   duplicate,
@@ -33,7 +34,7 @@ export function validatePorts(ports: readonly ServicePort[]): FieldError[] {
     else if (!protocols.includes(protocol)) {
       errors.push(notSupported(`${path}.protocol`, protocol, protocols));
     }
-    errors.push(...validatePortNumberOrName(port.targetPort ?? 0, `${path}.targetPort`));
+    pushAll(errors, validatePortNumberOrName(port.targetPort ?? 0, `${path}.targetPort`));
     if (port.appProtocol !== undefined) {
       for (const message of isQualifiedName(port.appProtocol)) {
         errors.push(invalid(`${path}.appProtocol`, port.appProtocol, message));

@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import type { Service } from '../../../objects/service.ts';
 import { forbiddenField, type FieldError } from '../../validation/field-errors.ts';
 import { validateLegacyCidr } from '../../validation/network.ts';
@@ -20,7 +21,7 @@ export function validateSourceRanges(service: Service, old?: Service): FieldErro
     if (spec.type !== 'LoadBalancer') errors.push(forbiddenField(path, onlyLoadBalancer));
     const exempt = old?.spec.loadBalancerSourceRanges?.map((value) => value.trim());
     ranges.forEach((value, i) => {
-      errors.push(...validateLegacyCidr(value.trim(), `${path}[${i}]`, exempt));
+      pushAll(errors, validateLegacyCidr(value.trim(), `${path}[${i}]`, exempt));
     });
     return errors;
   }
@@ -29,7 +30,7 @@ export function validateSourceRanges(service: Service, old?: Service): FieldErro
   if (spec.type !== 'LoadBalancer') errors.push(forbiddenField(annotationPath, onlyLoadBalancer));
   if (annotation.trim() === '' || (old !== undefined && annotationOf(old) === annotation)) return errors;
   for (const value of annotation.trim().split(',')) {
-    errors.push(...validateLegacyCidr(value.trim(), annotationPath));
+    pushAll(errors, validateLegacyCidr(value.trim(), annotationPath));
   }
   return errors;
 }

@@ -1,4 +1,5 @@
 import { parseAddress } from '../../../objects/address.ts';
+import { pushAll } from '../../../objects/lists.ts';
 import type { LoadBalancerIngress, Service } from '../../../objects/service.ts';
 import {
   forbiddenField,
@@ -33,7 +34,7 @@ function pushIngressErrors(
   path: string,
   exempt: readonly string[],
 ): void {
-  if (ip !== '') errors.push(...validateLegacyAddress(ip, `${path}.ip`, exempt));
+  if (ip !== '') pushAll(errors, validateLegacyAddress(ip, `${path}.ip`, exempt));
   if (ipMode === undefined) {
     if (ip !== '') errors.push(required(`${path}.ipMode`, 'must be specified when `ip` is set'));
   } else if (ip === '') {

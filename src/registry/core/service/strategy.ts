@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import type { Service } from '../../../objects/service.ts';
 import type { FieldError } from '../../validation/field-errors.ts';
 import type { Reservation, SideObjectKey, Strategy, StrategyContext } from '../../generic/strategy.ts';
@@ -43,7 +44,7 @@ export function createServiceStrategy(allocators: ServiceAllocators): Strategy<S
       return reserve(allocators, context, (reservation) => {
         releaseClusterIPs(spec, reservation);
         releaseNodePorts(spec, reservation);
-        reservation.deletes.push(...endpointsOf(stored, context));
+        pushAll(reservation.deletes, endpointsOf(stored, context));
       });
     },
   };

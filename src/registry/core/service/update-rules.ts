@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import type { ServiceSpec } from '../../../objects/service.ts';
 import { forbiddenField, invalid, type FieldError } from '../../validation/field-errors.ts';
 import { validateLoadBalancerClass } from './traffic-rules.ts';
@@ -15,7 +16,7 @@ export function validateTransition(spec: ServiceSpec, old: ServiceSpec): FieldEr
     if (!wasHeadless || !headless) pushAddressErrors(errors, spec, old);
     if (!wasHeadless && !headless) pushFamilyErrors(errors, spec, old);
   }
-  errors.push(...validateLoadBalancerClass(spec, old));
+  pushAll(errors, validateLoadBalancerClass(spec, old));
   if (needsHealthCheck(spec) && needsHealthCheck(old)) {
     if ((spec.healthCheckNodePort ?? 0) !== (old.healthCheckNodePort ?? 0)) {
       errors.push(forbiddenField('spec.healthCheckNodePort', 'field is immutable'));

@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import type { Service } from '../../../objects/service.ts';
 import {
   forbiddenField,
@@ -47,23 +48,24 @@ function validateSpec(service: Service, old?: Service): FieldError[] {
   const errors = validateTopologyAnnotations(service);
   if (ports.length === 0 && !isHeadless(spec) && type !== 'ExternalName') errors.push(required('spec.ports'));
   pushTypeErrors(errors, service);
-  errors.push(...validatePorts(ports));
-  if (selector !== undefined) errors.push(...validateLabels(selector, 'spec.selector'));
-  errors.push(...validateAffinity(spec), ...validateClusterIPFields(spec, old?.spec));
+  pushAll(errors, validatePorts(ports));
+  if (selector !== undefined) pushAll(errors, validateLabels(selector, 'spec.selector'));
+  pushAll(errors, validateAffinity(spec), validateClusterIPFields(spec, old?.spec));
   spec.externalIPs?.forEach((address, i) => {
     const path = `spec.externalIPs[${i}]`;
     const faults = validateLegacyAddress(address, path, old?.spec.externalIPs);
-    errors.push(...(faults.length > 0 ? faults : validateEndpointAddress(address, path)));
+    pushAll(errors, faults.length > 0 ? faults : validateEndpointAddress(address, path));
   });
   if (type === '') errors.push(required('spec.type'));
   else if (!types.includes(type)) errors.push(notSupported('spec.type', type, types));
-  errors.push(
-    ...validatePortUse(spec),
-    ...validateSourceRanges(service, old),
-    ...validateAllocateNodePorts(spec),
-    ...validateLoadBalancerClass(spec),
-    ...validateExternalPolicy(spec),
-    ...validateInternalTraffic(spec),
+  pushAll(
+    errors,
+    validatePortUse(spec),
+    validateSourceRanges(service, old),
+    validateAllocateNodePorts(spec),
+    validateLoadBalancerClass(spec),
+    validateExternalPolicy(spec),
+    validateInternalTraffic(spec),
   );
   return errors;
 }

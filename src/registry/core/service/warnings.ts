@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import type { Service } from '../../../objects/service.ts';
 import { warningsForAddress, warningsForCidr } from '../../validation/network.ts';
 import { deprecatedTopologyHints, topologyMode } from './annotations.ts';
@@ -12,7 +13,7 @@ export function warningsForService(service: Service): string[] {
     warnings.push(`annotation ${deprecatedTopologyHints} is deprecated, please use ${topologyMode} instead`);
   }
   if (clusterIP !== '' && clusterIP !== none) {
-    spec.clusterIPs?.forEach((ip, i) => warnings.push(...warningsForAddress(ip, `spec.clusterIPs[${i}]`)));
+    spec.clusterIPs?.forEach((ip, i) => pushAll(warnings, warningsForAddress(ip, `spec.clusterIPs[${i}]`)));
   }
   const headless = spec.type === 'ClusterIP' && clusterIP === none;
   if (headless) {
@@ -22,14 +23,14 @@ export function warningsForService(service: Service): string[] {
       warnings.push('spec.SessionAffinity is ignored for headless services');
     }
   }
-  externalIPs.forEach((ip, i) => warnings.push(...warningsForAddress(ip, `spec.externalIPs[${i}]`)));
+  externalIPs.forEach((ip, i) => pushAll(warnings, warningsForAddress(ip, `spec.externalIPs[${i}]`)));
   const external = spec.type === 'ExternalName';
   if (externalIPs.length > 0 && !headless && !external) {
     warnings.push('spec.externalIPs is deprecated and may no longer be implemented in some clusters');
   }
-  if (loadBalancerIP !== '') warnings.push(...warningsForAddress(loadBalancerIP, 'spec.loadBalancerIP'));
+  if (loadBalancerIP !== '') pushAll(warnings, warningsForAddress(loadBalancerIP, 'spec.loadBalancerIP'));
   spec.loadBalancerSourceRanges?.forEach((cidr, i) =>
-    warnings.push(...warningsForCidr(cidr, `spec.loadBalancerSourceRanges[${i}]`)),
+    pushAll(warnings, warningsForCidr(cidr, `spec.loadBalancerSourceRanges[${i}]`)),
   );
   if (external && externalIPs.length > 0) {
     warnings.push('spec.externalIPs is ignored when spec.type is "ExternalName"');
@@ -47,7 +48,7 @@ export function warningsForService(service: Service): string[] {
 export function warningsForServiceStatus(service: Service): string[] {
   const warnings: string[] = [];
   service.status.loadBalancer?.ingress?.forEach(({ ip = '' }, i) => {
-    if (ip !== '') warnings.push(...warningsForAddress(ip, `status.loadBalancer.ingress[${i}]`));
+    if (ip !== '') pushAll(warnings, warningsForAddress(ip, `status.loadBalancer.ingress[${i}]`));
   });
   return warnings;
 }

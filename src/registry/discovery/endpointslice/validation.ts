@@ -6,6 +6,7 @@ import type {
   SlicePort,
 } from '../../../objects/endpoint-slice.ts';
 import { jsonEqual } from '../../../objects/json.ts';
+import { pushAll } from '../../../objects/lists.ts';
 import {
   duplicate,
   type FieldError,
@@ -50,9 +51,9 @@ export function validateEndpointSlice(slice: Partial<EndpointSlice>, old?: Endpo
   }
   if (old === undefined || !jsonEqual(endpoints ?? [], old.endpoints ?? [])) {
     const exempt = (old?.endpoints ?? []).flatMap(({ addresses }) => addresses);
-    errors.push(...validateEndpoints(endpoints ?? [], addressType, exempt));
+    pushAll(errors, validateEndpoints(endpoints ?? [], addressType, exempt));
   }
-  errors.push(...validatePorts(ports ?? []));
+  pushAll(errors, validatePorts(ports ?? []));
   return errors;
 }
 
@@ -83,7 +84,7 @@ function validateEndpoint(
     errors.push(tooMany(addressPath, addresses.length, maxAddresses));
   }
   addresses.forEach((address, i) =>
-    errors.push(...validateAddress(address, addressPath, i, addressType, exempt)),
+    pushAll(errors, validateAddress(address, addressPath, i, addressType, exempt)),
   );
   if (nodeName !== undefined) pushNameErrors(errors, `${path}.nodeName`, nodeName, isDNS1123Subdomain);
   if (deprecatedTopology !== undefined) {
@@ -91,10 +92,10 @@ function validateEndpoint(
     if (count > maxTopologyLabels) {
       errors.push(tooMany(`${path}.deprecatedTopology`, count, maxTopologyLabels));
     }
-    errors.push(...validateLabels(deprecatedTopology, `${path}.deprecatedTopology`));
+    pushAll(errors, validateLabels(deprecatedTopology, `${path}.deprecatedTopology`));
   }
   if (hostname !== undefined) pushNameErrors(errors, `${path}.hostname`, hostname, isDNS1123Label);
-  if (hints !== undefined) errors.push(...validateHints(hints, `${path}.hints`));
+  if (hints !== undefined) pushAll(errors, validateHints(hints, `${path}.hints`));
   return errors;
 }
 

@@ -1,5 +1,6 @@
 /** The rules of FlowSchemas (`pkg/apis/flowcontrol/validation`). */
 import { jsonEqual } from '../../../objects/json.ts';
+import { pushAll } from '../../../objects/lists.ts';
 import {
   type FieldError,
   forbiddenField,
@@ -53,7 +54,7 @@ function validateSpec(spec: FlowSchemaSpec, name: string): FieldError[] {
   const path = 'spec.priorityLevelConfiguration.name';
   if (level === '') errors.push(required(path, 'must reference a priority level'));
   else for (const message of nameIsDNSSubdomain(level, false)) errors.push(invalid(path, level, message));
-  rules.forEach((rule, i) => errors.push(...validateRule(rule, `spec.rules[${i}]`)));
+  rules.forEach((rule, i) => pushAll(errors, validateRule(rule, `spec.rules[${i}]`)));
   return errors;
 }
 
@@ -64,15 +65,15 @@ function validateRule(rule: FlowRule, path: string): FieldError[] {
   if (subjects.length === 0) {
     errors.push(required(`${path}.subjects`, 'subjects must contain at least one value'));
   }
-  subjects.forEach((subject, i) => errors.push(...validateSubject(subject, `${path}.subjects[${i}]`)));
+  subjects.forEach((subject, i) => pushAll(errors, validateSubject(subject, `${path}.subjects[${i}]`)));
   if (resourceRules.length === 0 && nonResourceRules.length === 0) {
     errors.push(required(path, 'at least one of resourceRules and nonResourceRules has to be non-empty'));
   }
   resourceRules.forEach((each, i) =>
-    errors.push(...validateResourceRule(each, `${path}.resourceRules[${i}]`)),
+    pushAll(errors, validateResourceRule(each, `${path}.resourceRules[${i}]`)),
   );
   nonResourceRules.forEach((each, i) =>
-    errors.push(...validateNonResourceRule(each, `${path}.nonResourceRules[${i}]`)),
+    pushAll(errors, validateNonResourceRule(each, `${path}.nonResourceRules[${i}]`)),
   );
   return errors;
 }
@@ -155,7 +156,7 @@ function validateNonResourceRule(rule: NonResourceRule, path: string): FieldErro
   const place = `${path}.nonResourceURLs`;
   if (urls.length === 0) {
     errors.push(required(place, 'nonResourceURLs must contain at least one value'));
-  } else if (urls.includes('*')) errors.push(...onlyStar(urls, place, 'non-resource URLs'));
+  } else if (urls.includes('*')) pushAll(errors, onlyStar(urls, place, 'non-resource URLs'));
   else {
     urls.forEach((url, i) => {
       const why = pathFault(url);
@@ -188,16 +189,16 @@ function validateResourceRule(rule: ResourceRule, path: string): FieldError[] {
   if (apiGroups.length === 0) {
     errors.push(required(`${path}.apiGroups`, 'resource rules must supply at least one api group'));
   }
-  errors.push(...onlyStar(apiGroups, `${path}.apiGroups`, 'api groups'));
+  pushAll(errors, onlyStar(apiGroups, `${path}.apiGroups`, 'api groups'));
   if (resources.length === 0) {
     errors.push(required(`${path}.resources`, 'resource rules must supply at least one resource'));
   }
-  errors.push(...onlyStar(resources, `${path}.resources`, 'resources'));
+  pushAll(errors, onlyStar(resources, `${path}.resources`, 'resources'));
   const place = `${path}.namespaces`;
   if (namespaces.length === 0 && !clusterScope) {
     const detail = 'resource rules that are not cluster scoped must supply at least one namespace';
     errors.push(required(place, detail));
-  } else if (namespaces.includes('*')) errors.push(...onlyStar(namespaces, place, 'namespaces'));
+  } else if (namespaces.includes('*')) pushAll(errors, onlyStar(namespaces, place, 'namespaces'));
   else {
     namespaces.forEach((namespace, i) => {
       for (const message of nameIsDNSLabel(namespace, false)) {

@@ -1,5 +1,6 @@
 /** The rules of PriorityLevelConfigurations (`pkg/apis/flowcontrol/validation`). */
 import { jsonEqual } from '../../../objects/json.ts';
+import { pushAll } from '../../../objects/lists.ts';
 import {
   duplicate,
   type FieldError,
@@ -89,7 +90,7 @@ function validateLimited(limited: LimitedLevel): FieldError[] {
   const { limitResponse = {}, lendablePercent = 0, borrowingLimitPercent: borrowing = 0 } = limited;
   const shares = limited.nominalConcurrencyShares ?? 0;
   const errors = shares < 0 ? [invalid('spec.limited.nominalConcurrencyShares', shares, notNegative)] : [];
-  errors.push(...validateResponse(limitResponse));
+  pushAll(errors, validateResponse(limitResponse));
   if (lendablePercent < 0 || lendablePercent > 100) {
     errors.push(invalid('spec.limited.lendablePercent', lendablePercent, percent));
   }

@@ -1,4 +1,5 @@
 import { parseAddress } from '../../../objects/address.ts';
+import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
 import {
   isDNS1123Subdomain,
@@ -21,9 +22,9 @@ export function validateIngressSpec(spec: IngressSpec, old?: IngressSpec): Field
   if (rules.length === 0 && defaultBackend === undefined) {
     errors.push(invalid('spec', spec.rules, 'either `defaultBackend` or `rules` must be specified'));
   }
-  if (defaultBackend !== undefined) errors.push(...validateBackend(defaultBackend, 'spec.defaultBackend'));
+  if (defaultBackend !== undefined) pushAll(errors, validateBackend(defaultBackend, 'spec.defaultBackend'));
   const anyWildcard = (old?.rules ?? []).some(hasBadWildcard);
-  rules.forEach((rule, i) => errors.push(...validateRule(rule, `spec.rules[${i}]`, anyWildcard)));
+  rules.forEach((rule, i) => pushAll(errors, validateRule(rule, `spec.rules[${i}]`, anyWildcard)));
   const anySecret = (old?.tls ?? []).some(({ secretName = '' }) => secretFaults(secretName).length > 0);
   tls.forEach(({ hosts = [], secretName = '' }, i) => {
     hosts.forEach((host, j) => pushHostErrors(errors, `spec.tls[${i}].hosts[${j}]`, host));
@@ -89,7 +90,7 @@ function validatePath({ path = '', pathType, backend = {} }: IngressPath, at: st
     for (const part of badSequences) if (path.includes(part)) wrong(`must not contain '${part}'`);
     for (const part of badSuffixes) if (path.endsWith(part)) wrong(`cannot end with '${part}'`);
   }
-  errors.push(...validateBackend(backend, `${at}.backend`));
+  pushAll(errors, validateBackend(backend, `${at}.backend`));
   return errors;
 }
 

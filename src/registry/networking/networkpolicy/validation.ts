@@ -1,4 +1,5 @@
 import { addressBits, parseCidr, type ParsedCidr } from '../../../objects/address.ts';
+import { pushAll } from '../../../objects/lists.ts';
 import {
   type FieldError,
   forbiddenField,
@@ -33,8 +34,8 @@ export const noExemptions: Exemptions = { invalidLabelValues: false, cidrs: [] }
 export function validateNetworkPolicy({ spec }: NetworkPolicy, exempt: Exemptions): FieldError[] {
   const errors = validateLabelSelector(spec.podSelector, 'spec.podSelector', exempt.invalidLabelValues);
   for (const { path, peersPath, ports, peers } of rulesOf(spec)) {
-    ports.forEach((port, i) => errors.push(...validatePort(port, `${path}.ports[${i}]`)));
-    peers.forEach((peer, i) => errors.push(...validatePeer(peer, `${peersPath}[${i}]`, exempt)));
+    ports.forEach((port, i) => pushAll(errors, validatePort(port, `${path}.ports[${i}]`)));
+    peers.forEach((peer, i) => pushAll(errors, validatePeer(peer, `${peersPath}[${i}]`, exempt)));
   }
   const types = spec.policyTypes ?? [];
   if (types.length > policyTypes.length) {
@@ -99,7 +100,7 @@ function validateBlock(
   if (block === undefined) return errors;
   except.forEach((text, i) => {
     const at = `${path}.except[${i}]`;
-    errors.push(...validateLegacyCidr(text, at, exempt));
+    pushAll(errors, validateLegacyCidr(text, at, exempt));
     const part = parseCidr(text);
     if (part !== undefined && !isStrictSubset(part, block)) {
       errors.push(invalid(at, text, 'must be a strict subset of `cidr`'));

@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { type FieldError, invalid } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
@@ -27,7 +28,7 @@ function validateCreate({ handler = '', overhead, scheduling }: RuntimeClass): F
   const errors = nameIsDNSLabel(handler, false).map((message) => invalid('handler', handler, message));
   // The overhead is checked as the limits of a container are.
   if (overhead !== undefined)
-    errors.push(...validateResources({ limits: overhead.podFixed ?? {} }, 'overhead'));
+    pushAll(errors, validateResources({ limits: overhead.podFixed ?? {} }, 'overhead'));
   if (scheduling === undefined) return errors;
   return [
     ...errors,

@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import type { KubeObject, LabelSelector } from '../../../objects/meta.ts';
 import { type FieldError, invalid, notSupported } from '../../validation/field-errors.ts';
 import { genericStrategy, specChanges } from '../../generic/generic.ts';
@@ -46,12 +47,13 @@ function validateSpec(spec: PodDisruptionBudget['spec']): FieldError[] {
     const detail = 'minAvailable and maxUnavailable cannot be both set';
     errors.push(invalid('spec', { ...shown, UnhealthyPodEvictionPolicy: policy ?? null }, detail));
   }
-  errors.push(
-    ...validateCountOrPercent(minAvailable, 'spec.minAvailable'),
-    ...validateAtMost100Percent(minAvailable, 'spec.minAvailable'),
-    ...validateCountOrPercent(maxUnavailable, 'spec.maxUnavailable'),
-    ...validateAtMost100Percent(maxUnavailable, 'spec.maxUnavailable'),
-    ...validateLabelSelector(selector, 'spec.selector'),
+  pushAll(
+    errors,
+    validateCountOrPercent(minAvailable, 'spec.minAvailable'),
+    validateAtMost100Percent(minAvailable, 'spec.minAvailable'),
+    validateCountOrPercent(maxUnavailable, 'spec.maxUnavailable'),
+    validateAtMost100Percent(maxUnavailable, 'spec.maxUnavailable'),
+    validateLabelSelector(selector, 'spec.selector'),
   );
   if (policy !== undefined && !evictionPolicies.includes(policy)) {
     errors.push(notSupported('spec.unhealthyPodEvictionPolicy', policy, evictionPolicies));

@@ -1,3 +1,4 @@
+import { pushAll } from '../../../objects/lists.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import {
   duplicate,
@@ -93,7 +94,7 @@ function validateSpec(spec: CSIDriverSpec): FieldError[] {
   if (fsGroupPolicy !== undefined && !fsGroupPolicies.includes(fsGroupPolicy)) {
     errors.push(notSupported('spec.fsGroupPolicy', fsGroupPolicy, fsGroupPolicies));
   }
-  errors.push(...validateTokenRequests(spec.tokenRequests ?? []));
+  pushAll(errors, validateTokenRequests(spec.tokenRequests ?? []));
   for (const mode of spec.volumeLifecycleModes ?? []) {
     if (!lifecycleModes.includes(mode)) {
       errors.push(notSupported('spec.volumeLifecycleModes', mode, lifecycleModes));

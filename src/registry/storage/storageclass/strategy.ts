@@ -1,4 +1,5 @@
 import { jsonEqual } from '../../../objects/json.ts';
+import { pushAll } from '../../../objects/lists.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import {
   duplicate,
@@ -92,8 +93,9 @@ function validateUpdate(storageClass: StorageClass, old: StorageClass): FieldErr
   fixed('parameters', storageClass.parameters ?? {}, old.parameters ?? {});
   fixed('provisioner', storageClass.provisioner ?? '', old.provisioner ?? '');
   fixed('reclaimPolicy', storageClass.reclaimPolicy ?? '', old.reclaimPolicy ?? '');
-  errors.push(
-    ...validateImmutableField(storageClass.volumeBindingMode, old.volumeBindingMode, 'volumeBindingMode'),
+  pushAll(
+    errors,
+    validateImmutableField(storageClass.volumeBindingMode, old.volumeBindingMode, 'volumeBindingMode'),
   );
   return errors;
 }

@@ -1,4 +1,5 @@
 /** How large values with a schema can be in one request (`apiserver/pkg/cel/common/schemas.go` SchemaDeclType). */
+import { maxOf } from '../../../../objects/lists.ts';
 import { itemsOf, type JsonSchema, valuesOf } from '../../customresourcedefinition/json-schema.ts';
 import { isEmbedded, withTypeMeta } from './decl-type.ts';
 import { escapeName } from './escape.ts';
@@ -92,7 +93,7 @@ function textLength({ maxLength, enum: words = [], type }: JsonSchema): number {
   const most = bound(maxLength);
   if (most !== undefined) return most * bytesPerCharacter;
   if (type !== 'string' || words.length === 0) return longest.any;
-  return Math.max(0, ...words.map((word) => (typeof word === 'string' ? Buffer.byteLength(word) : 0)));
+  return maxOf(words.map((word) => (typeof word === 'string' ? Buffer.byteLength(word) : 0)));
 }
 
 function bound(limit: number | undefined): number | undefined {
