@@ -13,7 +13,7 @@ import type { ClusterSource, Transport } from './transport.ts';
  */
 export async function createTransport(source: ClusterSource, metrics?: Metrics): Promise<Transport> {
   const identity = await identityOf(source);
-  return new HttpTransport(identity, await dispatchers(identity.proxy), metrics);
+  return new HttpTransport(identity, dispatchers(identity.proxy), metrics);
 }
 
 async function identityOf(source: ClusterSource): Promise<Identity> {

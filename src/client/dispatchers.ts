@@ -1,8 +1,5 @@
 import { createSecureContext } from 'node:tls';
-import type { Dispatcher } from 'undici';
-// From their own files: the index also loads fetch, WebSockets, caches and mocks, 10 MiB.
-import sendRequest from 'undici/lib/api/api-request.js';
-import Agent from 'undici/lib/dispatcher/agent.js';
+import { Agent, type Dispatcher, EnvHttpProxyAgent, ProxyAgent, Socks5ProxyAgent } from 'undici';
 import type { Credentials, ProxySetting } from './identity.ts';
 
 /** What a pool of connections is for: requests share a few, whose answers are read whole; each watch has its own. */
@@ -18,10 +15,9 @@ const largestAnswer = 512 * 1024 * 1024;
 /** undici's word for no limit: what a watch reads is counted event by event (`watch-decoder.ts`). */
 const unlimited = -1;
 
-/** How to reach a server: directly, or by a proxy. undici's proxies are loaded where there is one. */
-export async function dispatchers(proxy: ProxySetting | undefined): Promise<DispatcherFactory> {
+/** How to reach a server: directly, or by a proxy. */
+export function dispatchers(proxy: ProxySetting | undefined): DispatcherFactory {
   if (proxy === undefined) return (tls, use) => new Agent(settings(tls, use));
-  const { EnvHttpProxyAgent, ProxyAgent, Socks5ProxyAgent } = await import('undici');
   return (tls, use) => {
     const { connect: requestTls, ...pool } = settings(tls, use);
     if (proxy.kind === 'environment')
@@ -29,14 +25,6 @@ export async function dispatchers(proxy: ProxySetting | undefined): Promise<Disp
     if (proxy.uri.startsWith('socks')) return new Socks5ProxyAgent(proxy.uri, { ...pool, requestTls });
     return new ProxyAgent({ ...pool, connect: requestTls, uri: proxy.uri, requestTls });
   };
-}
-
-/** Sends one request by a pool. */
-export function dispatch(
-  pool: Dispatcher,
-  options: Dispatcher.RequestOptions,
-): Promise<Dispatcher.ResponseData> {
-  return sendRequest.call(pool, options);
 }
 
 function settings(tls: Credentials['tls'], use: PoolUse) {

@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { version } from '../telemetry/version.ts';
 import { Deadline } from './deadline.ts';
-import { dispatch, type DispatcherFactory } from './dispatchers.ts';
+import type { DispatcherFactory } from './dispatchers.ts';
 import { errorFromResponse } from './errors.ts';
 import type { Credentials, Identity } from './identity.ts';
 import {
@@ -119,7 +119,7 @@ export class HttpTransport implements Transport {
     const body = options.body === undefined ? null : JSON.stringify(options.body);
     for (let attempt = 1; ; attempt++) {
       const credentials = await this.#credentials();
-      const response = await dispatch(this.#poolsFor(credentials)[pool], {
+      const response = await this.#poolsFor(credentials)[pool].request({
         origin: this.#origin,
         path: `${this.#prefix}${path}${queryText(options.query)}`,
         method,

@@ -16,7 +16,7 @@ export async function startTelemetryServer(
 ): Promise<{ close(): Promise<void> }> {
   const { address, metrics, ready, log } = options;
   if (address === undefined) return { close: () => Promise.resolve() };
-  await metrics.collectProcessMetrics();
+  metrics.collectProcessMetrics();
   const { HealthServer } = await import('../telemetry/health.ts');
   const server = new HealthServer({ ...address, metrics, live: [], ready: ready() });
   const { address: host, port } = await server.listen();

@@ -1,4 +1,4 @@
-import { Counter, Gauge, Histogram, Registry } from './prometheus.ts';
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { version } from './version.ts';
 
 /** Seconds, from a tenth of a millisecond to a quarter of an hour: `workqueue`'s own range, tenfold steps halved. */
@@ -162,8 +162,7 @@ export class Metrics {
   }
 
   /** Adds CPU, memory, garbage collection and event-loop delay of the process. Once per process. */
-  async collectProcessMetrics(): Promise<void> {
-    const { collectDefaultMetrics } = await import('prom-client');
+  collectProcessMetrics(): void {
     collectDefaultMetrics({ register: this.registry });
   }
 }

@@ -68,7 +68,7 @@ async function connect(user: object, cluster: object = {}): Promise<Transport> {
   const path = join(folder, 'config');
   await writeFile(path, JSON.stringify(config));
   const identity = await kubeConfigIdentity({ kind: 'kubeconfig', path }, clock);
-  const transport = new HttpTransport(identity, await dispatchers(identity.proxy));
+  const transport = new HttpTransport(identity, dispatchers(identity.proxy));
   cleanups.push(() => transport.close());
   return transport;
 }
@@ -342,7 +342,7 @@ describe('a user of a kubeconfig', () => {
     const text = (await readFile(path, 'utf8')).replace('"user":"u"', '"user":"nobody"');
     await writeFile(path, text);
     const identity = await kubeConfigIdentity({ kind: 'kubeconfig', path }, clock);
-    const transport = new HttpTransport(identity, await dispatchers(identity.proxy));
+    const transport = new HttpTransport(identity, dispatchers(identity.proxy));
     cleanups.push(() => transport.close());
     expect(await bearer(transport)).toBeUndefined();
   });

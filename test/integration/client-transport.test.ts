@@ -202,7 +202,7 @@ describe('requests', () => {
         },
         refused: () => undefined,
       },
-      await dispatchers(undefined),
+      dispatchers(undefined),
     );
     const opening = transport.stream('/y');
     const watch = (await server.next()).watch();
@@ -271,7 +271,7 @@ describe('identity', () => {
     const clock = new FakeClock();
     const transport = new HttpTransport(
       endpointIdentity({ kind: 'endpoint', url: server.url, tokenFile: path }, clock),
-      await dispatchers(undefined),
+      dispatchers(undefined),
     );
     cleanups.push(() => transport.close());
     const bearer = async (): Promise<string | undefined> => {

@@ -1,4 +1,4 @@
-import type { Registry } from 'prom-client';
+import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client';
 import type { RequestInfo } from './exchange.ts';
 import type { RequestObserver } from './server.ts';
 
@@ -59,7 +59,6 @@ export class RequestMetrics {
 
   /** All metrics of the process and of the requests so far, in the text format of Prometheus. */
   async text(objects: Iterable<ObjectCount>): Promise<string> {
-    const { Counter, Gauge, Registry, collectDefaultMetrics } = await import('prom-client');
     if (this.process === undefined) {
       this.process = new Registry();
       collectDefaultMetrics({ register: this.process });

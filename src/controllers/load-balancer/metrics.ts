@@ -1,4 +1,4 @@
-import { Counter, Gauge } from '../../telemetry/prometheus.ts';
+import { Counter, Gauge } from 'prom-client';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { FamilyUsage } from './pool.ts';
 import type { Reason } from './reasons.ts';
