@@ -4,15 +4,15 @@ import { problemsOf } from '../pools/plan-books.ts';
 import { planEdit, type EditEffect } from '../pools/plan-edit.ts';
 import type { AddressPool } from '../controllers/load-balancer/pool.ts';
 import { addressPools } from '../controllers/load-balancer/resource.ts';
-import { keyOf } from '../objects/key.ts';
 import { formatTime } from '../objects/time.ts';
+import { isDNS1123Subdomain } from '../registry/validation/names.ts';
 import { connectCluster } from './cluster.ts';
 import { columns } from './columns.ts';
 import { readObjects } from './apply.ts';
 
 /**
  * Prints which Services an edit of AddressPools would affect, without making it. Answers the exit code: 1 when a
- * Service would lose its address or get another one.
+ * Service would lose its address or get another one, or something is wrong with a pool.
  *
  * @throws {Error} for a file that cannot be read or has something else than AddressPools in it.
  */
@@ -32,7 +32,9 @@ export async function poolsPlan(config: PoolsPlanConfig): Promise<0 | 1> {
         ? `${JSON.stringify({ effects, problems }, undefined, 2)}\n`
         : text(effects, problems),
     );
-    return effects.some(({ effect }) => effect === 'moves' || effect === 'loses') ? 1 : 0;
+    return problems.length > 0 || effects.some(({ effect }) => effect === 'moves' || effect === 'loses')
+      ? 1
+      : 0;
   } finally {
     await transport.close();
   }
@@ -47,6 +49,9 @@ async function readPools(files: readonly string[]): Promise<AddressPool[]> {
           `${file}: ${object.kind ?? 'an object'} ${object.metadata.name ?? ''} is not an AddressPool`,
         );
       }
+      const { name = '' } = object.metadata;
+      const [wrong] = name === '' ? ['it has no name'] : isDNS1123Subdomain(name);
+      if (wrong !== undefined) throw new Error(`${file}: AddressPool ${JSON.stringify(name)}: ${wrong}`);
       pools.push(object);
     }
   }
@@ -60,13 +65,14 @@ function edit(
   deleted: readonly string[],
   now: number,
 ): AddressPool[] {
-  const pools = new Map(present.map((pool) => [keyOf(pool), pool]));
+  const pools = new Map(present.map((pool) => [pool.metadata.name ?? '', pool]));
   for (const name of deleted) {
     if (!pools.delete(name)) throw new Error(`there is no AddressPool ${name} to delete`);
   }
   for (const pool of files) {
-    const creationTimestamp = pools.get(keyOf(pool))?.metadata.creationTimestamp ?? formatTime(now);
-    pools.set(keyOf(pool), { ...pool, metadata: { ...pool.metadata, creationTimestamp } });
+    const { name = '' } = pool.metadata;
+    const creationTimestamp = pools.get(name)?.metadata.creationTimestamp ?? formatTime(now);
+    pools.set(name, { ...pool, metadata: { ...pool.metadata, creationTimestamp } });
   }
   return [...pools.values()];
 }

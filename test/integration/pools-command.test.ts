@@ -97,6 +97,12 @@ describe('servicenet pools and import', () => {
       }
     }
   };
+  const poolOf = (name: string, spec: object): object => ({
+    apiVersion: 'servicenet.dev/v1alpha1',
+    kind: 'AddressPool',
+    metadata: { name },
+    spec,
+  });
   const crds = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 
   /** The specs of the AddressPools that were printed, by name. */
@@ -141,16 +147,7 @@ describe('servicenet pools and import', () => {
 
   test('says what an edit would do, and does nothing', async () => {
     const file = join(folder, 'pool.yaml');
-    const plan = (spec: object): Promise<void> =>
-      writeFile(
-        file,
-        JSON.stringify({
-          apiVersion: 'servicenet.dev/v1alpha1',
-          kind: 'AddressPool',
-          metadata: { name: 'lan' },
-          spec,
-        }),
-      );
+    const plan = (spec: object): Promise<void> => writeFile(file, JSON.stringify(poolOf('lan', spec)));
     await plan({ addresses: ['192.0.2.1-192.0.2.3'] });
     expect(await servicenet('pools', 'plan', '-f', file)).toBe(0);
     expect(output).toBe(
@@ -180,6 +177,21 @@ describe('servicenet pools and import', () => {
     expect(errors).toContain('Service x is not an AddressPool');
     expect(await servicenet('pools', 'plan', '--delete', 'gone')).toBe(2);
     expect(errors).toContain('there is no AddressPool gone to delete');
+    for (const [name, why] of [
+      ['Bad_Name', 'a lowercase RFC 1123 subdomain'],
+      ['', 'it has no name'],
+    ] as const) {
+      await writeFile(file, JSON.stringify(poolOf(name, { addresses: ['203.0.113.1'] })));
+      expect(await servicenet('pools', 'plan', '-f', file)).toBe(2);
+      expect(errors).toContain(why);
+    }
+  });
+
+  test('fails for a plan with problems', async () => {
+    const file = join(folder, 'wrong.yaml');
+    await writeFile(file, JSON.stringify(poolOf('wrong', { addresses: ['203.0.113.1/24', '203.0.113.7'] })));
+    expect(await servicenet('pools', 'plan', '-f', file)).toBe(1);
+    expect(output).toContain('Problem: wrong: spec.addresses[0]');
   });
 
   test('imports the ConfigMap of MetalLB before 0.13', async () => {
@@ -197,6 +209,13 @@ describe('servicenet pools and import', () => {
     expect(await servicenet('import', 'metallb')).toBe(1);
     expect(errors).toContain('the cluster has no ipaddresspools.metallb.io');
     await create(crds, definition('metallb.io', 'v1beta1', 'IPAddressPool', 'Namespaced'));
+    await create('/api/v1/namespaces', { metadata: { name: 'metallb-system' } });
+    await create('/api/v1/namespaces/metallb-system/configmaps', {
+      metadata: { name: 'config' },
+      data: { config: 'address-pools: [{ name: left, protocol: layer2, addresses: [203.0.113.130/28] }]' },
+    });
+    await expect.poll(() => servicenet('import', 'metallb')).toBe(0);
+    expect(printed()).toEqual({ left: { addresses: ['203.0.113.128/28'] } });
     await create('/apis/metallb.io/v1beta1/namespaces/default/ipaddresspools', {
       apiVersion: 'metallb.io/v1beta1',
       kind: 'IPAddressPool',

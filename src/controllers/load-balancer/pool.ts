@@ -94,8 +94,11 @@ export interface Pool {
   readonly reservations: ReadonlyMap<string, ObjectKey>;
 }
 
-/** Largest range per family: a /8 and a /64. What is larger is a mistake, and would be all addresses of the world. */
-const LARGEST: Record<IPFamily, bigint> = { IPv4: 1n << 24n, IPv6: 1n << 64n };
+/**
+ * Addresses in the largest range of a pool, per family: a /8 and a /64. What is larger is a mistake, and would be all
+ * addresses of the world.
+ */
+export const LARGEST: Record<IPFamily, bigint> = { IPv4: 1n << 24n, IPv6: 1n << 64n };
 
 /**
  * Reads an AddressPool. Whatever of it is broken is named in `problems` and left out; the rest works. A broken

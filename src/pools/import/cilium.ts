@@ -1,8 +1,9 @@
 import { isRecord } from '../../objects/json.ts';
 import type { KubeObject, LabelSelector } from '../../objects/meta.ts';
-import type { AddressPool, AddressPoolSpec } from '../../controllers/load-balancer/pool.ts';
-import { isLabelSelector, noteOthers, objectsAt } from './foreign.ts';
-import { namespacesNamed, poolObject, type Imported } from './imported.ts';
+import type { AddressPoolSpec } from '../../controllers/load-balancer/pool.ts';
+import { noteOthers, objectsAt, readSelector } from './foreign.ts';
+import { importedAddresses } from './addresses.ts';
+import { asPools, type ForeignPool, namespacesNamed, type Imported } from './imported.ts';
 
 /** The labels by which Cilium selects a Service's own namespace and name. */
 const pseudoNamespace = 'io.kubernetes.service.namespace';
@@ -13,24 +14,26 @@ const known = ['blocks', 'cidrs', 'disabled', 'allowFirstLastIPs', 'serviceSelec
 /** Cilium's CiliumLoadBalancerIPPools (`cilium.io/v2`, `v2alpha1`) as AddressPools. */
 export function importCilium(objects: readonly KubeObject[]): Imported {
   const notes: string[] = [];
-  return { pools: objects.map((object) => poolOf(object, notes)), notes };
+  const pools = objects.map((object) => poolOf(object, notes));
+  return { pools: asPools(pools, notes), notes };
 }
 
-function poolOf(object: KubeObject, notes: string[]): AddressPool {
+function poolOf(object: KubeObject, notes: string[]): ForeignPool {
   const name = object.metadata.name ?? '';
   const value: unknown = Reflect.get(object, 'spec');
   const spec = isRecord(value) ? value : {};
-  const addresses = objectsAt(spec['blocks'] ?? spec['cidrs']).flatMap((block) => blockText(block));
+  const blocks = objectsAt(spec['blocks'] ?? spec['cidrs']).flatMap((block) => blockText(block));
+  const addresses = importedAddresses(name, blocks, notes);
   noteOthers(name, spec, known, notes);
-  if (addresses.length === 0) notes.push(`${name}: has no blocks`);
   if (spec['disabled'] === true)
     notes.push(`${name}: was disabled; it became a pool that assigns only on request`);
-  return poolObject(name, {
+  const pool: AddressPoolSpec = {
     addresses,
     ...(spec['disabled'] === true ? { autoAssign: false } : {}),
     ...(spec['allowFirstLastIPs'] === 'No' ? { avoidFirstLast: true } : {}),
     ...selectorsOf(name, spec['serviceSelector'], notes),
-  });
+  };
+  return { name, spec: pool };
 }
 
 function blockText({ cidr, start, stop }: Record<string, unknown>): string[] {
@@ -41,10 +44,11 @@ function blockText({ cidr, start, stop }: Record<string, unknown>): string[] {
 
 function selectorsOf(
   name: string,
-  selector: unknown,
+  value: unknown,
   notes: string[],
 ): Pick<AddressPoolSpec, 'namespaceSelector' | 'serviceSelector'> {
-  if (!isLabelSelector(selector)) return {};
+  if (value === undefined || value === null) return {};
+  const selector = readSelector(value);
   const labels = new Map(Object.entries(selector.matchLabels ?? {}));
   const namespace = labels.get(pseudoNamespace);
   labels.delete(pseudoNamespace);
@@ -55,8 +59,12 @@ function selectorsOf(
   if (labels.has(pseudoName) || rest.some(({ key }) => key === pseudoName || key === pseudoNamespace)) {
     notes.push(`${name}: selects Services by name; use spec.reservations, or label those Services`);
   }
-  const [first] = namespaces;
-  const names = namespace === undefined ? first?.values : [namespace];
+  const named = [
+    ...(namespace === undefined ? [] : [[namespace]]),
+    ...namespaces.map(({ values }) => values ?? []),
+  ];
+  const [first, ...others] = named;
+  const names = first?.filter((one) => others.every((list) => list.includes(one)));
   const serviceSelector: LabelSelector = {
     ...(labels.size === 0 ? {} : { matchLabels: Object.fromEntries(labels) }),
     ...(rest.length === 0 ? {} : { matchExpressions: rest }),

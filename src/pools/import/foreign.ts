@@ -7,7 +7,7 @@ export function objectsAt(value: unknown): Record<string, unknown>[] {
 }
 
 /** True for a meta/v1 LabelSelector. */
-export function isLabelSelector(value: unknown): value is LabelSelector {
+function isLabelSelector(value: unknown): value is LabelSelector {
   if (!isRecord(value)) return false;
   const { matchLabels, matchExpressions } = value;
   if (matchLabels !== undefined && !isStringMap(matchLabels)) return false;
@@ -22,6 +22,32 @@ export function isLabelSelector(value: unknown): value is LabelSelector {
         (item['values'] === undefined || isStringList(item['values'])),
     )
   );
+}
+
+/**
+ * The LabelSelectors in a list; one that cannot be read selects nothing, and a pool with it is not imported.
+ */
+export function selectorsAt(value: unknown): LabelSelector[] {
+  return Array.isArray(value) ? value.map((item: unknown) => readSelector(item)) : [];
+}
+
+/** A LabelSelector as it came, or one that no server takes. */
+export function readSelector(value: unknown): LabelSelector {
+  if (!isLabelSelector(value))
+    return { matchExpressions: [{ key: '', operator: 'a selector that cannot be read' }] };
+  const { matchLabels, matchExpressions } = value;
+  return {
+    ...(matchLabels === undefined ? {} : { matchLabels }),
+    ...(matchExpressions === undefined
+      ? {}
+      : {
+          matchExpressions: matchExpressions.map(({ key, operator, values }) => ({
+            key,
+            operator,
+            ...(values === undefined ? {} : { values }),
+          })),
+        }),
+  };
 }
 
 /** Notes the fields of an object that mean nothing to us. */

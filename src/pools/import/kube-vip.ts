@@ -1,7 +1,7 @@
 import { isRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import type { AddressPool } from '../../controllers/load-balancer/pool.ts';
-import { namespacesNamed, poolObject, type Imported } from './imported.ts';
+import { importedAddresses } from './addresses.ts';
+import { asPools, type ForeignPool, namespacesNamed, type Imported } from './imported.ts';
 
 /**
  * The ConfigMap `kubevip` of kube-vip's cloud provider as AddressPools: `cidr-<namespace>`, `range-<namespace>`,
@@ -18,21 +18,24 @@ export function importKubeVip(configMap: KubeObject): Imported {
     if (what === undefined || typeof text !== 'string') notes.push(`${key}: has no counterpart`);
     else if (what === 'allow-share') {
       if (text.trim() === 'true') shared.add(scope);
-    } else addresses.set(scope, [...(addresses.get(scope) ?? []), ...items(text, key, notes)]);
+    } else addresses.set(scope, [...(addresses.get(scope) ?? []), ...items(text)]);
   }
-  const pools = [...addresses].map(([scope, list]): AddressPool => {
+  const pools = [...addresses].map(([scope, list]): ForeignPool => {
     const isGlobal = scope === 'global';
-    return poolObject(`kube-vip-${scope}`, {
-      addresses: list,
+    const name = `kube-vip-${scope}`;
+    const spec = {
+      addresses: importedAddresses(name, list, notes),
       ...(isGlobal ? {} : { namespaceSelector: namespacesNamed([scope]) }),
       ...(shared.has(scope) ? { sharing: 'by-ports' } : {}),
-    });
+    };
+    return { name, spec };
   });
-  return { pools, notes };
+  return { pools: asPools(pools, notes), notes };
 }
 
-function items(text: string, key: string, notes: string[]): string[] {
-  const list = text.split(',').map((item) => item.trim());
-  if (list.includes('0.0.0.0/32')) notes.push(`${key}: asks DHCP for addresses, which has no counterpart`);
-  return list.filter((item) => item !== '' && item !== '0.0.0.0/32');
+function items(text: string): string[] {
+  return text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
 }

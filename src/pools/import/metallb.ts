@@ -1,9 +1,10 @@
 import { parse } from 'yaml';
 import { isRecord, isStringList } from '../../objects/json.ts';
-import type { KubeObject, LabelSelector } from '../../objects/meta.ts';
-import type { AddressPool, AddressPoolSpec } from '../../controllers/load-balancer/pool.ts';
-import { isLabelSelector, noteOthers, objectsAt } from './foreign.ts';
-import { namespacesNamed, poolObject, type Imported } from './imported.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import type { AddressPoolSpec } from '../../controllers/load-balancer/pool.ts';
+import { noteOthers, objectsAt, selectorsAt } from './foreign.ts';
+import { importedAddresses } from './addresses.ts';
+import { asPools, type ForeignPool, namespacesNamed, type Imported } from './imported.ts';
 
 const known = ['addresses', 'autoAssign', 'avoidBuggyIPs', 'serviceAllocation'];
 const knownOfAllocation = ['priority', 'namespaces', 'namespaceSelectors', 'serviceSelectors'];
@@ -14,7 +15,7 @@ export function importMetalLB(objects: readonly KubeObject[]): Imported {
   const pools = objects.map((object) =>
     poolOf(object.metadata.name ?? '', Reflect.get(object, 'spec'), notes),
   );
-  return { pools, notes };
+  return { pools: asPools(pools, notes), notes };
 }
 
 /**
@@ -25,7 +26,7 @@ export function importMetalLB(objects: readonly KubeObject[]): Imported {
 export function importMetalLBConfig(configMap: KubeObject): Imported {
   const data: unknown = Reflect.get(configMap, 'data');
   const text: unknown = isRecord(data) ? data['config'] : undefined;
-  const config: unknown = parse(typeof text === 'string' ? text : '');
+  const config = readYaml(typeof text === 'string' ? text : '');
   const settings = isRecord(config) ? config : {};
   const notes: string[] = [];
   noteOthers('config', settings, ['address-pools'], notes);
@@ -43,14 +44,22 @@ export function importMetalLBConfig(configMap: KubeObject): Imported {
     return poolOf(typeof name === 'string' ? name : '', spec, notes);
   });
   if (pools.length === 0) notes.push('config: has no address-pools');
-  return { pools, notes };
+  return { pools: asPools(pools, notes), notes };
 }
 
-function poolOf(name: string, value: unknown, notes: string[]): AddressPool {
+function readYaml(text: string): unknown {
+  try {
+    return parse(text);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(`the ConfigMap's config is no YAML: ${why}`, { cause: error });
+  }
+}
+
+function poolOf(name: string, value: unknown, notes: string[]): ForeignPool {
   const spec = isRecord(value) ? value : {};
-  const addresses = isStringList(spec['addresses']) ? spec['addresses'] : [];
+  const addresses = importedAddresses(name, isStringList(spec['addresses']) ? spec['addresses'] : [], notes);
   noteOthers(name, spec, known, notes);
-  if (addresses.length === 0) notes.push(`${name}: has no addresses`);
   if (spec['avoidBuggyIPs'] === true) {
     notes.push(
       `${name}: avoidBuggyIPs became avoidFirstLast; list further .0 and .255 addresses in spec.exclude`,
@@ -58,18 +67,21 @@ function poolOf(name: string, value: unknown, notes: string[]): AddressPool {
   }
   const allocation = isRecord(spec['serviceAllocation']) ? spec['serviceAllocation'] : {};
   noteOthers(name, allocation, knownOfAllocation, notes);
-  return poolObject(name, {
+  const pool: AddressPoolSpec = {
     addresses,
     ...(spec['autoAssign'] === false ? { autoAssign: false } : {}),
     ...(spec['avoidBuggyIPs'] === true ? { avoidFirstLast: true } : {}),
     ...priorityOf(allocation['priority']),
     ...selectorsOf(name, allocation, notes),
-  });
+  };
+  return { name, spec: pool };
 }
 
 /** 1 is MetalLB's best and 0 its worst; ours is higher first. */
 function priorityOf(value: unknown): Pick<AddressPoolSpec, 'priority'> {
-  return typeof value === 'number' && value > 0 ? { priority: 1_000_000 - Math.min(value, 1_000_000) } : {};
+  return typeof value === 'number' && Number.isInteger(value) && value > 0
+    ? { priority: 1_000_000 - Math.min(value, 1_000_000) }
+    : {};
 }
 
 function selectorsOf(
@@ -78,9 +90,9 @@ function selectorsOf(
   notes: string[],
 ): Pick<AddressPoolSpec, 'namespaceSelector' | 'serviceSelector'> {
   const names = isStringList(allocation['namespaces']) ? allocation['namespaces'] : [];
-  const byNamespace: LabelSelector[] = objectsAt(allocation['namespaceSelectors']).filter(isLabelSelector);
+  const byNamespace = selectorsAt(allocation['namespaceSelectors']);
   if (names.length > 0) byNamespace.unshift(namespacesNamed(names));
-  const byService = objectsAt(allocation['serviceSelectors']).filter(isLabelSelector);
+  const byService = selectorsAt(allocation['serviceSelectors']);
   for (const [what, list] of [
     ['namespaces', byNamespace],
     ['Services', byService],

@@ -19,7 +19,7 @@ const foreign = (group: string, version: string, plural: string, kind: string): 
   isObject: (_object): _object is KubeObject => true,
 });
 
-const metalLB = [foreign('metallb.io', 'v1beta1', 'ipaddresspools', 'IPAddressPool')];
+const metalLB = foreign('metallb.io', 'v1beta1', 'ipaddresspools', 'IPAddressPool');
 const cilium = ['v2', 'v2alpha1'].map((version) =>
   foreign('cilium.io', version, 'ciliumloadbalancerippools', 'CiliumLoadBalancerIPPool'),
 );
@@ -45,7 +45,6 @@ type Source = keyof typeof announcing;
 /** Where kube-vip's cloud provider has its configuration, and where MetalLB had it before 0.13. */
 const usualConfigMaps = {
   metallb: 'metallb-system/config',
-  cilium: undefined,
   'kube-vip': 'kube-system/kubevip',
 } as const;
 
@@ -60,7 +59,7 @@ export async function readImport(
   source: Source,
   configMap: string | undefined,
 ): Promise<Imported> {
-  const { pools, notes } = await readSource(transport, source, configMap ?? usualConfigMaps[source]);
+  const { pools, notes } = await readSource(transport, source, configMap);
   const imported = { pools, notes: [...notes, ...(await leftToAnnouncers(transport, source))] };
   const present = (await listAll(transport, addressPools)) ?? [];
   return keepingAssigned(imported, (await listAll(transport, services)) ?? [], present);
@@ -72,22 +71,29 @@ async function readSource(
   configMap: string | undefined,
 ): Promise<Imported> {
   if (source === 'cilium') return importCilium(await firstServed(transport, cilium));
-  if (source === 'kube-vip') return importKubeVip(await readConfigMap(transport, configMap));
-  try {
-    return importMetalLB(await firstServed(transport, metalLB));
-  } catch (error) {
-    const old = await readConfigMap(transport, configMap).catch(() => undefined);
-    if (old === undefined) throw error;
-    return importMetalLBConfig(old);
-  }
+  if (source === 'kube-vip')
+    return importKubeVip(await readConfigMap(transport, configMap ?? usualConfigMaps[source]));
+  if (configMap !== undefined) return importMetalLBConfig(await readConfigMap(transport, configMap));
+  const pools = await listAll(transport, metalLB);
+  if (pools !== undefined && pools.length > 0) return importMetalLB(pools);
+  // An upgrade to 0.13 brought the definition, and left the ConfigMap that nothing reads any more.
+  const old = await readIfThere(transport, usualConfigMaps[source]);
+  if (old !== undefined) return importMetalLBConfig(old);
+  throw new Error(`the cluster has no ${resourceName(metalLB)}, and no ConfigMap ${usualConfigMaps[source]}`);
 }
 
-async function readConfigMap(transport: Transport, configMap = ''): Promise<KubeObject> {
+async function readConfigMap(transport: Transport, configMap: string): Promise<KubeObject> {
+  const found = await readIfThere(transport, configMap);
+  if (found === undefined) throw new Error(`the cluster has no ConfigMap ${configMap}`);
+  return found;
+}
+
+async function readIfThere(transport: Transport, configMap: string): Promise<KubeObject | undefined> {
   const [namespace = '', name = ''] = configMap.split('/');
   try {
     return await new ResourceClient(transport, configMaps).get(namespace, name);
   } catch (error) {
-    if (isNotFound(error)) throw new Error(`the cluster has no ConfigMap ${configMap}`, { cause: error });
+    if (isNotFound(error)) return undefined;
     throw error;
   }
 }

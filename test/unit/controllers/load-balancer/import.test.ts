@@ -36,9 +36,91 @@ describe('import', () => {
         namespaceSelector: inNamespaces('x', 'y'),
         serviceSelector: { matchLabels: { app: 'w' } },
       },
-      { addresses: [] },
+    ]);
+    expect(notes).toEqual([
+      'b: avoidBuggyIPs became avoidFirstLast; list further .0 and .255 addresses in spec.exclude',
+      'b: selects Services by any of 2 selectors; an AddressPool has one, so only the first was taken',
+      'broken: not imported: it has no addresses that a pool can have',
+    ]);
+  });
+
+  test('cuts CIDRs to their network, and leaves out what no pool can have', () => {
+    const addresses = [
+      '192.168.1.5/28',
+      ' 192.168.0.220/29',
+      '2001:db8:0:aa00::5/120',
+      '2001:db8:0:aa00::/56',
+      '192.0.2.9 - 192.0.2.20',
+      '192.0.2.9-192.0.2.2',
+      '192.0.2.1-2001:db8::1',
+      '192.0.2.077',
+      '192.0.2.78',
+      'lan',
+    ];
+    const { pools, notes } = importMetalLB([object('a', { spec: { addresses } })]);
+    expect(pools[0]?.spec.addresses).toEqual([
+      '192.168.1.0/28',
+      '192.168.0.216/29',
+      '2001:db8:0:aa00::/120',
+      '192.0.2.9-192.0.2.20',
+      '192.0.2.78-192.0.2.78',
+    ]);
+    expect(notes.map((note) => note.split(' not imported: ')[0])).toEqual(
+      ['2001:db8:0:aa00::/56', '192.0.2.9-192.0.2.2', '192.0.2.1-2001:db8::1', '192.0.2.077', 'lan'].map(
+        (text) => `a: "${text}"`,
+      ),
+    );
+  });
+
+  test('makes no pool of addresses that DHCP gives', () => {
+    const data = { 'cidr-global': '0.0.0.0/32', 'range-x': '0.0.0.0-0.0.0.0, 192.0.2.1-192.0.2.2' };
+    const { pools, notes } = importKubeVip(object('kubevip', { data }));
+    expect(pools.map(({ metadata, spec }) => [metadata.name, spec.addresses])).toEqual([
+      ['kube-vip-x', ['192.0.2.1-192.0.2.2']],
     ]);
     expect(notes).toHaveLength(3);
+    expect(notes[0]).toBe(
+      'kube-vip-global: "0.0.0.0/32" not imported: it asks DHCP for addresses, which has no counterpart',
+    );
+  });
+
+  test('makes no pool that serves everybody of one whose selector cannot be read', () => {
+    const addresses = ['192.0.2.0/24'];
+    const selectors = [{ matchLabels: { 'no label': 'x' } }, { matchExpressions: 7 }, 'x'];
+    for (const selector of selectors) {
+      const metalLB = object('a', {
+        spec: { addresses, serviceAllocation: { serviceSelectors: [selector] } },
+      });
+      expect(importMetalLB([metalLB]).pools).toEqual([]);
+      const cilium = object('a', { spec: { blocks: [{ cidr: '192.0.2.0/24' }], serviceSelector: selector } });
+      expect(importCilium([cilium]).pools).toEqual([]);
+    }
+  });
+
+  test('gives every pool a name of its own that the API takes', () => {
+    const pool = (name: string): string => `- { name: ${JSON.stringify(name)}, addresses: [192.0.2.0/24] }\n`;
+    const config = `address-pools:\n${['lan', 'LAN', 'My_Pool', '..', '', 'x'.repeat(300)].map(pool).join('')}`;
+    const { pools, notes } = importMetalLBConfig(object('config', { data: { config } }));
+    expect(pools.map(({ metadata }) => metadata.name)).toEqual([
+      'lan',
+      'lan-2',
+      'my-pool',
+      'pool',
+      'pool-2',
+      'x'.repeat(245),
+    ]);
+    expect(notes[0]).toBe('"LAN" was renamed to lan-2');
+  });
+
+  test('serves the namespaces that all of the selectors of Cilium name', () => {
+    const key = 'io.kubernetes.service.namespace';
+    const of = (...values: string[][]): unknown => {
+      const matchExpressions = values.map((list) => ({ key, operator: 'In', values: list }));
+      const spec = { blocks: [{ cidr: '192.0.2.0/24' }], serviceSelector: { matchExpressions } };
+      return importCilium([object('a', { spec })]).pools[0]?.spec.namespaceSelector;
+    };
+    expect(of(['x', 'y'], ['y', 'z'])).toEqual(inNamespaces('y'));
+    expect(of(['x'], ['y'])).toBeUndefined();
   });
 
   test('of MetalLB before 0.13, whose ConfigMap has YAML in it', () => {
