@@ -1,7 +1,8 @@
 import { formatAddress, formatV4, formatV6Words, parseStrictAddress } from '../objects/address.ts';
 import type { IPFamily } from '../objects/service.ts';
 import type { AddressRange, ServiceCidr } from './address-range.ts';
-import { createBitmap, randomFree, type Bitmap } from './bitmap.ts';
+import { randomFree, type Bitmap } from './bitmap.ts';
+import { createBitmap } from './create-bitmap.ts';
 import { AlreadyAllocatedError, NotCanonicalError, NotInRangeError, RangeFullError } from './errors.ts';
 
 /** Hands out the addresses of one range. Addresses are canonical text, as `spec.clusterIPs` holds them. */

@@ -1,6 +1,3 @@
-import { DenseBitmap } from './dense-bitmap.ts';
-import { SparseBitmap } from './sparse-bitmap.ts';
-
 /**
  * A set of offsets in `[0, size)` that finds free ones fast at any fill. Offsets are integers; the caller keeps
  * them in range.
@@ -19,18 +16,6 @@ export interface Bitmap {
   nextFree(from: number): number;
   /** The lowest offset ≥ `from` that is in the set, or -1. `from` may equal `size`. */
   nextUsed(from: number): number;
-}
-
-/** Up to here all words are there from the start: 2 MiB and a bit for 2^24 offsets (an IPv4 /8). */
-const DENSE_LIMIT = 2 ** 24;
-
-/**
- * The bitmap that fits a range: dense for what fits in memory, else sparse.
- *
- * @param size 0 to 2^53.
- */
-export function createBitmap(size: number): Bitmap {
-  return size <= DENSE_LIMIT ? new DenseBitmap(size) : new SparseBitmap(size, createBitmap);
 }
 
 /**

@@ -38,7 +38,7 @@ import { Admission } from './rest/admission.ts';
 import type { ServerCore } from './rest/server-core.ts';
 import { registerBuiltIns, type ServiceRanges } from './built-ins.ts';
 import type { Store } from './open-store.ts';
-import { webhookClientOnDemand } from './admission/webhooks/client-on-demand.ts';
+import { createWebhookClient } from './admission/webhooks/client.ts';
 import { AdmissionWebhooks } from './admission/webhooks/plugin.ts';
 import { webhookNetwork } from './admission/webhooks/targets.ts';
 import { objectKey } from './storage/storage.ts';
@@ -105,9 +105,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   };
   registerBuiltIns(core, ranges);
   const network = webhookNetwork(core, options.dialPod);
-  const definitions = new CustomResourceDefinitions(core, (webhook) =>
-    webhookClientOnDemand(webhook, network),
-  );
+  const definitions = new CustomResourceDefinitions(core, (webhook) => createWebhookClient(webhook, network));
   definitions.start();
   const rbac = options.authorizationMode === 'RBAC' ? new RbacAuthorizer(storage) : undefined;
   const aggregation = new RoleAggregation(core);

@@ -14,11 +14,13 @@ import { pathsHandler } from './discovery/paths.ts';
 import { versionHandler } from './discovery/version.ts';
 import type { ApiRequest, Handler, UpgradeHandler } from './http/exchange.ts';
 import type { ObjectCount, RequestMetrics } from './http/request-metrics.ts';
-import { onDemand } from './http/on-demand.ts';
 import { createRouter } from './http/router.ts';
 import { definitionSchemas } from './openapi/definition-schemas.ts';
+import { openApiHandler } from './openapi/handler.ts';
 import type { DialPod } from './proxy/dial-pod.ts';
 import { createEndpointResolver } from './proxy/endpoint-resolver.ts';
+import { proxyHandler } from './proxy/handler.ts';
+import { proxyUpgradeHandler } from './proxy/upgrade.ts';
 import { restHandler } from './rest/dispatch.ts';
 import type { ServerCore } from './rest/server-core.ts';
 import type { ReviewSources } from './authorization/reviews/reviews.ts';
@@ -59,12 +61,9 @@ export function createServing(options: ServingOptions): Serving {
       core.storage.get(objectKey(group, plural, namespace, name))?.object,
     random: () => core.random(),
   });
-  const proxy = onDemand(async () => (await import('./proxy/handler.ts')).proxyHandler(resolver, dialPod));
+  const proxy = proxyHandler(resolver, dialPod);
   const rest = restHandler(core, specialHandlers({ reviews, serviceAccountTokens, proxy }));
-  const upgrade: UpgradeHandler = async (request, socket, head) => {
-    const { proxyUpgradeHandler } = await import('./proxy/upgrade.ts');
-    await proxyUpgradeHandler(resolver, dialPod)(request, socket, head);
-  };
+  const upgrade: UpgradeHandler = proxyUpgradeHandler(resolver, dialPod);
   const served = servedForDiscovery(core);
   const discovery = discoveryHandler(served, () => options.address());
   const schemas = definitionSchemas(
@@ -111,10 +110,7 @@ export function createServing(options: ServingOptions): Serving {
       ['.well-known', provider],
       ['openid', provider],
       ['metrics', metricsHandler(async () => options.metrics.text(objectCounts(core)))],
-      [
-        'openapi',
-        onDemand(async () => (await import('./openapi/handler.ts')).openApiHandler(served, schemas)),
-      ],
+      ['openapi', openApiHandler(served, schemas)],
       [
         '',
         pathsHandler(served, [

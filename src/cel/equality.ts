@@ -1,5 +1,6 @@
 import type { Meter } from './meter.ts';
 import { isBytes, isDuration, isList, isMap, isTimestamp, isUint, itemsOf, type Value } from './values.ts';
+import { walk } from './walk.ts';
 
 /**
  * Equality of any two values: of different types they differ, numbers are compared by value (CEL's heterogeneous
@@ -15,7 +16,7 @@ export function equals(a: Value, b: Value, meter: Meter): boolean {
     return left !== undefined && right !== undefined && compareNumbers(left, right) === 0;
   }
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) {
-    if (typeof a === 'string' && typeof b === 'string') meter.walk(a.length < b.length ? a : b);
+    if (typeof a === 'string' && typeof b === 'string') walk(meter, a.length < b.length ? a : b);
     return a === b;
   }
   if (isBytes(a) || isBytes(b)) return isBytes(a) && isBytes(b) && Buffer.compare(a, b) === 0;

@@ -1,6 +1,3 @@
-import { sizeOf } from './cost/size.ts';
-import { itemsOf, type ListValue, type Value } from './values.ts';
-
 /** An evaluation that was stopped because it did too much. */
 export class CostLimitError extends Error {
   override readonly name = 'CostLimitError';
@@ -57,18 +54,6 @@ export class Meter {
   work(steps: number): void {
     this.#steps += steps;
     if (this.#steps > this.#limit * stepsPerUnit) throw new CostLimitError();
-  }
-
-  /** Counts a walk through texts, lists and maps. */
-  walk(...values: readonly Value[]): void {
-    for (const value of values)
-      this.work(1 + (typeof value === 'string' ? value.length / 10 : sizeOf(value)));
-  }
-
-  /** Counts a walk through a list and what is in it, of any length. */
-  walkItems(list: ListValue): void {
-    this.walk(list);
-    for (const item of itemsOf(list)) this.walk(item);
   }
 
   /**

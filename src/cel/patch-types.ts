@@ -2,6 +2,7 @@
 import { type Library, overload1, text } from './overload.ts';
 import * as types from './types.ts';
 import type { CelType, ObjectType } from './types.ts';
+import { walk } from './walk.ts';
 
 const noFields: ReadonlyMap<string, CelType> = new Map();
 
@@ -30,7 +31,7 @@ export const patchFunctions: Library = [
     'jsonpatch.escapeKey',
     [
       overload1(text, types.stringType, (key, meter) => {
-        meter.walk(key);
+        walk(meter, key);
         return key.replaceAll('~', '~0').replaceAll('/', '~1');
       }),
     ],

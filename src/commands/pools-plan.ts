@@ -5,7 +5,7 @@ import { planEdit, type EditEffect } from '../pools/plan-edit.ts';
 import type { AddressPool } from '../controllers/load-balancer/pool.ts';
 import { addressPools } from '../controllers/load-balancer/resource.ts';
 import { formatTime } from '../objects/time.ts';
-import { isDNS1123Subdomain } from '../registry/validation/names.ts';
+import { isDNS1123Subdomain } from '../objects/names.ts';
 import { connectCluster } from './cluster.ts';
 import { columns } from './columns.ts';
 import { readObjects } from './apply.ts';

@@ -1,3 +1,4 @@
+import type { CatalogEntry } from './run.ts';
 import type { Transport } from '../client/transport.ts';
 import { claimProtectionController } from './claim-protection/controller.ts';
 import { endpointSliceMirroringController } from './service-endpoints/endpoint-slice-mirroring/controller.ts';
@@ -9,17 +10,10 @@ import { namespacesController } from './namespaces/controller.ts';
 import { policyStatusController, type PolicyStatusOptions } from './policy-status/controller.ts';
 import { rootCaPublisher } from './root-ca-publisher/controller.ts';
 import type { ControllerDefinition } from '../runtime/context.ts';
-import type { KnownController } from '../runtime/selection.ts';
 import { serviceAccountsController } from './service-accounts/controller.ts';
 import type { NodesOptions } from './nodes/controller.ts';
 import { simulationControllers } from './simulation.ts';
 import { serviceCidrController } from './service-cidr/controller.ts';
-
-/** A controller that `--controllers` can name, and what it is called in the Events that it records. */
-export interface CatalogEntry extends ControllerDefinition, KnownController {
-  /** `source.component` of its Events, as kube-controller-manager's controller has it. */
-  readonly eventSource: string;
-}
 
 /** What some controllers need beyond their context. */
 export interface CatalogOptions {

@@ -1,5 +1,6 @@
 /** Entry point of `servicenet/controller`: the controllers, and how to run them against any API server. */
-export { type CatalogEntry, type CatalogOptions, clusterControllers } from './catalog.ts';
+export { type CatalogOptions, clusterControllers } from './catalog.ts';
+export type { CatalogEntry } from './run.ts';
 export { auditCluster, type ClusterAudit } from './service-allocation/cluster-audit.ts';
 export { controllersBesideACluster, serviceAllocation } from './service-controllers.ts';
 export type { ServiceAllocationOptions } from './service-allocation/controller.ts';

@@ -10,10 +10,15 @@ import { ServerWatch } from '../client/server-watch.ts';
 import type { Transport } from '../client/transport.ts';
 import type { HealthCheck } from '../telemetry/health.ts';
 import { Metrics } from '../telemetry/metrics.ts';
-import type { CatalogEntry } from './catalog.ts';
-import type { ControllerContext } from '../runtime/context.ts';
+import type { ControllerContext, ControllerDefinition } from '../runtime/context.ts';
 import { Leadership, type LeaderElectionSettings } from '../runtime/leadership.ts';
-import { selectControllers } from '../runtime/selection.ts';
+import { type KnownController, selectControllers } from '../runtime/selection.ts';
+
+/** A controller that `--controllers` can name, and what it is called in the Events that it records. */
+export interface CatalogEntry extends ControllerDefinition, KnownController {
+  /** `source.component` of its Events, as kube-controller-manager's controller has it. */
+  readonly eventSource: string;
+}
 
 /** What controllers run with. */
 export interface RunOptions {

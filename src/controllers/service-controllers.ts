@@ -1,4 +1,5 @@
-import { type CatalogEntry, type CatalogOptions, clusterControllers } from './catalog.ts';
+import { type CatalogOptions, clusterControllers } from './catalog.ts';
+import type { CatalogEntry } from './run.ts';
 import {
   serviceAllocationController,
   type ServiceAllocationOptions,

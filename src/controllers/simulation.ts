@@ -1,4 +1,4 @@
-import type { CatalogEntry } from './catalog.ts';
+import type { CatalogEntry } from './run.ts';
 import { daemonSetsController } from './workloads/daemon-sets/controller.ts';
 import { deploymentsController } from './workloads/deployments/controller.ts';
 import { disruptionController } from './disruption-budgets/controller.ts';

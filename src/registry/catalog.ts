@@ -39,7 +39,7 @@ import { serviceAccountStrategy } from './core/serviceaccount/strategy.ts';
 import { serviceCidrStrategy } from './networking/servicecidr/strategy.ts';
 import { statefulSetStrategy } from './apps/statefulset/strategy.ts';
 import { genericStrategy } from './generic/generic.ts';
-import { nameIsDNSSubdomain } from './validation/names.ts';
+import { nameIsDNSSubdomain } from '../objects/names.ts';
 import { allVerbs, rowsOf } from './generic/resource-row.ts';
 import type { ResourceDefinition, Strategy } from './generic/strategy.ts';
 import {

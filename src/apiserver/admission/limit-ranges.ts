@@ -7,7 +7,7 @@ import {
   brokenClaimLimits,
   brokenPodLimits,
 } from '../../registry/core/limitrange/limits.ts';
-import type { LimitRange } from '../../registry/core/limitrange/strategy.ts';
+import type { LimitRange } from '../../registry/core/limitrange/limit-range.ts';
 import type { AdmissionAttributes, AdmissionPlugin } from '../rest/admission.ts';
 import { listPrefix, type Storage } from '../storage/storage.ts';
 import { isPod } from '../subresources/pod-binding.ts';

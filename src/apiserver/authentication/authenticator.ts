@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { unauthorized } from '../../objects/status-errors.ts';
-import type { UserInfo } from '../http/exchange.ts';
+import type { UserInfo } from './user-info.ts';
 import { clientCertificateUser } from './client-certificate.ts';
 import { anonymousUser, withAuthenticatedGroup } from './users.ts';
 import { webSocketToken } from './web-socket-token.ts';

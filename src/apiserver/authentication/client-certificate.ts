@@ -1,7 +1,7 @@
 import { createHash, type X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { type PeerCertificate, TLSSocket } from 'node:tls';
-import type { UserInfo } from '../http/exchange.ts';
+import type { UserInfo } from './user-info.ts';
 import { credentialId, withAuthenticatedGroup } from './users.ts';
 
 /** What a connection's certificate says. */

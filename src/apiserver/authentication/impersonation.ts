@@ -3,7 +3,7 @@
  * for is read here; whether it may is the authorizer's to say.
  */
 import { badRequest } from '../../objects/status-errors.ts';
-import { nameIsDNSLabel, nameIsDNSSubdomain } from '../../registry/validation/names.ts';
+import { nameIsDNSLabel, nameIsDNSSubdomain } from '../../objects/names.ts';
 
 /** Whom the headers ask to act as (apiserver `user.DefaultInfo`), before anybody says that it may be. */
 export interface WantedUser {

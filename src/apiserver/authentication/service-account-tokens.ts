@@ -12,7 +12,7 @@ import {
   verify,
 } from 'node:crypto';
 import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
-import type { UserInfo } from '../http/exchange.ts';
+import type { UserInfo } from './user-info.ts';
 import type { TokenAuthenticator } from './authenticator.ts';
 import { credentialId } from './users.ts';
 

@@ -1,4 +1,4 @@
-import type { UserInfo } from '../http/exchange.ts';
+import type { UserInfo } from './user-info.ts';
 
 const authenticatedGroup = 'system:authenticated';
 export const unauthenticatedGroup = 'system:unauthenticated';

@@ -1,4 +1,5 @@
-import type { RequestInfo, UserInfo } from '../http/exchange.ts';
+import type { RequestInfo } from '../http/exchange.ts';
+import type { UserInfo } from '../authentication/user-info.ts';
 import { StatusError } from '../../objects/status.ts';
 import { forbidden } from '../../objects/status-errors.ts';
 

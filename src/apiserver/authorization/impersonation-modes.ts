@@ -3,11 +3,11 @@
  * first of several modes whose permissions its user has. The mode of associated nodes is left out: it needs tokens of
  * Pods that name their node.
  */
-import type { UserInfo } from '../http/exchange.ts';
+import type { UserInfo } from '../authentication/user-info.ts';
 import { StatusError } from '../../objects/status.ts';
 import { aggregateText } from '../../registry/validation/field-errors.ts';
 import { domainPrefixedPathErrors } from '../../registry/validation/domain-prefixed-path.ts';
-import { isDNS1123Subdomain } from '../../registry/validation/names.ts';
+import { isDNS1123Subdomain } from '../../objects/names.ts';
 import { anonymousUser, unauthenticatedGroup, withAuthenticatedGroup } from '../authentication/users.ts';
 import { serviceAccount, type WantedUser } from '../authentication/impersonation.ts';
 import { type AccessAttributes, accessForbidden, type Authorizer, requireAccess } from './authorizer.ts';

@@ -1,6 +1,6 @@
 import { isRecord, isStringList } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import type { UserInfo } from '../http/exchange.ts';
+import type { UserInfo } from '../authentication/user-info.ts';
 import { listPrefix, objectKey, type Storage } from '../storage/storage.ts';
 import type { AccessAttributes, Authorizer } from './authorizer.ts';
 

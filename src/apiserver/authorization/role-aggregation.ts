@@ -3,7 +3,7 @@ import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { StatusError } from '../../objects/status.ts';
 import { type PolicyRule, rbacGroup, type Role } from '../../registry/rbac/rbac.ts';
-import type { UserInfo } from '../http/exchange.ts';
+import type { UserInfo } from '../authentication/user-info.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { updateObject } from '../rest/update.ts';
 import { listPrefix } from '../storage/storage.ts';

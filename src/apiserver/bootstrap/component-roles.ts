@@ -1,5 +1,5 @@
 /** What the components of a cluster may do that are no controllers (`bootstrappolicy/policy.go`). */
-import type { BootstrapBinding, BootstrapRole } from './rbac-rules.ts';
+import type { BootstrapBinding, BootstrapRole } from './rule-rows.ts';
 import { events, read, type Row, ruleOf } from './rule-rows.ts';
 
 const reviews: readonly Row[] = [

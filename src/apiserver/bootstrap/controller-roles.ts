@@ -2,7 +2,7 @@
  * What kube-controller-manager's controllers may do, each with a service account of kube-system
  * (`bootstrappolicy/controller_policy.go`), for those whose features are on by default.
  */
-import type { BootstrapBinding, BootstrapRole } from './rbac-rules.ts';
+import type { BootstrapBinding, BootstrapRole } from './rule-rows.ts';
 import { events, read, type Row, ruleOf } from './rule-rows.ts';
 
 const apps = 'apps extensions';

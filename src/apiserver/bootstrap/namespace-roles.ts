@@ -1,5 +1,5 @@
 /** Roles and bindings in the namespaces of the system (`bootstrappolicy/namespace_policy.go`). */
-import type { BootstrapBinding, BootstrapRole } from './rbac-rules.ts';
+import type { BootstrapBinding, BootstrapRole } from './rule-rows.ts';
 import { events, read, type Row, ruleOf } from './rule-rows.ts';
 
 const leaderLocking: readonly Row[] = [

@@ -1,12 +1,8 @@
 import type { KubeObject, ObjectMeta } from '../../objects/meta.ts';
 import { type Role, type RoleBinding, rbacGroup, type Subject } from '../../registry/rbac/rbac.ts';
 import type { ServerCore } from '../rest/server-core.ts';
-import {
-  type BootstrapBinding,
-  type BootstrapRole,
-  bootstrapBindings,
-  bootstrapRoles,
-} from './rbac-rules.ts';
+import { bootstrapBindings, bootstrapRoles } from './rbac-rules.ts';
+import type { BootstrapBinding, BootstrapRole } from './rule-rows.ts';
 import { objectKey, PreconditionError, type StoredObject } from '../storage/storage.ts';
 import { reconciledBinding, reconciledRole } from './reconcile-rbac.ts';
 import { ensureObject } from './system-objects.ts';

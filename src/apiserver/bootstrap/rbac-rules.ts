@@ -1,3 +1,4 @@
+import type { BootstrapRole, BootstrapBinding } from './rule-rows.ts';
 /**
  * The roles that every cluster with RBAC has from the start, and who has them: those of
  * `plugin/pkg/auth/authorizer/rbac/bootstrappolicy`, without what features add that are off by default.
@@ -6,29 +7,6 @@ import type { PolicyRule } from '../../registry/rbac/rbac.ts';
 import { componentBindings, componentRoles } from './component-roles.ts';
 import { controllerBindings, controllerRoles } from './controller-roles.ts';
 import { namespaceBindings, namespaceRoles } from './namespace-roles.ts';
-
-export interface BootstrapRole {
-  readonly name: string;
-  /** Absent: a ClusterRole. */
-  readonly namespace?: string;
-  readonly rules: readonly PolicyRule[];
-  /** Roles with this label are part of it. */
-  readonly aggregates?: string;
-  /** The label by which it is part of another role. */
-  readonly partOf?: string;
-}
-
-export interface BootstrapBinding {
-  /** Of the binding and, unless `role` says otherwise, of the role. */
-  readonly name: string;
-  readonly role?: string;
-  /** Of the binding and of the role; absent: both are of the cluster. */
-  readonly namespace?: string;
-  readonly groups?: readonly string[];
-  readonly users?: readonly string[];
-  /** Service accounts of kube-system. */
-  readonly accounts?: readonly string[];
-}
 
 const read = ['get', 'list', 'watch'];
 const certificates = 'certificates.k8s.io';

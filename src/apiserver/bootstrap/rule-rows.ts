@@ -16,3 +16,26 @@ export function ruleOf([verbs, groups, resources, names]: Row): PolicyRule {
     ...(names === undefined ? {} : { resourceNames: names.split(' ') }),
   };
 }
+
+export interface BootstrapRole {
+  readonly name: string;
+  /** Absent: a ClusterRole. */
+  readonly namespace?: string;
+  readonly rules: readonly PolicyRule[];
+  /** Roles with this label are part of it. */
+  readonly aggregates?: string;
+  /** The label by which it is part of another role. */
+  readonly partOf?: string;
+}
+
+export interface BootstrapBinding {
+  /** Of the binding and, unless `role` says otherwise, of the role. */
+  readonly name: string;
+  readonly role?: string;
+  /** Of the binding and of the role; absent: both are of the cluster. */
+  readonly namespace?: string;
+  readonly groups?: readonly string[];
+  readonly users?: readonly string[];
+  /** Service accounts of kube-system. */
+  readonly accounts?: readonly string[];
+}

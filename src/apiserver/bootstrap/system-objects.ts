@@ -3,7 +3,7 @@ import type { KubeObject } from '../../objects/meta.ts';
 import type { Service } from '../../objects/service.ts';
 import { StatusError } from '../../objects/status.ts';
 import { schedulingGroup, systemPriorityClasses } from '../../registry/scheduling/priorityclass/strategy.ts';
-import type { UserInfo } from '../http/exchange.ts';
+import type { UserInfo } from '../authentication/user-info.ts';
 import { createObject } from '../rest/create.ts';
 import { keyOf, type ServedResource } from '../rest/served-resource.ts';
 import { type ServerCore, timestamp } from '../rest/server-core.ts';

@@ -3,7 +3,8 @@ import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import type { KubeObject, ObjectMeta } from '../../objects/meta.ts';
 import { textAt } from '../../objects/read.ts';
 import { aggregateText } from '../../registry/validation/field-errors.ts';
-import { validateAnnotations, validateLabels } from '../../registry/generic/metadata.ts';
+import { validateAnnotations } from '../../registry/generic/metadata.ts';
+import { validateLabels } from '../../registry/validation/label-selector.ts';
 
 /** @throws {Error} when the answer is about another object than was asked about (`validateConvertedObject`). */
 export function checkSameObject(original: KubeObject, converted: JsonRecord): void {

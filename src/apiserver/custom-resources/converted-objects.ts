@@ -1,11 +1,7 @@
 import type { KubeObject } from '../../objects/meta.ts';
 import { plainError } from '../../objects/status-errors.ts';
-import {
-  dropNulls,
-  mayDefault,
-  withDefaults,
-} from '../../registry/apiextensions/customresource/defaulting.ts';
-import type { JsonSchema } from '../../registry/apiextensions/customresourcedefinition/json-schema.ts';
+import { dropNulls, mayDefault, withDefaults } from '../../registry/apiextensions/schema/defaulting.ts';
+import type { JsonSchema } from '../../registry/apiextensions/schema/json-schema.ts';
 import type { VersionConversion } from '../rest/served-resource.ts';
 import { pruneCustomObject } from '../schema/custom-object.ts';
 import { DecodeError } from '../schema/decode.ts';

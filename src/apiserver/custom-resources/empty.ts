@@ -1,5 +1,5 @@
 import { StatusError } from '../../objects/status.ts';
-import type { UserInfo } from '../http/exchange.ts';
+import type { UserInfo } from '../authentication/user-info.ts';
 import { deleteObject } from '../rest/delete.ts';
 import type { DeleteOptions } from '../rest/delete-options.ts';
 import type { ServedResource } from '../rest/served-resource.ts';

@@ -1,14 +1,7 @@
+import type { UserInfo } from '../authentication/user-info.ts';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { LongBody } from './long-body.ts';
-
-/** Who a request comes from (authentication.k8s.io UserInfo). */
-export interface UserInfo {
-  readonly name: string;
-  readonly uid: string;
-  readonly groups: readonly string[];
-  readonly extra: Readonly<Record<string, readonly string[]>>;
-}
 
 /** What a path and method ask for (apiserver `endpoints/request/requestinfo.go`). */
 export interface RequestInfo {

@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { badRequest } from '../../objects/status-errors.ts';
 import { readBody } from './body.ts';
-import type { ApiRequest, RequestInfo, UserInfo } from './exchange.ts';
+import type { ApiRequest, RequestInfo } from './exchange.ts';
+import type { UserInfo } from '../authentication/user-info.ts';
 import { requestInfo } from './request-info.ts';
 
 /** A request target, taken apart. */

@@ -3,7 +3,9 @@ import { isRecord } from '../../objects/json.ts';
 import { badRequest } from '../../objects/status-errors.ts';
 import { DecodeError } from '../schema/decode-walk.ts';
 import { checkValue } from '../schema/decode.ts';
-import { JsonSyntaxError, parseJson, type ParsedJson, RawNumber } from '../schema/parse-json.ts';
+import { parseJson } from '../schema/parse-json.ts';
+import type { ParsedJson } from '../schema/go-json.ts';
+import { JsonSyntaxError, RawNumber } from '../schema/go-json.ts';
 import { repeatedFields } from '../schema/repeated-fields.ts';
 import {
   anySchema,

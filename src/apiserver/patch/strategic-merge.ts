@@ -4,7 +4,7 @@
  * `$setElementOrder/…`).
  */
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
-import { RawNumber } from '../schema/parse-json.ts';
+import { RawNumber } from '../schema/go-json.ts';
 import { type Field, type Schema, setMember } from '../schema/schema.ts';
 import { badFormat, badPatchType, noSuchField, wrongListArgument } from './strategic-error.ts';
 import {

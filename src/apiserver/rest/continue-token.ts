@@ -1,7 +1,8 @@
 import { posix } from 'node:path';
 import { isRecord } from '../../objects/json.ts';
 import { badRequest } from '../../objects/status-errors.ts';
-import { JsonSyntaxError, parseJson, RawNumber } from '../schema/parse-json.ts';
+import { parseJson } from '../schema/parse-json.ts';
+import { JsonSyntaxError, RawNumber } from '../schema/go-json.ts';
 import { jsonTypeName } from '../schema/version-kind.ts';
 
 /** Where a chunked list goes on (apiserver `storage/continue.go`). */

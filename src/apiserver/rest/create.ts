@@ -3,9 +3,9 @@ import { alreadyExists, plainError } from '../../objects/status-errors.ts';
 import { StatusError } from '../../objects/status.ts';
 import { invalidObject } from '../../registry/validation/field-errors.ts';
 import { validateCustomObjectMeta } from '../../registry/generic/metadata.ts';
-import { nameIsPathSegment } from '../../registry/validation/names.ts';
+import { nameIsPathSegment } from '../../objects/names.ts';
 import { type Reservation, type StrategyContext } from '../../registry/generic/strategy.ts';
-import type { UserInfo } from '../http/exchange.ts';
+import type { UserInfo } from '../authentication/user-info.ts';
 import { PreconditionError, type StoredObject } from '../storage/storage.ts';
 import { type AdmissionAttributes, checkNamespaceLifecycle } from './admission.ts';
 import { commitWith, nothing } from './begin.ts';
@@ -108,8 +108,6 @@ async function createOnce(core: ServerCore, resource: ServedResource, creation: 
     matchNamespace(object, resource.definition.namespaced ? namespace : '');
   }
   dedupOwnerReferences(object, 'admitted', reply.warn);
-  const loading = strategy.ready?.(object);
-  if (loading !== undefined) await loading;
   nameObject(core, object);
   strategy.admitCreate?.(object, context);
   fillSystemFields(core, object, context.now);

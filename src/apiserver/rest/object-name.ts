@@ -1,6 +1,6 @@
 import { badRequest } from '../../objects/status-errors.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { nameIsPathSegment } from '../../registry/validation/names.ts';
+import { nameIsPathSegment } from '../../objects/names.ts';
 
 const alphabet = 'bcdfghjklmnpqrstvwxz2456789';
 const suffixLength = 5;

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { ClusterReader, StrategyContext } from '../../registry/generic/strategy.ts';
-import type { UserInfo } from '../http/exchange.ts';
+import type { UserInfo } from '../authentication/user-info.ts';
 import { listPrefix, objectKey, type Storage } from '../storage/storage.ts';
 import type { Admission } from './admission.ts';
 import type { ResourceTable } from './resource-table.ts';

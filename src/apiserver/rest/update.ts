@@ -4,7 +4,7 @@ import { conflict, modified, notFound, plainError } from '../../objects/status-e
 import { invalid, invalidObject } from '../../registry/validation/field-errors.ts';
 import { validateCommonFields } from '../../registry/generic/metadata.ts';
 import type { StrategyContext, SubresourceStrategy } from '../../registry/generic/strategy.ts';
-import type { UserInfo } from '../http/exchange.ts';
+import type { UserInfo } from '../authentication/user-info.ts';
 import { PreconditionError, type StoredObject, type Write } from '../storage/storage.ts';
 import { type AdmissionAttributes, type BodyKind, checkNamespaceLifecycle } from './admission.ts';
 import { commitWith, nothing } from './begin.ts';
@@ -131,8 +131,6 @@ async function updateOnce(core: ServerCore, resource: ServedResource, update: Up
     if (mutated !== undefined) object = view === undefined ? mutated : view.write(object, mutated);
   }
   dedupOwnerReferences(object, 'admitted', reply.warn);
-  const loading = strategy.ready?.(object);
-  if (loading !== undefined) await loading;
   checkResourceVersion(resource, object, live);
   const context = strategyContext(core, update.dryRun, update.user);
   const rules = update.subresource === '' ? strategy : subresourceStrategy(resource, update.subresource);

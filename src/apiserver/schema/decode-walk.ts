@@ -1,6 +1,7 @@
 /** Where a decode is, what it has to complain of, and how Go says so. */
 import { goQuote } from '../../objects/go-text.ts';
-import { type ParsedJson, RawNumber } from './parse-json.ts';
+import type { ParsedJson } from './go-json.ts';
+import { RawNumber } from './go-json.ts';
 import type { Schema } from './schema.ts';
 
 /** A value that does not fit its type; the message is Go's. */

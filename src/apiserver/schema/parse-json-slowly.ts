@@ -1,5 +1,6 @@
 /** The exact JSON parser behind parse-json.ts: knows repeated keys, number literals, and where a text breaks. */
-import { JsonSyntaxError, type ParsedJson, RawNumber } from './parse-json.ts';
+import type { ParsedJson } from './go-json.ts';
+import { JsonSyntaxError, RawNumber } from './go-json.ts';
 import { setMember } from './schema.ts';
 
 /**

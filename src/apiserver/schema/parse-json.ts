@@ -4,36 +4,8 @@
  * numbers). Only a text that has such things, or an error, is read again by the slow parser.
  */
 import { isRecord } from '../../objects/json.ts';
+import type { ParsedJson } from './go-json.ts';
 import { parseJsonSlowly } from './parse-json-slowly.ts';
-
-/** A number whose spelling matters: `80.0`, `8e1`, an integer that a double cannot hold. */
-export class RawNumber {
-  readonly literal: string;
-  constructor(literal: string) {
-    this.literal = literal;
-  }
-  /** Go reads an integer into an int64 where it fits, and everything else into a float64. */
-  get isInteger(): boolean {
-    return /^-?\d+$/.test(this.literal) && BigInt.asIntN(64, BigInt(this.literal)) === BigInt(this.literal);
-  }
-  toJSON(): number {
-    return Number(this.literal);
-  }
-}
-
-export interface ParsedJson {
-  /** Plain JSON, but for {@link RawNumber}. */
-  readonly value: unknown;
-  /** Objects that repeat a key, with all their members as sent; undefined when no object does. */
-  readonly repeated: ReadonlyMap<object, readonly (readonly [key: string, value: unknown])[]> | undefined;
-  /** False: the value holds no RawNumber. */
-  readonly hasRawNumbers: boolean;
-}
-
-/** A text that is no JSON; the message is Go's. */
-export class JsonSyntaxError extends Error {
-  override readonly name = 'JsonSyntaxError';
-}
 
 /** Nesting that the fast path leaves to the slow parser, which knows the limit. */
 const fastDepth = 200;

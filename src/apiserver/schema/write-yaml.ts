@@ -1,6 +1,6 @@
 import { goFloat } from '../../objects/go-float.ts';
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
-import { RawNumber } from './parse-json.ts';
+import { RawNumber } from './go-json.ts';
 import { compareKeys } from './yaml-key-order.ts';
 import { blockHints, escaped, isBreak, styleOf } from './yaml-text.ts';
 

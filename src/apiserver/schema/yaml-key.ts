@@ -1,7 +1,7 @@
 /** Keys of YAML maps as the names of JSON members (sigs.k8s.io/yaml convertToJSONableObject). */
 import { goQuote } from '../../objects/go-text.ts';
 import { isRecord } from '../../objects/json.ts';
-import { RawNumber } from './parse-json.ts';
+import { RawNumber } from './go-json.ts';
 import { YamlSyntaxError } from './yaml-syntax-error.ts';
 
 /**

@@ -1,5 +1,5 @@
 /** What a YAML scalar stands for, by yaml.v2 (`resolve.go`) and by encoding/json, which writes it as JSON. */
-import { RawNumber } from './parse-json.ts';
+import { RawNumber } from './go-json.ts';
 import { YamlSyntaxError } from './yaml-syntax-error.ts';
 
 /** A scalar as the parser has it. */

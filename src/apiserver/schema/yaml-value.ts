@@ -1,6 +1,6 @@
 import type { Alias, Document, Node, Pair, Scalar } from 'yaml';
 import { yaml } from '../yaml.ts';
-import { RawNumber } from './parse-json.ts';
+import { RawNumber } from './go-json.ts';
 import { setMember } from './schema.ts';
 import { keyText } from './yaml-key.ts';
 import { requireFinite, scalarValue } from './yaml-scalar.ts';

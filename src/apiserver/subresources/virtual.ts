@@ -1,7 +1,7 @@
 /** Resources of the core group without objects of their own: `bindings` and `componentstatuses`. */
 import { methodNotAllowed, notFound } from '../../objects/status-errors.ts';
 import { genericStrategy } from '../../registry/generic/generic.ts';
-import { nameIsPathSegment } from '../../registry/validation/names.ts';
+import { nameIsPathSegment } from '../../objects/names.ts';
 import type { ResourceDefinition } from '../../registry/generic/strategy.ts';
 import { outputOf, sendList } from '../rest/output.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';

@@ -1,6 +1,6 @@
 /** What calls cost at most (apiserver `pkg/cel/library/cost.go` EstimateCallCost, cel-go `checker/cost.go` functionCost). */
 import type { CelType } from '../types.ts';
-import type { Estimate } from './estimate.ts';
+import type { Estimate } from './expression-estimate.ts';
 import {
   addSizes,
   fixedSize,

@@ -5,6 +5,7 @@ import { functionName, namedType, qualifiedName } from '../names.ts';
 import type { Overload } from '../overload.ts';
 import type { CelType } from '../types.ts';
 import { type CallEstimate, compareItems, estimateCall } from './estimate-calls.ts';
+import type { EntrySize, Estimate } from './expression-estimate.ts';
 import { fixedSize, plus, type SizeRange, times, uniteSizes, unknownSize } from './range.ts';
 import { characterCount } from './size.ts';
 import { units } from './units.ts';
@@ -14,24 +15,6 @@ import { units } from './units.ts';
  * where nothing is known of it.
  */
 export type SizeLookup = (path: readonly string[]) => number | undefined;
-
-/** What is known of a part of an expression. */
-export interface Estimate {
-  readonly cost: number;
-  readonly type: CelType | undefined;
-  /** The way to the value; empty for what an expression makes. */
-  readonly path: readonly string[];
-  readonly size: SizeRange | undefined;
-  readonly entry: EntrySize | undefined;
-  readonly expression: Expression;
-}
-
-/** Sizes of the items of a list, or of the keys and values of a map. */
-interface EntrySize {
-  readonly container: 'list' | 'map';
-  readonly key: SizeRange;
-  readonly value: SizeRange;
-}
 
 interface Local {
   readonly path: readonly string[];

@@ -10,6 +10,7 @@ import { boolType, intType, stringType } from '../types.ts';
 import { EvaluationError, type OpaqueValue } from '../values.ts';
 import type { IPFamily } from '../../objects/service.ts';
 import { instance, opaque } from './opaque.ts';
+import { walk } from '../walk.ts';
 
 const ipType = opaque('net.IP');
 const cidrType = opaque('net.CIDR');
@@ -128,7 +129,7 @@ export const addressFunctions: Library = [
     'ip',
     [
       overload1(text, ipType, (value, meter) => {
-        meter.walk(value);
+        walk(meter, value);
         return readIp(value);
       }),
       member(overload1(cidr, ipType, ({ family, address }) => new IpValue(family, address))),
@@ -154,7 +155,7 @@ export const addressFunctions: Library = [
     'cidr',
     [
       overload1(text, cidrType, (value, meter) => {
-        meter.walk(value);
+        walk(meter, value);
         return readCidr(value);
       }),
     ],

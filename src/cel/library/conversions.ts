@@ -22,6 +22,7 @@ import {
   typeName,
   TypeValue,
 } from '../values.ts';
+import { walk } from '../walk.ts';
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 const nanosPerSecond = 1_000_000_000n;
@@ -122,7 +123,7 @@ export const conversions: Library = [
       overload1(timestamp, types.stringType, formatTimestamp),
       overload1(duration, types.stringType, ({ nanos }) => formatDuration(nanos)),
       overload1(bytes, types.stringType, (value, meter) => {
-        meter.walk(value);
+        walk(meter, value);
         try {
           return utf8.decode(value);
         } catch {
@@ -136,7 +137,7 @@ export const conversions: Library = [
     [
       overload1(bytes, types.bytesType, (value) => value),
       overload1(text, types.bytesType, (value, meter) => {
-        meter.walk(value);
+        walk(meter, value);
         return Buffer.from(value);
       }),
     ],

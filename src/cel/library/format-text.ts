@@ -11,13 +11,14 @@ import {
   type Value,
 } from '../values.ts';
 import { formatDouble } from './conversions.ts';
+import { walk } from '../walk.ts';
 
 const clause = /%(?:\.(\d+))?(.)/gsu;
 const maxPrecision = 1000;
 
 /** `'%s is %d'.format([…])` (cel-go `ext/formatting.go`). @throws {EvaluationError} */
 export function formatText(pattern: string, list: ListValue, meter: Meter): string {
-  meter.walk(pattern, list);
+  walk(meter, pattern, list);
   const args = itemsOf(list);
   let next = 0;
   const out = pattern.replace(clause, (_all, precision: string | undefined, verb: string) => {
@@ -26,7 +27,7 @@ export function formatText(pattern: string, list: ListValue, meter: Meter): stri
     const arg = args[next] ?? null;
     next++;
     const text = formatted(verb, precision === undefined ? undefined : Number(precision), arg, meter);
-    meter.walk(text);
+    walk(meter, text);
     return text;
   });
   if (/(?:^|[^%])(?:%%)*%$/.test(pattern)) throw new EvaluationError('unexpected end of format string');

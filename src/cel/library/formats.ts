@@ -1,4 +1,4 @@
-import { hasFormat } from '../../registry/apiextensions/customresource/formats.ts';
+import { hasFormat } from '../../objects/formats.ts';
 import {
   isDNS1035Label,
   isQualifiedName,
@@ -6,12 +6,13 @@ import {
   nameIsDNS1035Label,
   nameIsDNSLabel,
   nameIsDNSSubdomain,
-} from '../../registry/validation/names.ts';
+} from '../../objects/names.ts';
 import { type Library, member, overload0, overload1, overload2, text } from '../overload.ts';
 import { listType, optionalType, stringType } from '../types.ts';
 import { none, type OpaqueValue, Optional, PlainList } from '../values.ts';
 import { instance, opaque } from './opaque.ts';
 import { parseUrl } from './urls.ts';
+import { walk } from '../walk.ts';
 
 const formatType = opaque('kubernetes.NamedFormat');
 
@@ -78,7 +79,7 @@ export const formatFunctions: Library = [
     [
       member(
         overload2(format, text, optionalType(listType(stringType)), ({ faults }, value, meter) => {
-          meter.walk(value, value);
+          walk(meter, value, value);
           const found = faults(value);
           return found.length === 0 ? none : new Optional(new PlainList(found));
         }),

@@ -21,6 +21,7 @@ import {
   type Value,
 } from '../values.ts';
 import { orderedTypes } from './lists.ts';
+import { walk } from '../walk.ts';
 
 /** The name of what `sortBy` calls: no expression can. */
 export const sortByKeys = '@sortByAssociatedKeys';
@@ -59,7 +60,7 @@ export const listExtensions: Library = [
     [
       member(
         overload1(listOfAny, listOfAny.type, (list, meter) => {
-          meter.walk(list);
+          walk(meter, list);
           return new PlainList(itemsOf(list).reverse());
         }),
       ),
@@ -83,13 +84,13 @@ function slice(list: ListValue, start: bigint, end: bigint, meter: Meter): Value
   if (start < 0n || end < 0n) throw new EvaluationError(`${call}, negative indexes not supported`);
   if (start > end) throw new EvaluationError(`${call}, start index must be less than or equal to end index`);
   if (BigInt(list.size) < end) throw new EvaluationError(`${call}, list is length ${list.size}`);
-  meter.walk(list);
+  walk(meter, list);
   return new PlainList(itemsOf(list).slice(Number(start), Number(end)));
 }
 
 function flat(list: ListValue, depth: bigint, meter: Meter): PlainList {
   if (depth < 0n) throw new EvaluationError('level must be non-negative');
-  meter.walk(list);
+  walk(meter, list);
   return new PlainList(
     itemsOf(list).flatMap((item) =>
       depth > 0n && isList(item) ? itemsOf(flat(item, depth - 1n, meter)) : [item],

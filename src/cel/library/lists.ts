@@ -26,6 +26,7 @@ import {
   Uint,
   type Value,
 } from '../values.ts';
+import { walk, walkItems } from '../walk.ts';
 
 /** Types whose values have an order. */
 export const orderedTypes = [
@@ -46,7 +47,7 @@ function order(a: Value, b: Value): number {
 }
 
 function isSorted(list: ListValue, meter: Meter): boolean {
-  meter.walkItems(list);
+  walkItems(meter, list);
   const items = itemsOf(list);
   return items.every((item, i) => i === 0 || order(items[i - 1] ?? null, item) <= 0);
 }
@@ -55,7 +56,7 @@ function extreme(name: string, sign: 1 | -1): Overload[] {
   return orderedTypes.map((type) =>
     member(
       overload1(listOf(type), type, (list, meter) => {
-        meter.walkItems(list);
+        walkItems(meter, list);
         const [first, ...rest] = itemsOf(list);
         if (first === undefined) throw new EvaluationError(`${name} called on empty list`);
         return rest.reduce((best, item) => (order(item, best) * sign > 0 ? item : best), first);
@@ -79,7 +80,7 @@ function summing(type: types.CelType, zero: Value, add: (a: Value, b: Value) => 
   };
   return member(
     overload1(ofThese, type, (list, meter) => {
-      meter.walk(list);
+      walk(meter, list);
       return itemsOf(list).reduce(add, zero);
     }),
   );
@@ -171,7 +172,7 @@ function contains(all: readonly Value[], some: readonly Value[], meter: Meter): 
 
 function setFunction(run: (a: readonly Value[], b: readonly Value[], meter: Meter) => boolean): Overload {
   return overload2(listOfAny, listOfAny, types.boolType, (a, b, meter) => {
-    meter.walk(a, b);
+    walk(meter, a, b);
     return run(itemsOf(a), itemsOf(b), meter);
   });
 }

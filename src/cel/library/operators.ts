@@ -37,6 +37,7 @@ import {
   typeName,
   type Value,
 } from '../values.ts';
+import { walk } from '../walk.ts';
 
 /** Types of which two values have an order; numbers have one across their types (`CrossTypeNumericComparisons`). */
 const orderedPairs: readonly (readonly [types.CelType, types.CelType])[] = [
@@ -61,7 +62,7 @@ const orderedPairs: readonly (readonly [types.CelType, types.CelType])[] = [
 function ordering(holds: (order: number) => boolean): Overload[] {
   return orderedPairs.map(([left, right]) =>
     overload2({ ...anything, type: left }, { ...anything, type: right }, types.boolType, (a, b, meter) => {
-      if (typeof a === 'string') meter.walk(a);
+      if (typeof a === 'string') walk(meter, a);
       const order = compare(a, b);
       if (order === undefined) throw noSuchOverload();
       return holds(order);
@@ -118,15 +119,15 @@ export const operators: Library = [
       ...whole((a, b) => a + b),
       overload2(double, double, types.doubleType, (a, b) => a + b),
       overload2(text, text, types.stringType, (a, b, meter) => {
-        meter.walk(a, b);
+        walk(meter, a, b);
         return a + b;
       }),
       overload2(bytes, bytes, types.bytesType, (a, b, meter) => {
-        meter.walk(a, b);
+        walk(meter, a, b);
         return Buffer.concat([a, b]);
       }),
       overload2(listOfAny, listOfAny, types.listType(types.paramType('A')), (a, b, meter) => {
-        meter.walk(a, b);
+        walk(meter, a, b);
         return a.concat(b);
       }),
       overload2(timestamp, duration, types.timestampType, (a, b) => later(a, b.nanos)),
@@ -151,7 +152,7 @@ export const operators: Library = [
     '@in',
     [
       overload2(anything, listOfAny, types.boolType, (item, list, meter) => {
-        meter.walk(list);
+        walk(meter, list);
         return itemsOf(list).some((one) => equals(item, one, meter));
       }),
       overload2(anything, mapOfAny, types.boolType, (key, map) => map.find(key) !== undefined),
@@ -203,7 +204,7 @@ export const operators: Library = [
     'size',
     [text, bytes, listOfAny, mapOfAny].flatMap((param) => {
       const form = overload1<Value>(param, types.intType, (value, meter) => {
-        if (typeof value === 'string') meter.walk(value);
+        if (typeof value === 'string') walk(meter, value);
         return size(value);
       });
       return [form, member(form)];

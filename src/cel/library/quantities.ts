@@ -3,6 +3,7 @@ import { int, type Library, member, overload1, overload2, text } from '../overlo
 import { boolType, doubleType, intType } from '../types.ts';
 import { EvaluationError, type OpaqueValue } from '../values.ts';
 import { instance, opaque } from './opaque.ts';
+import { walk } from '../walk.ts';
 
 const quantityType = opaque('kubernetes.Quantity');
 const nano = 1_000_000_000n;
@@ -49,7 +50,7 @@ export const quantityFunctions: Library = [
     'quantity',
     [
       overload1(text, quantityType, (value, meter) => {
-        meter.walk(value);
+        walk(meter, value);
         return read(value);
       }),
     ],

@@ -17,6 +17,7 @@ import * as types from '../types.ts';
 import { EvaluationError, itemsOf, noSuchOverload, PlainList, type ListValue } from '../values.ts';
 import { formatText } from './format-text.ts';
 import { indexOfPart, lastIndexOfPart, splitAtPart } from './substrings.ts';
+import { walk } from '../walk.ts';
 
 /** What Unicode and Go call space: neither zero-width spaces nor byte order marks. */
 const space = /\p{White_Space}/u;
@@ -40,14 +41,14 @@ function characters(value: string): readonly string[] {
 }
 
 function charAt(value: string, index: bigint, meter: Meter): string {
-  meter.walk(value);
+  walk(meter, value);
   const list = characters(value);
   if (index < 0n || index > list.length) throw outOfRange(index);
   return list[Number(index)] ?? '';
 }
 
 function find(value: string, part: string, from: bigint, meter: Meter): bigint {
-  meter.walk(value, part);
+  walk(meter, value, part);
   const list = characters(value);
   if (from < 0n || from > list.length) throw outOfRange(from);
   const start = list.slice(0, Number(from)).join('').length;
@@ -56,7 +57,7 @@ function find(value: string, part: string, from: bigint, meter: Meter): bigint {
 }
 
 function findLast(value: string, part: string, from: bigint | undefined, meter: Meter): bigint {
-  meter.walk(value, part);
+  walk(meter, value, part);
   const list = characters(value);
   if (from !== undefined && (from < 0n || from >= list.length)) throw outOfRange(from);
   const start = from === undefined ? value.length : list.slice(0, Number(from)).join('').length;
@@ -65,7 +66,7 @@ function findLast(value: string, part: string, from: bigint | undefined, meter: 
 }
 
 function substring(value: string, start: bigint, end: bigint | undefined, meter: Meter): string {
-  meter.walk(value);
+  walk(meter, value);
   const list = characters(value);
   const last = end ?? BigInt(list.length);
   if (start < 0n || start > list.length) throw outOfRange(start);
@@ -75,7 +76,7 @@ function substring(value: string, start: bigint, end: bigint | undefined, meter:
 }
 
 function replace(value: string, from: string, to: string, limit: bigint, meter: Meter): string {
-  meter.walk(value, value);
+  walk(meter, value, value);
   const pieces = from === '' ? ['', ...characters(value), ''] : splitAtPart(value, from);
   const most = limit < 0n ? pieces.length - 1 : Math.min(Number(limit), pieces.length - 1);
   // Paid for before it is made: a long replacement of a short text is a very long text.
@@ -84,7 +85,7 @@ function replace(value: string, from: string, to: string, limit: bigint, meter: 
 }
 
 function split(value: string, separator: string, limit: bigint, meter: Meter): ListValue {
-  meter.walk(value, value);
+  walk(meter, value, value);
   if (limit === 0n) return new PlainList([]);
   const pieces = separator === '' ? characters(value) : splitAtPart(value, separator);
   const most = limit < 0n ? pieces.length : Number(limit);
@@ -93,10 +94,10 @@ function split(value: string, separator: string, limit: bigint, meter: Meter): L
 }
 
 function join(list: ListValue, separator: string, meter: Meter): string {
-  meter.walk(list);
+  walk(meter, list);
   const pieces = itemsOf(list).map((item) => {
     if (typeof item !== 'string') throw noSuchOverload();
-    meter.walk(item, separator);
+    walk(meter, item, separator);
     return item;
   });
   return pieces.join(separator);
@@ -106,7 +107,7 @@ function join(list: ListValue, separator: string, meter: Meter): string {
 function onText(result: types.CelType, run: (value: string, meter: Meter) => string): Overload {
   return member(
     overload1(text, result, (value, meter) => {
-      meter.walk(value);
+      walk(meter, value);
       return run(value, meter);
     }),
   );
@@ -116,7 +117,7 @@ function test(run: (value: string, other: string) => boolean): Overload[] {
   return [
     member(
       overload2(text, text, types.boolType, (value, other, meter) => {
-        meter.walk(value);
+        walk(meter, value);
         return run(value, other);
       }),
     ),
@@ -190,7 +191,7 @@ export const stringFunctions: Library = [
     'strings.quote',
     [
       overload1(text, stringType, (value, meter) => {
-        meter.walk(value);
+        walk(meter, value);
         return goQuote(value);
       }),
     ],

@@ -2,6 +2,7 @@ import { type Library, member, overload1, text } from '../overload.ts';
 import * as types from '../types.ts';
 import { EvaluationError, type OpaqueValue, PlainList, PlainMap, type Value } from '../values.ts';
 import { instance, opaque } from './opaque.ts';
+import { walk } from '../walk.ts';
 
 const urlType = opaque('kubernetes.URL');
 
@@ -89,7 +90,7 @@ export const urlFunctions: Library = [
     'url',
     [
       overload1(text, urlType, (value, meter) => {
-        meter.walk(value);
+        walk(meter, value);
         const parsed = parseUrl(value);
         if (typeof parsed !== 'string') return parsed;
         const detail = `parse ${JSON.stringify(value)}: ${parsed}`;
@@ -101,7 +102,7 @@ export const urlFunctions: Library = [
     'isURL',
     [
       overload1(text, types.boolType, (value, meter) => {
-        meter.walk(value);
+        walk(meter, value);
         return typeof parseUrl(value) !== 'string';
       }),
     ],

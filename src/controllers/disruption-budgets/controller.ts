@@ -22,7 +22,7 @@ import {
   replicationControllers as replicationControllersResource,
   statefulSets as statefulSetsResource,
 } from '../workloads/resources.ts';
-import { lookAgain, StatusWriter } from '../workloads/status-writer.ts';
+import { lookAgain, StatusWriter } from '../../runtime/status-writer.ts';
 import { expectedScale, planBudgetEvent, planBudgetStatus, type Scale } from './plan.ts';
 
 /** Milliseconds in which changes of Pods are gathered. */

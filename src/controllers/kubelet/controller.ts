@@ -14,7 +14,7 @@ import type { ControllerContext, ControllerDefinition, Runnable } from '../../ru
 import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
 import { Expectations } from '../../runtime/expectations.ts';
 import { isFinished } from '../../objects/pods.ts';
-import { lookAgain } from '../workloads/status-writer.ts';
+import { lookAgain } from '../../runtime/status-writer.ts';
 import { heartbeats } from './heartbeat.ts';
 import { hostAddresses, planPodStatus, planStoppedStatus, planTerminatingStatus, stopTime } from './plan.ts';
 import { PodAddresses } from './pod-addresses.ts';

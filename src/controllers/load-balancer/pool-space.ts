@@ -1,4 +1,5 @@
-import { createBitmap, type Bitmap } from '../../allocation/bitmap.ts';
+import { type Bitmap } from '../../allocation/bitmap.ts';
+import { createBitmap } from '../../allocation/create-bitmap.ts';
 import { indexOfSpan, type Span } from './spans.ts';
 
 /** Why an address of a pool cannot be picked. */

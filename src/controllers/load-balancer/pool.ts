@@ -1,12 +1,11 @@
-import { parseAddressRange, type AddressRange } from '../../allocation/address-range.ts';
-import { parseCidr, parseStrictAddress } from '../../objects/address.ts';
+import { AddressRange, parseAddressRange } from '../../allocation/address-range.ts';
+import { formatAddress, parseCidr, parseStrictAddress } from '../../objects/address.ts';
 import { joinKey, type ObjectKey } from '../../objects/key.ts';
 import { compileLabelSelector, matchesLabels, type ParsedLabelSelector } from '../../objects/labels.ts';
 import { pushAll } from '../../objects/lists.ts';
 import type { Condition, KubeObject, LabelSelector } from '../../objects/meta.ts';
 import type { IPFamily } from '../../objects/service.ts';
 import { parseTime } from '../../objects/time.ts';
-import { avoidedAddresses } from './avoided.ts';
 import { parseDuration } from './duration.ts';
 
 /** `servicenet.dev/v1alpha1` AddressPool, cluster-scoped (deploy/crds). */
@@ -249,4 +248,37 @@ function readReservations(
 
 function quoted(text: string): string {
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
+}
+
+/**
+ * The addresses that `avoidFirstLast` takes out: network and broadcast of the subnet that the pool is in, or of each
+ * CIDR where the pool names no subnet (a CIDR of fewer than four addresses is taken to be a part of a subnet). IPv6
+ * has no broadcast; its first address is the subnet-router anycast address.
+ */
+function avoidedAddresses(
+  spec: Pick<AddressPoolSpec, 'addresses' | 'subnet'>,
+  problems: string[],
+): AddressRange[] {
+  if (spec.subnet !== undefined) {
+    const subnet = spec.subnet.includes('/') ? parseAddressRange(spec.subnet) : undefined;
+    if (subnet === undefined) {
+      problems.push(
+        `spec.subnet: ${JSON.stringify(spec.subnet.slice(0, 80))} is not a CIDR; first and last are not avoided`,
+      );
+      return [];
+    }
+    return firstAndLast(subnet);
+  }
+  return (spec.addresses ?? []).flatMap((text) => {
+    const range = text.includes('/') ? parseAddressRange(text) : undefined;
+    return range === undefined || range.size < 4n ? [] : firstAndLast(range);
+  });
+}
+
+function firstAndLast({ family, first, last }: AddressRange): AddressRange[] {
+  const single = (value: bigint): AddressRange => {
+    const text = formatAddress(family, value);
+    return new AddressRange(family, value, value, `${text}-${text}`);
+  };
+  return family === 'IPv4' ? [single(first), single(last)] : [single(first)];
 }

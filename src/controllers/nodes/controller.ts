@@ -11,7 +11,7 @@ import { formatTime } from '../../objects/time.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
 import { conditionOf, isFinished, isReady } from '../../objects/pods.ts';
-import { lookAgain, StatusWriter } from '../workloads/status-writer.ts';
+import { lookAgain, StatusWriter } from '../../runtime/status-writer.ts';
 import { draftNode, hasTaints, isDown, isSimulated, planNodeStatus, planTaints } from './plan.ts';
 import { NodeCidrs } from './plan-cidrs.ts';
 

@@ -1,5 +1,6 @@
 /** The pod CIDRs of nodes: equal parts of the cluster's CIDRs (pkg/controller/nodeipam/ipam/cidrset). */
-import { createBitmap, type Bitmap } from '../../allocation/bitmap.ts';
+import { type Bitmap } from '../../allocation/bitmap.ts';
+import { createBitmap } from '../../allocation/create-bitmap.ts';
 import { addressBits, formatAddress, parseCidr } from '../../objects/address.ts';
 import type { IPFamily } from '../../objects/service.ts';
 

@@ -7,7 +7,7 @@ import {
   validateObjectMeta,
   validateObjectMetaUpdate,
 } from './metadata.ts';
-import type { NameRule } from '../validation/names.ts';
+import type { NameRule } from '../../objects/names.ts';
 import type { FieldPath, Strategy, StrategyContext, SubresourceStrategy } from './strategy.ts';
 
 /**

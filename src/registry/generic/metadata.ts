@@ -3,13 +3,8 @@ import { jsonEqual } from '../../objects/json.ts';
 import { pushAll } from '../../objects/lists.ts';
 import type { ManagedFieldsEntry, ObjectMeta, OwnerReference } from '../../objects/meta.ts';
 import { forbiddenField, invalid, required, tooLong, type FieldError } from '../validation/field-errors.ts';
-import {
-  isDNS1123Label,
-  isQualifiedName,
-  isValidLabelValue,
-  nameIsPathSegment,
-  type NameRule,
-} from '../validation/names.ts';
+import { validateLabels } from '../validation/label-selector.ts';
+import { isDNS1123Label, isQualifiedName, nameIsPathSegment, type NameRule } from '../../objects/names.ts';
 
 /** What a kind demands of its metadata. */
 export interface MetaRules {
@@ -144,21 +139,6 @@ export function validateCustomObjectMetaUpdate(
   }
   pushSharedErrors(errors, meta, path);
   pushManagedFieldsErrors(errors, meta.managedFields ?? [], `${path}.managedFields`);
-  return errors;
-}
-
-/** Label keys and values; both are reported at `path` itself. Also for `spec.selector` and `matchLabels`. */
-export function validateLabels(
-  labels: Readonly<Record<string, string>> | undefined,
-  path: string,
-): FieldError[] {
-  const errors: FieldError[] = [];
-  if (labels === undefined) return errors;
-  for (const name of Object.keys(labels)) {
-    for (const message of isQualifiedName(name)) errors.push(invalid(path, name, message));
-    const value = labels[name] ?? '';
-    for (const message of isValidLabelValue(value)) errors.push(invalid(path, value, message));
-  }
   return errors;
 }
 

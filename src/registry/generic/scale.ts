@@ -1,7 +1,7 @@
 import type { KubeObject, LabelSelector, ObjectMeta } from '../../objects/meta.ts';
 import { type FieldError, invalid } from '../validation/field-errors.ts';
 import { validateCustomObjectMeta } from './metadata.ts';
-import { nameIsDNSSubdomain } from '../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../objects/names.ts';
 
 /** Autoscaling/v1 Scale: the number of Pods of a workload, apart from all else. */
 export interface Scale extends KubeObject {

@@ -87,8 +87,6 @@ export interface Strategy<T extends KubeObject = KubeObject> extends OwnableFiel
   setDefaults(object: T): void;
   /** The same for what an apply made, where it differs: nulls of custom objects that are not allowed stay, and are refused. */
   setAppliedDefaults?(object: T): void;
-  /** Loads what the rules of the object need; undefined when all is there. Asked before every create and update. */
-  ready?(object: T): Promise<void> | undefined;
   /** Takes what the object needs from allocators; may throw a StatusError, having taken nothing. */
   beginCreate?(object: T, context: StrategyContext): Reservation;
   beginUpdate?(object: T, old: T, context: StrategyContext): Reservation;

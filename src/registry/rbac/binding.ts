@@ -1,7 +1,7 @@
 import { jsonEqual } from '../../objects/json.ts';
 import { type FieldError, invalid, notSupported, required } from '../validation/field-errors.ts';
 import { genericStrategy } from '../generic/generic.ts';
-import { isDNS1123Subdomain, nameIsPathSegment } from '../validation/names.ts';
+import { isDNS1123Subdomain, nameIsPathSegment } from '../../objects/names.ts';
 import type { Strategy } from '../generic/strategy.ts';
 import { rbacGroup, type RoleBinding, type RoleRef, type Subject } from './rbac.ts';
 

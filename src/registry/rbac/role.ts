@@ -2,7 +2,7 @@ import { pushAll } from '../../objects/lists.ts';
 import { type FieldError, invalid, required } from '../validation/field-errors.ts';
 import { genericStrategy } from '../generic/generic.ts';
 import { validateLabelSelector } from '../validation/label-selector.ts';
-import { nameIsPathSegment } from '../validation/names.ts';
+import { nameIsPathSegment } from '../../objects/names.ts';
 import type { Strategy } from '../generic/strategy.ts';
 import type { PolicyRule, Role } from './rbac.ts';
 

@@ -1,5 +1,5 @@
 import { type FieldError, invalid, required } from './field-errors.ts';
-import { isDNS1123Subdomain } from './names.ts';
+import { isDNS1123Subdomain } from '../../objects/names.ts';
 
 const path = /^[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$/;
 const pathForm = path.source.slice(1, -1);

@@ -2,8 +2,7 @@ import { compileLabelSelector, matchesLabels } from '../../objects/labels.ts';
 import { pushAll } from '../../objects/lists.ts';
 import type { LabelSelector } from '../../objects/meta.ts';
 import { type FieldError, forbiddenField, invalid, required } from './field-errors.ts';
-import { validateLabels } from '../generic/metadata.ts';
-import { isQualifiedName, isValidLabelValue } from './names.ts';
+import { isQualifiedName, isValidLabelValue } from '../../objects/names.ts';
 
 /**
  * The rules of a LabelSelector (`apis/meta/v1/validation` ValidateLabelSelector).
@@ -58,4 +57,19 @@ export function selects(
 ): boolean | undefined {
   if (validateLabelSelector(selector, '').length > 0) return undefined;
   return matchesLabels(compileLabelSelector(selector), labels);
+}
+
+/** Label keys and values; both are reported at `path` itself. Also for `spec.selector` and `matchLabels`. */
+export function validateLabels(
+  labels: Readonly<Record<string, string>> | undefined,
+  path: string,
+): FieldError[] {
+  const errors: FieldError[] = [];
+  if (labels === undefined) return errors;
+  for (const name of Object.keys(labels)) {
+    for (const message of isQualifiedName(name)) errors.push(invalid(path, name, message));
+    const value = labels[name] ?? '';
+    for (const message of isValidLabelValue(value)) errors.push(invalid(path, value, message));
+  }
+  return errors;
 }

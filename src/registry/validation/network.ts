@@ -12,7 +12,7 @@ import {
 } from '../../objects/address.ts';
 import type { IPFamily } from '../../objects/service.ts';
 import { internalFault, invalid, renderValue, type FieldError } from './field-errors.ts';
-import { isValidPortName } from './names.ts';
+import { isValidPortName } from '../../objects/names.ts';
 
 const portRange = 'must be between 1 and 65535, inclusive';
 const notAnAddress = 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)';

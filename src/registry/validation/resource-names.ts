@@ -1,6 +1,6 @@
 /** Names of resources, as amounts are keyed by them (`apis/core/helper/helpers.go`, `apis/core/validation`). */
 import { type FieldError, invalid } from './field-errors.ts';
-import { isQualifiedName } from './names.ts';
+import { isQualifiedName } from '../../objects/names.ts';
 
 const compute = ['cpu', 'memory', 'ephemeral-storage'];
 /** Objects that quotas count; they have no parts. */

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createBitmap, randomFree, type Bitmap } from '../../../src/allocation/bitmap.ts';
+import { randomFree, type Bitmap } from '../../../src/allocation/bitmap.ts';
+import { createBitmap } from '../../../src/allocation/create-bitmap.ts';
 import { DenseBitmap } from '../../../src/allocation/dense-bitmap.ts';
 import { SparseBitmap } from '../../../src/allocation/sparse-bitmap.ts';
 

@@ -1,12 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { Program } from '../../../src/cel/program.ts';
-import {
-  declSize,
-  maxElementsAt,
-} from '../../../src/registry/apiextensions/customresource/rules/decl-size.ts';
-import { declType } from '../../../src/registry/apiextensions/customresource/rules/decl-type.ts';
-import { toValue } from '../../../src/registry/apiextensions/customresource/rules/schema-values.ts';
-import type { JsonSchema } from '../../../src/registry/apiextensions/customresourcedefinition/json-schema.ts';
+import { declSize, maxElementsAt } from '../../../src/registry/apiextensions/rules/decl-size.ts';
+import { declType } from '../../../src/registry/apiextensions/rules/decl-type.ts';
+import { toValue } from '../../../src/registry/apiextensions/rules/schema-values.ts';
+import type { JsonSchema } from '../../../src/registry/apiextensions/schema/json-schema.ts';
 
 const text: JsonSchema = { type: 'string' };
 const integer: JsonSchema = { type: 'integer' };

@@ -2,9 +2,9 @@ import { Program } from '../../../src/cel/program.ts';
 import * as types from '../../../src/cel/types.ts';
 import { toJson } from '../../../src/cel/json-values.ts';
 import { isList, isMap, itemsOf, type Value } from '../../../src/cel/values.ts';
-import { toValue } from '../../../src/registry/apiextensions/customresource/rules/schema-values.ts';
-import { declType } from '../../../src/registry/apiextensions/customresource/rules/decl-type.ts';
-import type { JsonSchema } from '../../../src/registry/apiextensions/customresourcedefinition/json-schema.ts';
+import { toValue } from '../../../src/registry/apiextensions/rules/schema-values.ts';
+import { declType } from '../../../src/registry/apiextensions/rules/decl-type.ts';
+import type { JsonSchema } from '../../../src/registry/apiextensions/schema/json-schema.ts';
 
 const schema: JsonSchema = {
   type: 'object',

@@ -1,12 +1,11 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import resourceRows from '../../../hack/openapi/resources.json' with { type: 'json' };
 import { builtinSchema } from '../../../src/apiserver/schema/builtin.ts';
 import { encodeObject } from '../../../src/apiserver/schema/encode.ts';
 import { StatusError } from '../../../src/objects/status.ts';
 import { isRecord } from '../../../src/objects/json.ts';
-import { loadRuleEngine } from '../../../src/cel/on-demand.ts';
 import { arbitraryOf } from './arbitrary-object.ts';
 import { contextOf, create, definitions, read, update } from './decide.ts';
 
@@ -21,7 +20,6 @@ const named = definitions.map((definition) => {
 });
 
 // Definitions that say `ready` are asked so by the server; here all are decided at once.
-beforeAll(() => loadRuleEngine());
 
 describe('the catalog', () => {
   it.each(named)('describes %s as kube-apiserver does', (name, definition) => {

@@ -2,12 +2,15 @@ import { isRecord, jsonEqual, type JsonRecord } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { forbidden } from '../../../objects/status-errors.ts';
 import { StatusError } from '../../../objects/status.ts';
-import type { Patch } from '../../../registry/admissionregistration/admissionpolicy/mutate.ts';
+import {
+  mutationsMeant,
+  type Patch,
+  patchOf,
+} from '../../../registry/admissionregistration/admissionpolicy/mutate.ts';
 import type {
   MutatingAdmissionPolicy,
   PolicyBinding,
 } from '../../../registry/admissionregistration/admissionpolicy/policy.ts';
-import { loadRuleEngine, ruleEngine } from '../../../cel/on-demand.ts';
 import { findAtomics } from '../../patch/apply/atomics.ts';
 import { mergeValues } from '../../patch/apply/merge.ts';
 import { joinErrors, validateConfig } from '../../patch/apply/validate-config.ts';
@@ -56,7 +59,6 @@ export class MutatingPolicies implements AdmissionPlugin {
     _reply: AdmissionReply,
     rounds: Reinvocation,
   ): Promise<KubeObject | undefined> {
-    await loadRuleEngine();
     const { invocations, misconfigured } = await invocationsOf(this.#core, policies, attributes);
     const failures: Failure[] = misconfigured.map((found) => ({
       ...found,
@@ -90,15 +92,14 @@ export class MutatingPolicies implements AdmissionPlugin {
   ): KubeObject | undefined {
     const { policy, binding, resource } = invocation;
     const spec = policy.spec ?? {};
-    const engine = ruleEngine();
     let { object } = attributes;
     const input = () => policyInput(this.#core, invocation, { ...attributes, object }, this.#authorizer);
-    const meant = engine.mutationsMeant(spec, input());
+    const meant = mutationsMeant(spec, input());
     if (typeof meant === 'string') failures.push({ policy, binding, why: meant });
     if (meant !== true) return undefined;
     for (const index of (spec.mutations ?? []).keys()) {
       if (object === undefined) break;
-      const patch = engine.patchOf(spec, index, input());
+      const patch = patchOf(spec, index, input());
       const next =
         typeof patch === 'string' ? patch : patchedObject(resource, object, patch, attributes.body);
       if (typeof next === 'string') failures.push({ policy, binding, why: next });

@@ -1,10 +1,7 @@
 /** What the policies of both kinds see of a write, and with which parameters (apiserver `admission/plugin/policy/generic`). */
 import { compileLabelSelector, matchesLabels } from '../../../objects/labels.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
-import type {
-  AdmissionInput,
-  PolicyInput,
-} from '../../../registry/admissionregistration/admissionpolicy/input.ts';
+import type { PolicyInput } from '../../../registry/admissionregistration/expressions/input.ts';
 import type {
   CommonPolicySpec,
   PolicyBinding,
@@ -14,8 +11,9 @@ import type { AdmissionAttributes } from '../../rest/admission.ts';
 import type { ServedResource } from '../../rest/served-resource.ts';
 import type { ServerCore } from '../../rest/server-core.ts';
 import { listPrefix, objectKey } from '../../storage/storage.ts';
+import { admissionInput } from '../webhooks/expression-input.ts';
 import { isExempt } from '../webhooks/matching.ts';
-import { requestOf, restOf, servedObject } from '../webhooks/review.ts';
+import { servedObject } from '../webhooks/review.ts';
 import { matchResources } from './policy-match.ts';
 
 /** A binding that is meant, with each of its parameters. */
@@ -87,42 +85,6 @@ export async function invocationsOf<P extends Policy>(
     }
   }
   return { invocations, misconfigured };
-}
-
-/** What expressions see of a write, but for what only policies see. */
-export function admissionInput(
-  resource: ServedResource,
-  attributes: AdmissionAttributes,
-  authorizer: Authorizer,
-): AdmissionInput {
-  const { object, oldObject, body, user, namespace, name, subresource } = attributes;
-  const { group, plural } = attributes.resource.definition;
-  return {
-    object: object === undefined ? null : servedObject(resource, object, body),
-    oldObject: oldObject === undefined ? null : servedObject(resource, oldObject, body),
-    request: { ...requestOf(resource, attributes), ...restOf(attributes) },
-    access: ({ verb, serviceAccount, path, ...asked }) =>
-      authorizer.authorize(serviceAccount === undefined ? user : accountUser(serviceAccount), {
-        verb,
-        path: path ?? '',
-        resource: path === undefined ? asked : undefined,
-      }),
-    requested: {
-      verb: '',
-      serviceAccount: undefined,
-      path: undefined,
-      group,
-      resource: plural,
-      subresource,
-      namespace,
-      name,
-    },
-  };
-}
-
-function accountUser({ namespace, name }: { readonly namespace: string; readonly name: string }) {
-  const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'];
-  return { name: `system:serviceaccount:${namespace}:${name}`, uid: '', groups, extra: {} };
 }
 
 /** What the expressions of a policy see. */

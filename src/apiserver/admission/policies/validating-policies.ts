@@ -1,9 +1,8 @@
 import type { KubeObject } from '../../../objects/meta.ts';
 import { forbidden } from '../../../objects/status-errors.ts';
 import { StatusError } from '../../../objects/status.ts';
-import type { Refusal } from '../../../registry/admissionregistration/admissionpolicy/judge.ts';
+import { judgePolicy, type Refusal } from '../../../registry/admissionregistration/admissionpolicy/judge.ts';
 import type { ValidatingAdmissionPolicy } from '../../../registry/admissionregistration/admissionpolicy/policy.ts';
-import { loadRuleEngine, ruleEngine } from '../../../cel/on-demand.ts';
 import type { Authorizer } from '../../authorization/authorizer.ts';
 import type { AdmissionAttributes, AdmissionPlugin, AdmissionReply } from '../../rest/admission.ts';
 import type { ServerCore } from '../../rest/server-core.ts';
@@ -42,7 +41,6 @@ export class ValidatingPolicies implements AdmissionPlugin {
 
   /** @throws {StatusError} for the first refusal of a binding with the action Deny. */
   async validate(attributes: AdmissionAttributes, reply: AdmissionReply): Promise<void> {
-    await loadRuleEngine();
     const { invocations, misconfigured } = await invocationsOf(this.#core, policies, attributes);
     const denied: StatusError[] = [];
     const deny = (policy: KubeObject, binding: KubeObject, refusal: Refusal) =>
@@ -56,7 +54,7 @@ export class ValidatingPolicies implements AdmissionPlugin {
       const actions = binding.spec?.validationActions ?? [];
       const seen = await versionedFor(invocation.resource, attributes);
       const input = policyInput(this.#core, invocation, seen, this.#authorizer);
-      for (const refusal of ruleEngine().judgePolicy(policy.spec ?? {}, input)) {
+      for (const refusal of judgePolicy(policy.spec ?? {}, input)) {
         if (refusal.always === true || actions.includes('Deny')) deny(policy, binding, refusal);
         if (refusal.always !== true && actions.includes('Warn')) {
           reply.warn(`Validation failed for ${nameOf(policy, binding)}: ${refusal.message}`);

@@ -2,7 +2,7 @@ import type { KubeObject } from '../../../objects/meta.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { formatQuantity, parseQuantity } from '../../../objects/quantity.ts';
 import { isInScopes } from '../../../registry/core/resourcequota/scopes.ts';
-import type { ResourceQuota } from '../../../registry/core/resourcequota/strategy.ts';
+import type { ResourceQuota } from '../../../registry/core/resourcequota/resource-quota.ts';
 import { addUsage, usageOf, userOf } from '../../../registry/core/resourcequota/usage.ts';
 import type { ServerCore } from '../../rest/server-core.ts';
 import { listPrefix, PreconditionError, type Unsubscribe } from '../../storage/storage.ts';

@@ -1,6 +1,6 @@
 import { compileLabelSelector, type ParsedLabelSelector } from '../../../objects/labels.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
-import type { MatchCondition } from '../../../registry/admissionregistration/webhookconfiguration/match-conditions.ts';
+import type { MatchCondition } from '../../../registry/admissionregistration/expressions/evaluate-conditions.ts';
 import type {
   Webhook,
   WebhookConfiguration,

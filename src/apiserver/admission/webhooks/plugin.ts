@@ -2,18 +2,17 @@ import { isRecord, jsonEqual, type JsonRecord } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { StatusError } from '../../../objects/status.ts';
 import { badRequest, forbidden, internalError } from '../../../objects/status-errors.ts';
-import { loadRuleEngine, ruleEngine } from '../../../cel/on-demand.ts';
+import { matchConditions } from '../../../registry/admissionregistration/expressions/evaluate-conditions.ts';
 import type { Authorizer } from '../../authorization/authorizer.ts';
 import { patchObject } from '../../patch/patch.ts';
-import { admissionInput } from '../policies/policy-input.ts';
+import { admissionInput } from './expression-input.ts';
 import type { AdmissionAttributes, AdmissionPlugin, AdmissionReply, BodyKind } from '../../rest/admission.ts';
 import type { Reinvocation } from '../../rest/reinvocation.ts';
 import type { ServedResource } from '../../rest/served-resource.ts';
 import type { ServerCore } from '../../rest/server-core.ts';
 import { builtinSchema } from '../../schema/builtin.ts';
 import { readAnswer } from './answer.ts';
-import type { WebhookNetwork } from './client.ts';
-import { webhookClientOnDemand } from './client-on-demand.ts';
+import { createWebhookClient, type WebhookNetwork } from './client.ts';
 import { WebhookConfigurations } from './configurations.ts';
 import type { Hook } from './hook.ts';
 import { type Invocation, isExempt, matchRules, matchSelectors } from './matching.ts';
@@ -58,7 +57,7 @@ export class AdmissionWebhooks implements AdmissionPlugin {
       new WebhookConfigurations(
         core.storage,
         plural,
-        (webhook) => webhookClientOnDemand(webhook, network),
+        (webhook) => createWebhookClient(webhook, network),
         core.log,
         () => this.#forget(),
       );
@@ -110,7 +109,6 @@ export class AdmissionWebhooks implements AdmissionPlugin {
     reply: AdmissionReply,
     rounds: Reinvocation,
   ): Promise<KubeObject | undefined> {
-    await loadRulesFor(this.#mutating.hooks);
     let { object } = attributes;
     const turn = rounds.of('webhooks');
     turn.begin(object);
@@ -130,7 +128,6 @@ export class AdmissionWebhooks implements AdmissionPlugin {
 
   /** Asks the validating webhooks, all at once; the first of them that refuses is heard. */
   async validate(attributes: AdmissionAttributes, reply: AdmissionReply): Promise<void> {
-    await loadRulesFor(this.#validating.hooks);
     const invocations: Asked[] = [];
     for (const hook of this.#validating.hooks) {
       const invocation = await this.#invocation(hook, attributes);
@@ -167,7 +164,7 @@ export class AdmissionWebhooks implements AdmissionPlugin {
   #isWanted(invocation: Invocation, attributes: AdmissionAttributes): boolean {
     const { hook, resource } = invocation;
     const input = admissionInput(resource, attributes, this.#authorizer);
-    const held = ruleEngine().matchConditions(hook.conditions, input);
+    const held = matchConditions(hook.conditions, input);
     if (typeof held === 'boolean') return held;
     this.#core.log.warn(
       { webhook: hook.name, reason: held },
@@ -252,11 +249,6 @@ export class AdmissionWebhooks implements AdmissionPlugin {
     if (jsonEqual(patched, served)) return undefined;
     return resource.shared === undefined || body !== undefined ? patched : resource.shared.toStored(patched);
   }
-}
-
-/** Conditions are evaluated by an engine that is loaded when the first ones come. */
-async function loadRulesFor(hooks: readonly Hook[]): Promise<void> {
-  if (hooks.some(({ conditions }) => conditions.length > 0)) await loadRuleEngine();
 }
 
 async function ask(

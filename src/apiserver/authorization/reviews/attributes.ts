@@ -1,6 +1,6 @@
 import { isRecord, isStringList, type JsonRecord } from '../../../objects/json.ts';
 import type { AccessAttributes } from '../authorizer.ts';
-import type { UserInfo } from '../../http/exchange.ts';
+import type { UserInfo } from '../../authentication/user-info.ts';
 
 /** `spec` of an access review as the authorizer takes it; undefined when it asks for nothing. */
 export function attributesOf(spec: JsonRecord): AccessAttributes | undefined {

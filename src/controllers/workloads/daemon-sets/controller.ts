@@ -15,7 +15,7 @@ import { compareText, nextAvailable } from '../../../objects/pods.ts';
 import { controllerRevisionHash } from '../plan-template.ts';
 import { PodControl } from '../pod-control.ts';
 import { daemonSets as daemonSetsResource } from '../resources.ts';
-import { lookAgain, StatusWriter } from '../status-writer.ts';
+import { lookAgain, StatusWriter } from '../../../runtime/status-writer.ts';
 import { planDaemonSet, planDaemonSetStatus } from './plan.ts';
 
 /** Runs one Pod of each DaemonSet on each node (kube-controller-manager's `daemonset-controller`). */

@@ -14,7 +14,7 @@ import { Ownership } from '../ownership.ts';
 import { controllerOf, isFinished } from '../../../objects/pods.ts';
 import { sameTemplate } from '../plan-template.ts';
 import { deployments as deploymentsResource, replicaSets as replicaSetsResource } from '../resources.ts';
-import { lookAgain, StatusWriter } from '../status-writer.ts';
+import { lookAgain, StatusWriter } from '../../../runtime/status-writer.ts';
 import { planDeployment, type ReplicaSetChange } from './plan.ts';
 import { revisionAnnotation } from './plan-revisions.ts';
 import { progressDeadline, statusOfRefusal } from './plan-status.ts';

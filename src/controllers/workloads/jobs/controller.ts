@@ -11,7 +11,7 @@ import { Ownership } from '../ownership.ts';
 import { conditionOf } from '../../../objects/pods.ts';
 import { PodControl } from '../pod-control.ts';
 import { jobs as jobsResource } from '../resources.ts';
-import { lookAgain, StatusWriter } from '../status-writer.ts';
+import { lookAgain, StatusWriter } from '../../../runtime/status-writer.ts';
 import { planJob } from './plan.ts';
 
 /** Runs Jobs to completion (kube-controller-manager's `job-controller` and `ttl-after-finished-controller`). */

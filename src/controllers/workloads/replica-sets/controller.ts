@@ -11,7 +11,7 @@ import { Ownership } from '../ownership.ts';
 import { controllerOf, isActive, nextAvailable } from '../../../objects/pods.ts';
 import { PodControl } from '../pod-control.ts';
 import { replicaSets, replicationControllers } from '../resources.ts';
-import { lookAgain, StatusWriter } from '../status-writer.ts';
+import { lookAgain, StatusWriter } from '../../../runtime/status-writer.ts';
 import { planReplicas, planReplicaSetStatus } from './plan.ts';
 
 /** Milliseconds in which changes of Pods are gathered: many become ready at once. */

@@ -14,7 +14,7 @@ import { hashOfData } from '../plan-history.ts';
 import { nextAvailable } from '../../../objects/pods.ts';
 import { PodControl, type PodWords } from '../pod-control.ts';
 import { persistentVolumeClaims, statefulSets as statefulSetsResource } from '../resources.ts';
-import { lookAgain, StatusWriter } from '../status-writer.ts';
+import { lookAgain, StatusWriter } from '../../../runtime/status-writer.ts';
 import { planStatefulSet, planStatefulSetStatus, type StatefulSetInput } from './plan.ts';
 import { draftClaims, draftPod, isMember, podName, revisionNameOf } from './plan-pod.ts';
 

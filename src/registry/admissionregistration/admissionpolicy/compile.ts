@@ -5,8 +5,8 @@ import type { Program } from '../../../cel/program.ts';
 import * as types from '../../../cel/types.ts';
 import type { CelType } from '../../../cel/types.ts';
 import { EvaluationError, type MapValue, type Value } from '../../../cel/values.ts';
-import type { CompiledCondition } from '../webhookconfiguration/evaluate-conditions.ts';
-import type { PolicyInput } from './input.ts';
+import type { CompiledCondition } from '../expressions/evaluate-conditions.ts';
+import type { PolicyInput } from '../expressions/input.ts';
 import type { CommonPolicySpec } from './policy.ts';
 import {
   admissionBindings,
@@ -14,7 +14,7 @@ import {
   authorizerVariables,
   compileExpression,
   namespaceType,
-} from './scope.ts';
+} from '../expressions/scope.ts';
 
 /** Units of cost for one expression, and for all of a policy (`apiserver/pkg/apis/cel/config.go`). */
 export const perCallLimit = 1_000_000;

@@ -3,9 +3,9 @@ import type { Program } from '../../../cel/program.ts';
 import { boolType, dynType, nullType, stringType } from '../../../cel/types.ts';
 import type { Value } from '../../../cel/values.ts';
 import { pushAll } from '../../../objects/lists.ts';
-import { conditionsHold } from '../webhookconfiguration/evaluate-conditions.ts';
+import { conditionsHold } from '../expressions/evaluate-conditions.ts';
 import { bindPolicy, perCallLimit, policyBudget, policyScope, type PolicyScope } from './compile.ts';
-import type { PolicyInput } from './input.ts';
+import type { PolicyInput } from '../expressions/input.ts';
 import type { PolicySpec, Validation } from './policy.ts';
 
 const maxMessage = 5 * 1024;

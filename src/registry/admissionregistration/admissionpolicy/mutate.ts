@@ -5,9 +5,9 @@ import { jsonPatchType, patchStructs } from '../../../cel/patch-types.ts';
 import type { Program } from '../../../cel/program.ts';
 import { type CelType, listType } from '../../../cel/types.ts';
 import { EvaluationError, isList, isMap, itemsOf, StructValue, type Value } from '../../../cel/values.ts';
-import { conditionsHold } from '../webhookconfiguration/evaluate-conditions.ts';
+import { conditionsHold } from '../expressions/evaluate-conditions.ts';
 import { bindPolicy, policyBudget, policyScope, perCallLimit, type PolicyScope } from './compile.ts';
-import type { PolicyInput } from './input.ts';
+import type { PolicyInput } from '../expressions/input.ts';
 import type { MutatingPolicySpec, Mutation } from './policy.ts';
 
 /** What one mutation wants: fields to merge into the object, or operations on it. */

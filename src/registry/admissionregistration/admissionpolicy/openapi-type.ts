@@ -1,8 +1,8 @@
 /** Types of CEL for kinds as a server's OpenAPI describes them (`apiserver/pkg/cel/openapi/resolver`). */
 import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import type { CelType } from '../../../cel/types.ts';
-import { declType } from '../../apiextensions/customresource/rules/decl-type.ts';
-import type { JsonSchema } from '../../apiextensions/customresourcedefinition/json-schema.ts';
+import { declType } from '../../apiextensions/rules/decl-type.ts';
+import type { JsonSchema } from '../../apiextensions/schema/json-schema.ts';
 
 const reference = '#/components/schemas/';
 /** What has no type of its own: a number of IntOrString, a Quantity. */

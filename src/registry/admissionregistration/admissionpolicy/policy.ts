@@ -1,5 +1,5 @@
 import type { KubeObject, LabelSelector } from '../../../objects/meta.ts';
-import type { MatchCondition } from '../webhookconfiguration/match-conditions.ts';
+import type { MatchCondition } from '../expressions/evaluate-conditions.ts';
 import type { WebhookRule } from '../webhookconfiguration/webhook.ts';
 
 /** Admissionregistration/v1 ValidatingAdmissionPolicy. */

@@ -1,8 +1,7 @@
 import type { KubeObject } from '../../../objects/meta.ts';
-import { loadRuleEngine } from '../../../cel/on-demand.ts';
 import { type FieldError, notSupported, required } from '../../validation/field-errors.ts';
 import { genericStrategy, type KindRules, resetMetaForStatus, specChanges } from '../../generic/generic.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import type { Strategy } from '../../generic/strategy.ts';
 import type {
   CommonPolicySpec,
@@ -47,7 +46,6 @@ export const validatingPolicyStrategy: Strategy<ValidatingAdmissionPolicy> = {
     setDefaults: setPolicyDefaults,
     validateCreate: ({ spec = {} }) => validatePolicySpec(spec),
   }),
-  ready: () => loadRuleEngine(),
 };
 
 /** MutatingAdmissionPolicies. */
@@ -58,7 +56,6 @@ export const mutatingPolicyStrategy: Strategy<MutatingAdmissionPolicy> = {
     setDefaults: setPolicyDefaults,
     validateCreate: ({ spec = {} }) => validateMutatingSpec(spec),
   }),
-  ready: () => loadRuleEngine(),
 };
 
 const actions = ['Audit', 'Deny', 'Warn'];

@@ -5,7 +5,7 @@ import * as types from '../../../cel/types.ts';
 import type { CelType } from '../../../cel/types.ts';
 import { openApiType } from './openapi-type.ts';
 import type { PolicySpec } from './policy.ts';
-import { admissionVariables, authorizerVariables, namespaceType } from './scope.ts';
+import { admissionVariables, authorizerVariables, namespaceType } from '../expressions/scope.ts';
 
 /** A kind with its schema among those of an OpenAPI v3 document. */
 export interface CheckedKind {

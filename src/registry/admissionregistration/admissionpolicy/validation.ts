@@ -1,4 +1,3 @@
-import { ruleEngine } from '../../../cel/on-demand.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
   type FieldError,
@@ -7,8 +6,10 @@ import {
   notSupported,
   required,
 } from '../../validation/field-errors.ts';
-import { isQualifiedName } from '../../validation/names.ts';
-import { validateMatchConditions } from '../webhookconfiguration/match-conditions.ts';
+import { isQualifiedName } from '../../../objects/names.ts';
+import { validateMatchConditions } from '../expressions/match-conditions.ts';
+import { compilePolicy } from './judge.ts';
+import { compileMutations } from './mutate.ts';
 import type { CommonPolicySpec, MutatingPolicySpec, Mutation, PolicySpec } from './policy.ts';
 
 const reasons = ['Forbidden', 'Invalid', 'RequestEntityTooLarge', 'Unauthorized'];
@@ -22,7 +23,7 @@ function checkExpression(at: string, source: string, program: object | string | 
   return typeof program === 'string' ? [invalid(at, source, program)] : [];
 }
 
-type Compiled = Pick<ReturnType<ReturnType<typeof ruleEngine>['compilePolicy']>, 'variables' | 'conditions'>;
+type Compiled = Pick<ReturnType<typeof compilePolicy>, 'variables' | 'conditions'>;
 
 /** What policies of both kinds must say before their own expressions. */
 function validateCommon(spec: CommonPolicySpec, { variables }: Compiled): FieldError[] {
@@ -55,9 +56,9 @@ function validateConditions(spec: CommonPolicySpec, { conditions }: Compiled): F
   );
 }
 
-/** The expressions of a policy must be there and compile (`apis/admissionregistration/validation`). The engine must be loaded. */
+/** The expressions of a policy must be there and compile (`apis/admissionregistration/validation`). */
 export function validatePolicySpec(spec: PolicySpec): FieldError[] {
-  const compiled = ruleEngine().compilePolicy(spec);
+  const compiled = compilePolicy(spec);
   const { validations, annotations } = compiled;
   const errors = validateCommon(spec, compiled);
   if (validations.length === 0 && annotations.length === 0) {
@@ -92,7 +93,7 @@ export function validatePolicySpec(spec: PolicySpec): FieldError[] {
 
 /** As `validatePolicySpec`, of what changes objects. */
 export function validateMutatingSpec(spec: MutatingPolicySpec): FieldError[] {
-  const compiled = ruleEngine().compileMutations(spec);
+  const compiled = compileMutations(spec);
   const errors = validateCommon(spec, compiled);
   const { reinvocationPolicy, mutations } = spec;
   if (reinvocationPolicy === undefined) errors.push(required('spec.reinvocationPolicy'));

@@ -1,7 +1,6 @@
 import { jsonEqual } from '../../../objects/json.ts';
-import { loadRuleEngine } from '../../../cel/on-demand.ts';
 import { genericStrategy } from '../../generic/generic.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import type { Strategy } from '../../generic/strategy.ts';
 import { validateWebhooks } from './validation.ts';
 import type { Webhook, WebhookConfiguration } from './webhook.ts';
@@ -27,10 +26,6 @@ function strategyOf(mutating: boolean): Strategy<WebhookConfiguration> {
   });
   return {
     ...rules,
-    ready: ({ webhooks = [] }) =>
-      webhooks.some(({ matchConditions }) => (matchConditions ?? []).length > 0)
-        ? loadRuleEngine()
-        : undefined,
   };
 }
 

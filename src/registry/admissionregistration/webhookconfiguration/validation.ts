@@ -7,9 +7,9 @@ import {
   required,
 } from '../../validation/field-errors.ts';
 import { validateLabelSelector } from '../../validation/label-selector.ts';
-import { isDNS1123Subdomain } from '../../validation/names.ts';
-import { validateClientConfig } from './client-config.ts';
-import { validateMatchConditions } from './match-conditions.ts';
+import { isDNS1123Subdomain } from '../../../objects/names.ts';
+import { validateClientConfig } from '../../validation/client-config.ts';
+import { validateMatchConditions } from '../expressions/match-conditions.ts';
 import type { Webhook, WebhookRule } from './webhook.ts';
 
 const operations = ['*', 'CONNECT', 'CREATE', 'DELETE', 'UPDATE'];

@@ -1,5 +1,6 @@
 import type { KubeObject, LabelSelector } from '../../../objects/meta.ts';
-import type { MatchCondition } from './match-conditions.ts';
+import type { WebhookClientConfig } from '../../validation/client-config.ts';
+import type { MatchCondition } from '../expressions/evaluate-conditions.ts';
 
 /** Admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration and MutatingWebhookConfiguration. */
 export interface WebhookConfiguration extends KubeObject {
@@ -8,12 +9,7 @@ export interface WebhookConfiguration extends KubeObject {
 
 export interface Webhook {
   name?: string;
-  clientConfig?: {
-    url?: string;
-    service?: { namespace?: string; name?: string; path?: string; port?: number };
-    /** PEM certificates in base64. */
-    caBundle?: string;
-  };
+  clientConfig?: WebhookClientConfig;
   rules?: WebhookRule[];
   failurePolicy?: string;
   matchPolicy?: string;

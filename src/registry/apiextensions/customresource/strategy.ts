@@ -1,20 +1,20 @@
 import { isRecord, jsonEqual } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import type { CustomResourceVersion } from '../customresourcedefinition/definition.ts';
-import type { JsonSchema } from '../customresourcedefinition/json-schema.ts';
+import type { JsonSchema } from '../schema/json-schema.ts';
 import { type FieldError, type FieldErrorReason, invalid } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { validateCustomObjectMeta, validateCustomObjectMetaUpdate } from '../../generic/metadata.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import type { Strategy, SubresourceStrategy } from '../../generic/strategy.ts';
-import { applyDefaults, withDefaults } from './defaulting.ts';
-import { validateEmbedded } from './embedded.ts';
-import { validateListTypes } from './list-types.ts';
-import { hasRules } from './rules/has-rules.ts';
-import { loadRuleEngine, ruleEngine } from '../../../cel/on-demand.ts';
+import { applyDefaults, withDefaults } from '../schema/defaulting.ts';
+import { validateEmbedded } from '../schema/embedded.ts';
+import { validateListTypes } from '../schema/list-types.ts';
+import { hasRules } from '../rules/has-rules.ts';
+import { validateRules } from '../rules/validate-rules.ts';
 import { validateScaleSpec, validateScaleStatus } from './scale.ts';
 import { fieldAt, simplePath } from './simple-path.ts';
-import { validatePart, validateValue } from './validate-value.ts';
+import { validatePart, validateValue } from '../schema/validate-value.ts';
 
 /** Errors of values that are not as rules expect them (apiextensions `registry/customresource/strategy.go` hasBlockingErr). */
 const blocking: ReadonlySet<FieldErrorReason> = new Set([
@@ -88,7 +88,7 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
   const withRules = (errors: FieldError[], object: CustomObject, old?: CustomObject): FieldError[] => {
     if (schema === undefined || !hasRules(schema)) return errors;
     if (errors.some(({ reason }) => blocking.has(reason))) return [...errors, notAsked];
-    const verdict = ruleEngine().validateRules(schema, object, old);
+    const verdict = validateRules(schema, object, old);
     tolerated.set(object, verdict.tolerated);
     return [...errors, ...verdict.errors];
   };
@@ -150,7 +150,6 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
     decorate,
     isDecorated: ({ revision }) => since === undefined || revision > since,
     fields: selectable(version),
-    ready: () => (schema !== undefined && hasRules(schema) ? loadRuleEngine() : undefined),
     ...(hasStatus ? { status } : {}),
   };
 }

@@ -5,9 +5,9 @@ import {
   notSupported,
   required,
 } from '../../validation/field-errors.ts';
-import { isDNS1035Label } from '../../validation/names.ts';
-import { caBundleFault } from '../../admissionregistration/webhookconfiguration/ca-bundle.ts';
-import { validateClientConfig } from '../../admissionregistration/webhookconfiguration/client-config.ts';
+import { isDNS1035Label } from '../../../objects/names.ts';
+import { caBundleFault } from '../../validation/ca-bundle.ts';
+import { validateClientConfig } from '../../validation/client-config.ts';
 import type { CustomResourceConversion } from './definition.ts';
 
 const path = 'spec.conversion';

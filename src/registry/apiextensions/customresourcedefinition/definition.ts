@@ -1,6 +1,6 @@
 import type { KubeObject } from '../../../objects/meta.ts';
-import type { Webhook } from '../../admissionregistration/webhookconfiguration/webhook.ts';
-import type { JsonSchema } from './json-schema.ts';
+import type { WebhookClientConfig } from '../../validation/client-config.ts';
+import type { JsonSchema } from '../schema/json-schema.ts';
 
 /** apiextensions.k8s.io/v1 CustomResourceDefinition. */
 export interface CustomResourceDefinition extends KubeObject {
@@ -20,7 +20,7 @@ export interface CustomResourceDefinitionSpec {
 export interface CustomResourceConversion {
   strategy: string;
   webhook?: {
-    clientConfig?: NonNullable<Webhook['clientConfig']>;
+    clientConfig?: WebhookClientConfig;
     conversionReviewVersions?: string[];
   };
 }

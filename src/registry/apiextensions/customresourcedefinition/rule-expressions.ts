@@ -1,14 +1,14 @@
 /** The expressions of a definition's rules (apiextensions `validation.go`, `apiserver/schema/cel/compilation.go`). */
 import { pushAll } from '../../../objects/lists.ts';
-import { compileRules } from '../customresource/rules/compile-rules.ts';
+import { compileRules } from '../rules/compile-rules.ts';
 import { times } from '../../../cel/cost/range.ts';
 import type { Program } from '../../../cel/program.ts';
-import { declSize, maxCardinality, maxElementsAt } from '../customresource/rules/decl-size.ts';
-import { isEmbedded } from '../customresource/rules/decl-type.ts';
-import { hasRules } from '../customresource/rules/has-rules.ts';
-import { validateRules } from '../customresource/rules/validate-rules.ts';
+import { declSize, maxCardinality, maxElementsAt } from '../rules/decl-size.ts';
+import { isEmbedded } from '../rules/decl-type.ts';
+import { hasRules } from '../rules/has-rules.ts';
+import { validateRules } from '../rules/validate-rules.ts';
 import { type FieldError, internalFault, invalid } from '../../validation/field-errors.ts';
-import { itemsOf, type JsonSchema, type ValidationRule, valuesOf } from './json-schema.ts';
+import { itemsOf, type JsonSchema, type ValidationRule, valuesOf } from '../schema/json-schema.ts';
 import { RuleCosts } from './rule-costs.ts';
 
 /**

@@ -1,10 +1,10 @@
 /** Defaults of structural schemas (apiextensions `schema/defaulting/validation.go`): they hold, and say nothing unknown. */
 import { isRecord } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
-import { validateEmbedded } from '../customresource/embedded.ts';
-import { validatePart } from '../customresource/validate-value.ts';
+import { validateEmbedded } from '../schema/embedded.ts';
+import { validatePart } from '../schema/validate-value.ts';
 import { type FieldError, invalid } from '../../validation/field-errors.ts';
-import { itemsOf, type JsonSchema, valuesOf } from './json-schema.ts';
+import { itemsOf, type JsonSchema, valuesOf } from '../schema/json-schema.ts';
 
 const maxDepth = 100;
 

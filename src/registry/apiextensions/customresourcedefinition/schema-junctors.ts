@@ -1,9 +1,9 @@
 /** Inside of allOf, anyOf, oneOf and not only values are told about, nothing that tells a structure. */
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
-import { patternFault } from '../customresource/pattern.ts';
+import { patternFault } from '../schema/pattern.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
-import { itemsOf, type JsonSchema } from './json-schema.ts';
+import { itemsOf, type JsonSchema } from '../schema/json-schema.ts';
 
 const maxDepth = 100;
 const lists = ['anyOf', 'allOf', 'oneOf'] as const;

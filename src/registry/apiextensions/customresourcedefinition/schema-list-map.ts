@@ -1,6 +1,6 @@
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
-import { itemsOf, type JsonSchema } from './json-schema.ts';
+import { itemsOf, type JsonSchema } from '../schema/json-schema.ts';
 
 const forKeys = 'this property is in x-kubernetes-list-map-keys, so it';
 

@@ -7,7 +7,7 @@ import {
   notSupported,
   required,
 } from '../../validation/field-errors.ts';
-import { itemsOf, type JsonSchema, valuesOf } from './json-schema.ts';
+import { itemsOf, type JsonSchema, valuesOf } from '../schema/json-schema.ts';
 import { validateListMap } from './schema-list-map.ts';
 import { validateRuleMembers } from './schema-rules.ts';
 

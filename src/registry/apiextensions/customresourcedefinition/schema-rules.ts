@@ -1,7 +1,7 @@
 /** `x-kubernetes-validations` of a definition: what its rules must say beside their expressions (apiextensions `validation.go`). */
-import { readFieldPath } from '../customresource/rules/field-path.ts';
+import { readFieldPath } from '../rules/field-path.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
-import type { JsonSchema, ValidationRule } from './json-schema.ts';
+import type { JsonSchema, ValidationRule } from '../schema/json-schema.ts';
 
 const reasons = ['FieldValueDuplicate', 'FieldValueForbidden', 'FieldValueInvalid', 'FieldValueRequired'];
 const lineBreak = /[\n\r]/;

@@ -1,8 +1,6 @@
 import { jsonEqual } from '../../../objects/json.ts';
-import { hasRules } from '../customresource/rules/has-rules.ts';
-import { loadRuleEngine } from '../../../cel/on-demand.ts';
 import { genericStrategy } from '../../generic/generic.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import type { Strategy } from '../../generic/strategy.ts';
 import { validateApproval } from './approval.ts';
 import { mayKeepWrongBundle } from './conversion.ts';
@@ -88,10 +86,6 @@ const rules = genericStrategy<CustomResourceDefinition>({
  */
 export const customResourceDefinitionStrategy: Strategy<CustomResourceDefinition> = {
   ...rules,
-  ready: ({ spec }) => {
-    const withRules = (spec.versions ?? []).some(({ schema }) => hasRules(schema?.openAPIV3Schema ?? {}));
-    return withRules ? loadRuleEngine() : undefined;
-  },
   termination: {
     mark: (definition) => {
       const { metadata } = definition;

@@ -1,9 +1,9 @@
 /** Structural schemas (apiextensions `apiserver/schema/{validation,complete}.go`, KEP 20190425): what a schema must be. */
 import { pushAll } from '../../../objects/lists.ts';
-import { hasRules } from '../customresource/rules/has-rules.ts';
-import { ruleEngine } from '../../../cel/on-demand.ts';
+import { hasRules } from '../rules/has-rules.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
-import { itemsOf, type JsonSchema, valuesOf } from './json-schema.ts';
+import { itemsOf, type JsonSchema, valuesOf } from '../schema/json-schema.ts';
+import { validateRuleExpressions } from './rule-expressions.ts';
 import { validateSchemaDefaults } from './schema-defaults.ts';
 import { validateJunctorsCovered, validateNestedValues } from './schema-junctors.ts';
 import { validateOpenApi } from './schema-openapi.ts';
@@ -26,7 +26,7 @@ export function validateSchema(schema: JsonSchema, path: string): FieldError[] {
   pushAll(errors, validateOpenApi(schema, path));
   // Rules are compiled against the types of a schema that holds.
   if (!broken && hasRules(schema)) {
-    pushAll(errors, ruleEngine().validateRuleExpressions(schema, path, errors));
+    pushAll(errors, validateRuleExpressions(schema, path, errors));
   }
   return errors;
 }

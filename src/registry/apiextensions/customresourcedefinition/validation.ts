@@ -1,7 +1,7 @@
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
-import { isDNS1035Label, isDNS1123Subdomain } from '../../validation/names.ts';
+import { isDNS1035Label, isDNS1123Subdomain } from '../../../objects/names.ts';
 import { validateConversion } from './conversion.ts';
 import type { CustomResourceDefinition, CustomResourceNames, CustomResourceVersion } from './definition.ts';
 import { validateSchema } from './structural.ts';

@@ -1,7 +1,7 @@
-import { readFieldPath } from '../customresource/rules/field-path.ts';
+import { readFieldPath } from '../rules/field-path.ts';
 import { duplicate, type FieldError, invalid, required, tooMany } from '../../validation/field-errors.ts';
 import type { CustomResourceVersion } from './definition.ts';
-import type { JsonSchema } from './json-schema.ts';
+import type { JsonSchema } from '../schema/json-schema.ts';
 
 const columnTypes = ['boolean', 'date', 'integer', 'number', 'string'];
 const columnFormats = ['byte', 'date', 'date-time', 'double', 'float', 'int32', 'int64', 'password'];

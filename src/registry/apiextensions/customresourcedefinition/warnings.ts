@@ -1,6 +1,6 @@
-import { checkedFormat } from '../customresource/formats.ts';
+import { checkedFormat } from '../../../objects/formats.ts';
 import type { CustomResourceDefinition } from './definition.ts';
-import { itemsOf, type JsonSchema, valuesOf } from './json-schema.ts';
+import { itemsOf, type JsonSchema, valuesOf } from '../schema/json-schema.ts';
 
 /** Schemas nest no deeper than this: what is deeper is refused before anybody is warned. */
 const maxDepth = 100;

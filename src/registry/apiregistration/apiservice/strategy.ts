@@ -3,7 +3,7 @@ import type { Condition, KubeObject } from '../../../objects/meta.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
 import { genericStrategy, resetMetaForStatus } from '../../generic/generic.ts';
 import { validateObjectMeta, validateObjectMetaUpdate } from '../../generic/metadata.ts';
-import { isDNS1035Label, isDNS1123Subdomain, nameIsPathSegment } from '../../validation/names.ts';
+import { isDNS1035Label, isDNS1123Subdomain, nameIsPathSegment } from '../../../objects/names.ts';
 import type { Strategy } from '../../generic/strategy.ts';
 import { fillParts } from '../../core/podtemplate/workload.ts';
 

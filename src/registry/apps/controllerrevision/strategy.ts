@@ -2,7 +2,7 @@ import type { KubeObject } from '../../../objects/meta.ts';
 import { required } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { validateNonNegative } from '../../core/podtemplate/rules.ts';
 
 /** Apps/v1 ControllerRevision. */

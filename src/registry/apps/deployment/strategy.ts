@@ -8,7 +8,7 @@ import {
 } from '../../validation/field-errors.ts';
 import { genericStrategy, specChanges } from '../../generic/generic.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { setTemplateDefaults } from '../../core/pod/defaults.ts';
 import { templateWarnings, workloadNameWarnings } from '../../core/pod/warnings.ts';
 import {

@@ -10,7 +10,7 @@ import {
 } from '../../validation/field-errors.ts';
 import { genericStrategy, specChanges } from '../../generic/generic.ts';
 import { isEmptySelector, selects, validateLabelSelector } from '../../validation/label-selector.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { setTemplateDefaults } from '../../core/pod/defaults.ts';
 import { validatePodTemplate } from '../../core/pod/validation.ts';
 import { templateWarnings, workloadNameWarnings } from '../../core/pod/warnings.ts';

@@ -8,7 +8,7 @@ import {
   notSupported,
   required,
 } from '../../validation/field-errors.ts';
-import { isDNS1123Label, isQualifiedName, nameIsPathSegment } from '../../validation/names.ts';
+import { isDNS1123Label, isQualifiedName, nameIsPathSegment } from '../../../objects/names.ts';
 import type { MetricIdentifier, MetricSource, MetricSpec, MetricTarget } from './types.ts';
 import { validateReference } from './reference.ts';
 

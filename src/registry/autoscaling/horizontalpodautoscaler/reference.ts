@@ -1,5 +1,5 @@
 import { type FieldError, invalid, required } from '../../validation/field-errors.ts';
-import { nameIsPathSegment } from '../../validation/names.ts';
+import { nameIsPathSegment } from '../../../objects/names.ts';
 import type { CrossVersionObjectReference } from './types.ts';
 
 /** `ValidateCrossVersionObjectReference`. */

@@ -1,5 +1,5 @@
 import { genericStrategy } from '../../generic/generic.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { setHpaDefaults } from './defaults.ts';
 import type { HorizontalPodAutoscaler } from './types.ts';
 import { validateSpec, validateStatus } from './validation.ts';

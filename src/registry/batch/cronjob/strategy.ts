@@ -3,7 +3,7 @@ import type { KubeObject, ObjectMeta } from '../../../objects/meta.ts';
 import { type FieldError, invalid, required } from '../../validation/field-errors.ts';
 import { genericStrategy, specChanges } from '../../generic/generic.ts';
 import { type JobSpec, validateGeneratedSelector, validateJobSpec } from '../job/strategy.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { setTemplateDefaults } from '../../core/pod/defaults.ts';
 import { pushChoiceErrors } from '../../core/pod/field-checks.ts';
 import { validateNonNegative } from '../../core/podtemplate/rules.ts';

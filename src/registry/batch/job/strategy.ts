@@ -4,7 +4,7 @@ import { type FieldError, invalid, notSupported, required } from '../../validati
 import { genericStrategy, specChanges } from '../../generic/generic.ts';
 import { selects, validateLabelSelector } from '../../validation/label-selector.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { setTemplateDefaults } from '../../core/pod/defaults.ts';
 import type { PodTemplateSpec } from '../../core/pod/types.ts';
 import { validatePodTemplate } from '../../core/pod/validation.ts';

@@ -1,6 +1,6 @@
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, required, tooLong } from '../../validation/field-errors.ts';
-import { isDNS1123Label, isDNS1123Subdomain } from '../../validation/names.ts';
+import { isDNS1123Label, isDNS1123Subdomain } from '../../../objects/names.ts';
 
 const maxDomain = 253;
 const maxLabel = 63;

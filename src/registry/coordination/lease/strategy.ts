@@ -1,7 +1,7 @@
 import type { Lease } from '../../../objects/lease.ts';
 import { type FieldError, invalid } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 
 /** The rules of Leases (`apis/coordination/validation`). */
 export const leaseStrategy = genericStrategy<Lease>({

@@ -2,7 +2,7 @@ import { jsonEqual } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { type FieldError, forbiddenField, invalid, tooLong } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
-import { isConfigMapKey, nameIsDNSSubdomain } from '../../validation/names.ts';
+import { isConfigMapKey, nameIsDNSSubdomain } from '../../../objects/names.ts';
 
 /** Core/v1 ConfigMap. */
 export interface ConfigMap extends KubeObject {

@@ -9,7 +9,7 @@ import {
   isDNS1123Subdomain,
   isQualifiedName,
   nameIsDNSSubdomain,
-} from '../../validation/names.ts';
+} from '../../../objects/names.ts';
 import {
   isValidPortNumber,
   validateEndpointAddress,

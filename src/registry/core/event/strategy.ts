@@ -7,7 +7,7 @@ import {
   isQualifiedName,
   nameIsDNSSubdomain,
   nameIsPathSegment,
-} from '../../validation/names.ts';
+} from '../../../objects/names.ts';
 import type { Strategy } from '../../generic/strategy.ts';
 import type { Event } from './event.ts';
 

@@ -7,7 +7,7 @@ import {
   parseQuantity,
 } from '../../../objects/quantity.ts';
 import type { Container, Pod, Resources } from '../pod/types.ts';
-import type { LimitRange, LimitRangeItem, Quantities } from './strategy.ts';
+import type { LimitRange, LimitRangeItem, Quantities } from './limit-range.ts';
 
 const annotation = 'kubernetes.io/limit-ranger';
 

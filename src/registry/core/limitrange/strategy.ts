@@ -1,26 +1,8 @@
-import type { KubeObject } from '../../../objects/meta.ts';
+import type { LimitRange } from './limit-range.ts';
 import { genericStrategy } from '../../generic/generic.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import type { StrategyContext } from '../../generic/strategy.ts';
 import { validateLimits } from './validation.ts';
-
-/** Core/v1 LimitRange. */
-export interface LimitRange extends KubeObject {
-  spec: { limits?: LimitRangeItem[] | null };
-}
-
-/** Amounts by the name of a resource. */
-export type Quantities = Record<string, string>;
-
-/** The limits of one type of object. */
-export interface LimitRangeItem {
-  type?: string;
-  max?: Quantities;
-  min?: Quantities;
-  default?: Quantities;
-  defaultRequest?: Quantities;
-  maxLimitRequestRatio?: Quantities;
-}
 
 /** The rules of LimitRanges (`SetDefaults_LimitRangeItem`, `ValidateLimitRange`). They are applied by admission. */
 export const limitRangeStrategy = genericStrategy<LimitRange>({

@@ -7,13 +7,13 @@ import {
   invalid,
   required,
 } from '../../validation/field-errors.ts';
-import { isQualifiedName } from '../../validation/names.ts';
+import { isQualifiedName } from '../../../objects/names.ts';
 import {
   mayBeOvercommitted,
   validateContainerResourceName,
   validateResourceName,
 } from '../../validation/resource-names.ts';
-import type { LimitRangeItem, Quantities } from './strategy.ts';
+import type { LimitRangeItem, Quantities } from './limit-range.ts';
 
 const standardTypes = new Set(['Pod', 'Container', 'PersistentVolumeClaim']);
 /** The members of an item that are compared with each other. */

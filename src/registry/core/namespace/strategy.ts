@@ -2,7 +2,7 @@ import type { Namespace } from '../../../objects/namespace.ts';
 import { type FieldError, invalid } from '../../validation/field-errors.ts';
 import { genericStrategy, takeSpec } from '../../generic/generic.ts';
 import { validateObjectMetaUpdate } from '../../generic/metadata.ts';
-import { isQualifiedName, nameIsDNSLabel } from '../../validation/names.ts';
+import { isQualifiedName, nameIsDNSLabel } from '../../../objects/names.ts';
 import type { Strategy, SubresourceStrategy } from '../../generic/strategy.ts';
 
 const nameLabel = 'kubernetes.io/metadata.name';

@@ -1,6 +1,6 @@
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
-import { isConfigMapKey, nameIsDNSLabel, nameIsDNSSubdomain } from '../../validation/names.ts';
+import { isConfigMapKey, nameIsDNSLabel, nameIsDNSSubdomain } from '../../../objects/names.ts';
 
 /** `spec.configSource` of a Node: a ConfigMap that the kubelet once read its configuration from. */
 export interface NodeConfigSource {

@@ -2,7 +2,7 @@ import { pushAll } from '../../../objects/lists.ts';
 import type { Node as NodeObject } from '../../../objects/node.ts';
 import { duplicate, type FieldError, forbiddenField } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { validateCidrPair, validateLegacyCidr, warningsForCidr } from '../../validation/network.ts';
 import { validateResourceQuantity } from '../../validation/quantities.ts';
 import { validateNodeAnnotations } from './annotations.ts';

@@ -1,5 +1,5 @@
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
-import { isQualifiedName, isValidLabelValue } from '../../validation/names.ts';
+import { isQualifiedName, isValidLabelValue } from '../../../objects/names.ts';
 
 /** `spec.taints[]` of a Node. */
 export interface Taint {

@@ -9,7 +9,7 @@ import {
   required,
 } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { fillParts } from '../podtemplate/workload.ts';
 
 /** Core/v1 PersistentVolumeClaim. */

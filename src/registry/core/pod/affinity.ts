@@ -7,7 +7,7 @@ import {
   isDNS1123Subdomain,
   isQualifiedName,
   isValidLabelValue,
-} from '../../validation/names.ts';
+} from '../../../objects/names.ts';
 import { validateMatchKeys } from './label-keys.ts';
 import type { Affinity, PodAffinityTerm } from './types.ts';
 

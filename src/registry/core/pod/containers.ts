@@ -8,7 +8,7 @@ import {
   notFoundField,
   required,
 } from '../../validation/field-errors.ts';
-import { isValidPortName } from '../../validation/names.ts';
+import { isValidPortName } from '../../../objects/names.ts';
 import { isValidPortNumber } from '../../validation/network.ts';
 import { validateResourceQuantity } from '../../validation/quantities.ts';
 import {

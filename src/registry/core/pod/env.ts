@@ -1,6 +1,6 @@
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
-import { isConfigMapKey, isQualifiedName, nameIsDNSSubdomain } from '../../validation/names.ts';
+import { isConfigMapKey, isQualifiedName, nameIsDNSSubdomain } from '../../../objects/names.ts';
 import type { EnvFromSource, EnvVar, FieldSelector, KeySelector, ResourceSelector } from './types.ts';
 
 const fieldsOfEnv = [

@@ -1,5 +1,5 @@
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
-import { isDNS1123Label, isDNS1123Subdomain } from '../../validation/names.ts';
+import { isDNS1123Label, isDNS1123Subdomain } from '../../../objects/names.ts';
 
 /** `ValidateDNS1123Label` at a path. */
 export function pushLabelErrors(errors: FieldError[], path: string, value: string): void {

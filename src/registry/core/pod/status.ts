@@ -1,7 +1,7 @@
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, forbiddenField, invalid } from '../../validation/field-errors.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';
-import { isQualifiedName } from '../../validation/names.ts';
+import { isQualifiedName } from '../../../objects/names.ts';
 import { validateAddressPair, validateLegacyAddress, warningsForAddress } from '../../validation/network.ts';
 import { validateAnnotationChange } from './annotations.ts';
 import { pushSubdomainErrors } from './field-checks.ts';

@@ -1,10 +1,10 @@
 import { type FieldError, forbiddenField } from '../../validation/field-errors.ts';
 import { genericStrategy, specChanges } from '../../generic/generic.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { validateAnnotationChange, validatePodAnnotations } from './annotations.ts';
 import { setPodDefaults } from './defaults.ts';
 import { admitPriority } from './priority.ts';
-import { admitRuntimeClass } from '../../node/pod-runtime-class.ts';
+import { admitRuntimeClass } from './runtime-class.ts';
 import { qosClass } from './quality.ts';
 import { applyMatchKeys } from './label-keys.ts';
 import { keepObservedGenerations, statusWarnings, validatePodStatus } from './status.ts';

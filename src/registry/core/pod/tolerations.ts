@@ -1,6 +1,6 @@
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, notSupported } from '../../validation/field-errors.ts';
-import { isQualifiedName, isValidLabelValue } from '../../validation/names.ts';
+import { isQualifiedName, isValidLabelValue } from '../../../objects/names.ts';
 import { taintEffects } from '../node/taints.ts';
 import type { PodSpec, Toleration } from './types.ts';
 

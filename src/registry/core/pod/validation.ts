@@ -8,8 +8,9 @@ import {
   required,
   tooLong,
 } from '../../validation/field-errors.ts';
-import { validateAnnotations, validateLabels } from '../../generic/metadata.ts';
-import { isDNS1123SubdomainWithUnderscore, isQualifiedName } from '../../validation/names.ts';
+import { validateAnnotations } from '../../generic/metadata.ts';
+import { validateLabels } from '../../validation/label-selector.ts';
+import { isDNS1123SubdomainWithUnderscore, isQualifiedName } from '../../../objects/names.ts';
 import { validateLegacyAddress } from '../../validation/network.ts';
 import { validateAffinity } from './affinity.ts';
 import { validateContainers, validateInitContainers, validateResources } from './containers.ts';

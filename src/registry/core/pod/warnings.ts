@@ -2,7 +2,7 @@ import { pushAll } from '../../../objects/lists.ts';
 import type { ObjectMeta } from '../../../objects/meta.ts';
 import type { NodeSelectorTerm } from '../../../objects/pod.ts';
 import { parseQuantity } from '../../../objects/quantity.ts';
-import { isDNS1123Label } from '../../validation/names.ts';
+import { isDNS1123Label } from '../../../objects/names.ts';
 import { warningsForAddress } from '../../validation/network.ts';
 import type { Affinity, Container, ContainerPort, PodSpec, PodTemplateSpec, Volume } from './types.ts';
 

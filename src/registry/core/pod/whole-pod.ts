@@ -1,6 +1,6 @@
 import { type FieldError, forbiddenField, invalid } from '../../validation/field-errors.ts';
 import { validateObjectMeta } from '../../generic/metadata.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { validatePodAnnotations } from './annotations.ts';
 import type { Pod } from './types.ts';
 import { validatePodSpec } from './validation.ts';

@@ -1,7 +1,7 @@
 import { jsonEqual } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { genericStrategy } from '../../generic/generic.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { setTemplateDefaults } from '../pod/defaults.ts';
 import type { PodTemplateSpec } from '../pod/types.ts';
 import { validatePodTemplate } from '../pod/validation.ts';

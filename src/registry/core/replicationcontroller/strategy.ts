@@ -2,7 +2,7 @@ import { containsLabels } from '../../../objects/labels.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { type FieldError, required } from '../../validation/field-errors.ts';
 import { genericStrategy, specChanges } from '../../generic/generic.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { setTemplateDefaults } from '../pod/defaults.ts';
 import type { PodTemplateSpec } from '../pod/types.ts';
 import { templateWarnings, workloadNameWarnings } from '../pod/warnings.ts';

@@ -2,7 +2,7 @@
 import type { KubeObject } from '../../../objects/meta.ts';
 import { formatQuantity, parseQuantity } from '../../../objects/quantity.ts';
 import { listAt, recordAt, scalarAt, textAt } from '../../../objects/read.ts';
-import type { ResourceQuota } from './strategy.ts';
+import type { ResourceQuota } from './resource-quota.ts';
 import type { Usage } from './usage.ts';
 
 /** What a quota says: the `used` that it has with the write, or why there is no room. Undefined: it does not care. */

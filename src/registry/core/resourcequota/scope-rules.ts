@@ -1,14 +1,7 @@
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, required } from '../../validation/field-errors.ts';
 import { isQuotaResource } from '../../validation/resource-names.ts';
-import type { ResourceQuota } from './strategy.ts';
-
-/** One of `spec.scopeSelector.matchExpressions`. */
-export interface ScopeRequirement {
-  scopeName?: string;
-  operator?: string;
-  values?: string[];
-}
+import type { ResourceQuota, ScopeRequirement } from './resource-quota.ts';
 
 const ofPods = ['pods', 'cpu', 'memory', 'requests.cpu', 'requests.memory', 'limits.cpu', 'limits.memory'];
 /** What a quota of a scope can bound (`IsResourceQuotaScopeValidForResource`). */

@@ -1,22 +1,12 @@
+import type { ResourceQuota } from './resource-quota.ts';
 import { jsonEqual } from '../../../objects/json.ts';
-import type { KubeObject } from '../../../objects/meta.ts';
 import { type FieldError, invalid } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { validateResourceQuantity } from '../../validation/quantities.ts';
 import { validateQuotaResourceName } from '../../validation/resource-names.ts';
 import { fillParts } from '../podtemplate/workload.ts';
-import { validateScopes, type ScopeRequirement } from './scope-rules.ts';
-
-/** Core/v1 ResourceQuota. */
-export interface ResourceQuota extends KubeObject {
-  spec: {
-    hard?: Record<string, string>;
-    scopes?: string[];
-    scopeSelector?: { matchExpressions?: ScopeRequirement[] };
-  };
-  status: { hard?: Record<string, string>; used?: Record<string, string> };
-}
+import { validateScopes } from './scope-rules.ts';
 
 /** The rules of ResourceQuotas (`ValidateResourceQuota`). What they allow is admission's to say. */
 export const resourceQuotaStrategy = genericStrategy<ResourceQuota>({

@@ -5,7 +5,7 @@ import { type FieldError, invalid, required, tooLong } from '../../validation/fi
 import { genericStrategy } from '../../generic/generic.ts';
 import { readJsonObject } from '../../generic/json-text.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 
 /** Core/v1 Secret. */
 export interface Secret extends KubeObject {

@@ -8,7 +8,7 @@ import {
   required,
   type FieldError,
 } from '../../validation/field-errors.ts';
-import { isDNS1123Label, isQualifiedName } from '../../validation/names.ts';
+import { isDNS1123Label, isQualifiedName } from '../../../objects/names.ts';
 import { isValidPortNumber, validatePortNumberOrName } from '../../validation/network.ts';
 
 const protocols = ['SCTP', 'TCP', 'UDP'];

@@ -7,7 +7,7 @@ import type { IPFamily, Service } from '../../../objects/service.ts';
 import type { StatusError } from '../../../objects/status.ts';
 import { internalError } from '../../../objects/status-errors.ts';
 import { invalid, invalidObject, required } from '../../validation/field-errors.ts';
-import { nameIsPathSegment } from '../../validation/names.ts';
+import { nameIsPathSegment } from '../../../objects/names.ts';
 import type { Reservation, SideObject, SideObjectKey, StrategyContext } from '../../generic/strategy.ts';
 import type { ServiceAllocators } from './allocators.ts';
 import { subject } from './type-rules.ts';

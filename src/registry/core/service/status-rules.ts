@@ -9,7 +9,7 @@ import {
   type FieldError,
 } from '../../validation/field-errors.ts';
 import { validateObjectMetaUpdate } from '../../generic/metadata.ts';
-import { isDNS1123Subdomain } from '../../validation/names.ts';
+import { isDNS1123Subdomain } from '../../../objects/names.ts';
 import { validateLegacyAddress } from '../../validation/network.ts';
 
 const modes = ['Proxy', 'VIP'];

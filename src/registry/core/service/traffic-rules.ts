@@ -6,7 +6,7 @@ import {
   required,
   type FieldError,
 } from '../../validation/field-errors.ts';
-import { isQualifiedName } from '../../validation/names.ts';
+import { isQualifiedName } from '../../../objects/names.ts';
 import { isValidPortNumber } from '../../validation/network.ts';
 import { externallyAccessible, needsHealthCheck } from './type-rules.ts';
 

@@ -7,8 +7,9 @@ import {
   required,
   type FieldError,
 } from '../../validation/field-errors.ts';
-import { validateLabels, validateObjectMeta, validateObjectMetaUpdate } from '../../generic/metadata.ts';
-import { isDNS1123Subdomain, nameIsDNSLabel } from '../../validation/names.ts';
+import { validateObjectMeta, validateObjectMetaUpdate } from '../../generic/metadata.ts';
+import { validateLabels } from '../../validation/label-selector.ts';
+import { isDNS1123Subdomain, nameIsDNSLabel } from '../../../objects/names.ts';
 import { validateEndpointAddress, validateLegacyAddress } from '../../validation/network.ts';
 import { deprecatedTopologyHints, topologyMode } from './annotations.ts';
 import { validateClusterIPFields } from './cluster-ip-fields.ts';

@@ -1,6 +1,6 @@
 import type { KubeObject, ObjectReference } from '../../../objects/meta.ts';
 import { genericStrategy } from '../../generic/generic.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 
 /** The part of core/v1 ServiceAccount that its rules read. */
 interface ServiceAccount extends KubeObject {

@@ -2,7 +2,7 @@ import type { EndpointSlice } from '../../../objects/endpoint-slice.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { validateImmutableField, validateObjectMeta } from '../../generic/metadata.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { warningsForAddress } from '../../validation/network.ts';
 import type { Strategy } from '../../generic/strategy.ts';
 import { validateEndpointSlice } from './validation.ts';

@@ -15,13 +15,13 @@ import {
   required,
   tooMany,
 } from '../../validation/field-errors.ts';
-import { validateLabels } from '../../generic/metadata.ts';
+import { validateLabels } from '../../validation/label-selector.ts';
 import {
   isDNS1123Label,
   isDNS1123Subdomain,
   isQualifiedName,
   isValidLabelValue,
-} from '../../validation/names.ts';
+} from '../../../objects/names.ts';
 import {
   isCanonicalAddress,
   validateEndpointAddress,

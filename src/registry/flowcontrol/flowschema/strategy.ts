@@ -1,5 +1,5 @@
 import { genericStrategy, specChanges } from '../../generic/generic.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { flowStatus } from '../prioritylevelconfiguration/strategy.ts';
 import type { Strategy } from '../../generic/strategy.ts';
 import { fillParts } from '../../core/podtemplate/workload.ts';

@@ -8,7 +8,7 @@ import {
   notSupported,
   required,
 } from '../../validation/field-errors.ts';
-import { nameIsDNSLabel, nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSLabel, nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { validateFlowConditions } from '../prioritylevelconfiguration/validation.ts';
 import { mandatoryFlowSchemas } from './bootstrap.ts';
 import type {

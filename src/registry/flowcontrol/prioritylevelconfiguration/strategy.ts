@@ -1,6 +1,6 @@
 import type { KubeObject } from '../../../objects/meta.ts';
 import { genericStrategy, specChanges, takeSpec } from '../../generic/generic.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import type { Strategy, SubresourceStrategy } from '../../generic/strategy.ts';
 import { fillParts } from '../../core/podtemplate/workload.ts';
 import type { FlowCondition, PriorityLevelConfiguration } from './types.ts';

@@ -3,7 +3,7 @@ import type { KubeObject } from '../../../objects/meta.ts';
 import { invalid } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { validateObjectMeta } from '../../generic/metadata.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import type { ClusterReader } from '../../generic/strategy.ts';
 import { type Ingress, ingressClassAnnotation, type IngressSpec } from './ingress.ts';
 import { validateIngressSpec, validateIngressStatus } from './validation.ts';

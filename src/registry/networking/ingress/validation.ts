@@ -7,7 +7,7 @@ import {
   isWildcardDNS1123Subdomain,
   nameIsDNSLabel,
   nameIsPathSegment,
-} from '../../validation/names.ts';
+} from '../../../objects/names.ts';
 import { isValidPortNumber, validateLegacyAddress } from '../../validation/network.ts';
 import type { Ingress, IngressBackend, IngressPath, IngressRule, IngressSpec } from './ingress.ts';
 

@@ -15,7 +15,7 @@ import {
   nameIsDNSLabel,
   nameIsDNSSubdomain,
   nameIsPathSegment,
-} from '../../validation/names.ts';
+} from '../../../objects/names.ts';
 
 /** Networking.k8s.io/v1 IngressClass. */
 export interface IngressClass extends KubeObject {

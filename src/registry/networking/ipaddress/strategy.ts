@@ -2,7 +2,7 @@ import type { IPAddress } from '../../../objects/networking.ts';
 import { type FieldError, invalid, required } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';
-import { isDNS1123Subdomain, nameIsPathSegment, type NameRule } from '../../validation/names.ts';
+import { isDNS1123Subdomain, nameIsPathSegment, type NameRule } from '../../../objects/names.ts';
 import { isCanonicalAddress } from '../../validation/network.ts';
 import type { Reservation, Strategy } from '../../generic/strategy.ts';
 

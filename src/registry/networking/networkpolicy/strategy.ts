@@ -1,6 +1,6 @@
 import { genericStrategy, specChanges } from '../../generic/generic.ts';
 import { validateLabelSelector } from '../../validation/label-selector.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { warningsForCidr } from '../../validation/network.ts';
 import { type NetworkPolicy, rulesOf } from './networkpolicy.ts';
 import { type Exemptions, noExemptions, validateNetworkPolicy } from './validation.ts';

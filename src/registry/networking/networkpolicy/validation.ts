@@ -8,7 +8,7 @@ import {
   required,
 } from '../../validation/field-errors.ts';
 import { validateLabelSelector } from '../../validation/label-selector.ts';
-import { isValidPortName } from '../../validation/names.ts';
+import { isValidPortName } from '../../../objects/names.ts';
 import { isValidPortNumber, validateLegacyCidr } from '../../validation/network.ts';
 import {
   type NetworkPolicy,

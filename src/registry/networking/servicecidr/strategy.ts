@@ -3,7 +3,7 @@ import type { ServiceCIDR } from '../../../objects/networking.ts';
 import { type FieldError, invalid, required } from '../../validation/field-errors.ts';
 import { genericStrategy, resetMetaForStatus } from '../../generic/generic.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { validateCanonicalCidr } from '../../validation/network.ts';
 
 const path = 'spec.cidrs';

@@ -1,19 +1,12 @@
 import { pushAll } from '../../../objects/lists.ts';
-import type { KubeObject } from '../../../objects/meta.ts';
 import { type FieldError, invalid } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
-import { validateImmutableField, validateLabels } from '../../generic/metadata.ts';
-import { nameIsDNSLabel, nameIsDNSSubdomain } from '../../validation/names.ts';
+import { validateImmutableField } from '../../generic/metadata.ts';
+import { validateLabels } from '../../validation/label-selector.ts';
+import { nameIsDNSLabel, nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { validateResources } from '../../core/pod/containers.ts';
+import type { RuntimeClass } from '../../core/pod/runtime-class.ts';
 import { validateTolerations } from '../../core/pod/tolerations.ts';
-import type { Toleration } from '../../core/pod/types.ts';
-
-/** Node.k8s.io/v1 RuntimeClass. */
-export interface RuntimeClass extends KubeObject {
-  handler?: string;
-  overhead?: { podFixed?: Record<string, string> };
-  scheduling?: { nodeSelector?: Record<string, string>; tolerations?: Toleration[] };
-}
 
 /** The rules of RuntimeClasses (`apis/node/validation` ValidateRuntimeClass). */
 export const runtimeClassStrategy = genericStrategy<RuntimeClass>({

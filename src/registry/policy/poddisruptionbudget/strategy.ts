@@ -3,7 +3,7 @@ import type { KubeObject, LabelSelector } from '../../../objects/meta.ts';
 import { type FieldError, invalid, notSupported } from '../../validation/field-errors.ts';
 import { genericStrategy, specChanges } from '../../generic/generic.ts';
 import { validateLabelSelector } from '../../validation/label-selector.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import {
   validateAtMost100Percent,
   validateCountOrPercent,

@@ -2,7 +2,7 @@ import type { KubeObject } from '../../../objects/meta.ts';
 import { type FieldError, forbiddenField, notSupported, required } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 
 /** Scheduling.k8s.io/v1 PriorityClass. */
 export interface PriorityClass extends KubeObject {

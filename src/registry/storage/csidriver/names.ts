@@ -1,5 +1,5 @@
 import { type FieldError, invalid, required, tooLong } from '../../validation/field-errors.ts';
-import { isDNS1123Subdomain } from '../../validation/names.ts';
+import { isDNS1123Subdomain } from '../../../objects/names.ts';
 
 const maxDriverName = 63;
 

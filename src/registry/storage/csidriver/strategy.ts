@@ -9,7 +9,7 @@ import {
 } from '../../validation/field-errors.ts';
 import { genericStrategy, specChanges } from '../../generic/generic.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import type { Strategy } from '../../generic/strategy.ts';
 
 /** Storage.k8s.io/v1 CSIDriver. */

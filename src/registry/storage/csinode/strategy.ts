@@ -3,7 +3,7 @@ import type { KubeObject } from '../../../objects/meta.ts';
 import { validateCsiDriverName } from '../csidriver/names.ts';
 import { duplicate, type FieldError, invalid, required } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
-import { isQualifiedName, nameIsDNSSubdomain } from '../../validation/names.ts';
+import { isQualifiedName, nameIsDNSSubdomain } from '../../../objects/names.ts';
 import type { Strategy } from '../../generic/strategy.ts';
 
 /** Storage.k8s.io/v1 CSINode. */

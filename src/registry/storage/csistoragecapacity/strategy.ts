@@ -4,7 +4,7 @@ import { parseQuantity } from '../../../objects/quantity.ts';
 import { type FieldError, invalid } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { validateLabelSelector } from '../../validation/label-selector.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 
 /** Storage.k8s.io/v1 CSIStorageCapacity. */
 interface CSIStorageCapacity extends KubeObject {

@@ -1,6 +1,6 @@
 /** What storage classes and classes of volume attributes share (`apis/storage/validation`). */
 import { type FieldError, invalid, required, tooLong } from '../../validation/field-errors.ts';
-import { isQualifiedName } from '../../validation/names.ts';
+import { isQualifiedName } from '../../../objects/names.ts';
 
 const maxBytes = 256 * 1024;
 const maxParameters = 512;

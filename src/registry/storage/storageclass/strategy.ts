@@ -11,7 +11,7 @@ import {
 } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';
-import { isQualifiedName, nameIsDNSSubdomain } from '../../validation/names.ts';
+import { isQualifiedName, nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { validateParameters, validateProvisioner } from './parameters.ts';
 
 /** Storage.k8s.io/v1 StorageClass. */

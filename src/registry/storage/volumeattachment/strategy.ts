@@ -9,7 +9,7 @@ import {
   tooLong,
 } from '../../validation/field-errors.ts';
 import { genericStrategy, resetMetaForStatus, takeSpec } from '../../generic/generic.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import type { Strategy } from '../../generic/strategy.ts';
 import { fillParts } from '../../core/podtemplate/workload.ts';
 

@@ -2,7 +2,7 @@ import { jsonEqual } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { type FieldError, forbiddenField } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
-import { nameIsDNSSubdomain } from '../../validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { validateParameters, validateProvisioner } from '../storageclass/parameters.ts';
 
 /** Storage.k8s.io/v1 VolumeAttributesClass. */

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { JsonSyntaxError, parseJson, RawNumber } from '../../../../src/apiserver/schema/parse-json.ts';
+import { parseJson } from '../../../../src/apiserver/schema/parse-json.ts';
+import { JsonSyntaxError, RawNumber } from '../../../../src/apiserver/schema/go-json.ts';
 import { parseJsonSlowly } from '../../../../src/apiserver/schema/parse-json-slowly.ts';
 
 function errorOf(text: string): string {

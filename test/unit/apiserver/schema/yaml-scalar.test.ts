@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { RawNumber } from '../../../../src/apiserver/schema/parse-json.ts';
+import { RawNumber } from '../../../../src/apiserver/schema/go-json.ts';
 import { parseYaml } from '../../../../src/apiserver/schema/parse-yaml.ts';
 
 const valueOf = (text: string): unknown => parseYaml(Buffer.from(text)).value;

@@ -11,7 +11,7 @@ import {
   validateObjectMeta,
   validateObjectMetaUpdate,
 } from '../../../../src/registry/generic/metadata.ts';
-import { nameIsDNSSubdomain } from '../../../../src/registry/validation/names.ts';
+import { nameIsDNSSubdomain } from '../../../../src/objects/names.ts';
 
 const rules = { namespaced: true, nameRule: nameIsDNSSubdomain };
 const good: ObjectMeta = { name: 'a', namespace: 'ns', uid: 'u' };

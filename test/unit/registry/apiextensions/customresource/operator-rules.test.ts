@@ -1,7 +1,7 @@
 /** Rules in the manner of those that Gateway API, Cilium, Karpenter and Crossplane ship: each must compile and decide. */
 import { expect, test } from 'vitest';
-import { validateRules } from '../../../../../src/registry/apiextensions/customresource/rules/validate-rules.ts';
-import type { JsonSchema } from '../../../../../src/registry/apiextensions/customresourcedefinition/json-schema.ts';
+import { validateRules } from '../../../../../src/registry/apiextensions/rules/validate-rules.ts';
+import type { JsonSchema } from '../../../../../src/registry/apiextensions/schema/json-schema.ts';
 
 const text: JsonSchema = { type: 'string' };
 const number: JsonSchema = { type: 'integer' };

@@ -1,14 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  escapeName,
-  unescapeName,
-} from '../../../../../src/registry/apiextensions/customresource/rules/escape.ts';
-import { validateRules } from '../../../../../src/registry/apiextensions/customresource/rules/validate-rules.ts';
+import { escapeName, unescapeName } from '../../../../../src/registry/apiextensions/rules/escape.ts';
+import { validateRules } from '../../../../../src/registry/apiextensions/rules/validate-rules.ts';
 import type {
   JsonSchema,
   ValidationRule,
-} from '../../../../../src/registry/apiextensions/customresourcedefinition/json-schema.ts';
+} from '../../../../../src/registry/apiextensions/schema/json-schema.ts';
 
 type Properties = Readonly<Record<string, JsonSchema>>;
 

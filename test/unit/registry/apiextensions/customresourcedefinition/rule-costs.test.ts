@@ -1,9 +1,6 @@
-import { beforeAll, describe, expect, test } from 'vitest';
-import { loadRuleEngine } from '../../../../../src/cel/on-demand.ts';
-import type { JsonSchema } from '../../../../../src/registry/apiextensions/customresourcedefinition/json-schema.ts';
+import { describe, expect, test } from 'vitest';
+import type { JsonSchema } from '../../../../../src/registry/apiextensions/schema/json-schema.ts';
 import { validateSchema } from '../../../../../src/registry/apiextensions/customresourcedefinition/structural.ts';
-
-beforeAll(() => loadRuleEngine());
 
 const hint =
   '(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)';

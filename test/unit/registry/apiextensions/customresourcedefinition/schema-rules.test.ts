@@ -1,12 +1,9 @@
-import { beforeAll, describe, expect, test } from 'vitest';
-import { loadRuleEngine } from '../../../../../src/cel/on-demand.ts';
+import { describe, expect, test } from 'vitest';
 import type {
   JsonSchema,
   ValidationRule,
-} from '../../../../../src/registry/apiextensions/customresourcedefinition/json-schema.ts';
+} from '../../../../../src/registry/apiextensions/schema/json-schema.ts';
 import { validateSchema } from '../../../../../src/registry/apiextensions/customresourcedefinition/structural.ts';
-
-beforeAll(async () => loadRuleEngine());
 
 const spec: JsonSchema = {
   type: 'object',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { JsonSchema } from '../../../../../src/registry/apiextensions/customresourcedefinition/json-schema.ts';
+import type { JsonSchema } from '../../../../../src/registry/apiextensions/schema/json-schema.ts';
 import { validateSchema } from '../../../../../src/registry/apiextensions/customresourcedefinition/structural.ts';
 
 /** What is wrong with a schema of which `spec` is the given one, the path of `spec` cut off. */

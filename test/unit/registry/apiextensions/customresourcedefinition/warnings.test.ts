@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { CustomResourceDefinition } from '../../../../../src/registry/apiextensions/customresourcedefinition/definition.ts';
-import type { JsonSchema } from '../../../../../src/registry/apiextensions/customresourcedefinition/json-schema.ts';
+import type { JsonSchema } from '../../../../../src/registry/apiextensions/schema/json-schema.ts';
 import { formatWarnings } from '../../../../../src/registry/apiextensions/customresourcedefinition/warnings.ts';
 
 function definition(properties: Record<string, JsonSchema>): CustomResourceDefinition {

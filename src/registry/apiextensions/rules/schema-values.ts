@@ -1,0 +1,227 @@
+/** Values of CEL for the parts of a custom object (`apiserver/pkg/cel/common/values.go` UnstructuredToVal). */
+import { isRecord, jsonEqual, type JsonRecord } from '../../../objects/json.ts';
+import { equals } from '../../../cel/equality.ts';
+import { parseDuration, parseTimestamp } from '../../../cel/go-time.ts';
+import type { Meter } from '../../../cel/meter.ts';
+import {
+  Duration,
+  EvaluationError,
+  isMap,
+  itemsOf as itemsOfList,
+  type ListValue,
+  type MapValue,
+  Timestamp,
+  type Value,
+} from '../../../cel/values.ts';
+import { itemsOf, type JsonSchema, valuesOf } from '../schema/json-schema.ts';
+import { isEmbedded, withTypeMeta } from './decl-type.ts';
+import { escapeName, unescapeName } from './escape.ts';
+
+/** @throws {EvaluationError} when the part is not what the schema says. */
+export function toValue(schema: JsonSchema, data: unknown): Value {
+  if (data === null || data === undefined) {
+    if (schema.nullable === true) return null;
+    throw new EvaluationError('invalid data, got null for schema with nullable=false');
+  }
+  if (schema['x-kubernetes-int-or-string'] === true) {
+    if (typeof data === 'string') return data;
+    if (Number.isInteger(data)) return integer(data);
+    throw new EvaluationError('invalid data, expected XIntOrString value to be either a string or integer');
+  }
+  switch (schema.type) {
+    case 'object':
+      if (isRecord(data)) return new SchemaMap(isEmbedded(schema) ? withTypeMeta(schema) : schema, data);
+      throw new EvaluationError('invalid data, expected a map for the provided schema with type=object');
+    case 'array':
+      if (Array.isArray(data)) return new SchemaList(schema, data);
+      throw new EvaluationError('invalid data, expected an array for the provided schema with type=array');
+    case 'string':
+      if (typeof data === 'string') return textValue(schema.format, data);
+      throw new EvaluationError(`invalid data, expected string, got ${typeof data}`);
+    case 'number':
+      if (typeof data === 'number') return data;
+      throw new EvaluationError(`invalid data, expected float, got ${typeof data}`);
+    case 'integer':
+      return integer(data);
+    case 'boolean':
+      if (typeof data === 'boolean') return data;
+      throw new EvaluationError(`invalid data, expected bool, got ${typeof data}`);
+    default:
+      throw new EvaluationError(
+        `invalid type, expected object, array, number, integer, boolean or string, or no type with x-kubernetes-int-or-string or x-kubernetes-preserve-unknown-fields is true, got ${schema.type ?? ''}`,
+      );
+  }
+}
+
+function integer(data: unknown): bigint {
+  if (typeof data === 'number' && Number.isInteger(data)) return BigInt(data);
+  throw new EvaluationError(`invalid data, expected int, got ${typeof data}`);
+}
+
+const millisPerDay = 86_400_000n;
+const longUnits = /^(\d+)\s*(d|day|days|w|wk|wks|week|weeks)$/;
+
+function textValue(format: string | undefined, data: string): Value {
+  switch (format) {
+    case 'byte':
+      return Buffer.from(data, 'base64');
+    case 'duration': {
+      const long = longUnits.exec(data);
+      if (long === null) return parseDuration(data.replace(/\s+/g, ''));
+      const days = BigInt(long[1] ?? '0') * (long[2]?.startsWith('w') === true ? 7n : 1n);
+      return new Duration(days * millisPerDay * 1_000_000n);
+    }
+    case 'date':
+      return parseTimestamp(`${data}T00:00:00Z`);
+    case 'date-time':
+      // A time without a zone is one in UTC.
+      return parseTimestamp(/[T ][^Zz+-]*$/.test(data) ? `${data}Z` : data);
+    default:
+      return data;
+  }
+}
+
+/** An object with declared properties, or a map. */
+class SchemaMap implements MapValue {
+  readonly kind = 'map';
+  readonly #schema: JsonSchema;
+  readonly #data: JsonRecord;
+  /** Members that were asked for: a rule asks for the same ones again and again. */
+  readonly #found = new Map<string, Value>();
+  #keys: readonly Value[] | undefined;
+  #size: number | undefined;
+
+  constructor(schema: JsonSchema, data: JsonRecord) {
+    this.#schema = schema;
+    this.#data = data;
+  }
+
+  get size(): number {
+    return (this.#size ??= Object.keys(this.#data).length);
+  }
+
+  /** Null in a property is as if it were not there; in a map it is a value. */
+  find(key: Value): Value | undefined {
+    if (typeof key !== 'string') return undefined;
+    const known = this.#found.get(key);
+    if (known !== undefined) return known;
+    const isObject = this.#schema.properties !== undefined;
+    const name = isObject ? unescapeName(key) : key;
+    if (name === undefined || !Object.hasOwn(this.#data, name)) return undefined;
+    const data = this.#data[name];
+    if (isObject && data === null) return undefined;
+    const schema = this.#schemaOf(name);
+    if (schema === undefined) return undefined;
+    const value = toValue(schema, data);
+    this.#found.set(key, value);
+    return value;
+  }
+
+  keys(): readonly Value[] {
+    const isObject = this.#schema.properties !== undefined;
+    return (this.#keys ??= Object.keys(this.#data)
+      .filter((name) => this.#schemaOf(name) !== undefined)
+      .map((name) => (isObject ? (escapeName(name) ?? name) : name)));
+  }
+
+  /** Members that the schema does not know are compared as JSON. */
+  sameAs(other: MapValue, meter: Meter): boolean | undefined {
+    if (!(other instanceof SchemaMap)) return undefined;
+    if (this.size !== other.size) return false;
+    meter.work(this.size);
+    return Object.entries(this.#data).every(([name, mine]) => {
+      const schema = this.#schemaOf(name);
+      if (!Object.hasOwn(other.#data, name)) return schema === undefined;
+      const theirs = other.#data[name];
+      if (schema === undefined || mine === null || theirs === null) return jsonEqual(mine, theirs);
+      const otherSchema = other.#schemaOf(name) ?? schema;
+      return equals(toValue(schema, mine), toValue(otherSchema, theirs), meter);
+    });
+  }
+
+  #schemaOf(name: string): JsonSchema | undefined {
+    const { properties } = this.#schema;
+    if (properties === undefined) return valuesOf(this.#schema);
+    return Object.hasOwn(properties, name) ? properties[name] : undefined;
+  }
+}
+
+/** A list that knows whether it is a list, a set or a map by keys (`x-kubernetes-list-type`). */
+class SchemaList implements ListValue {
+  readonly kind = 'list';
+  readonly #schema: JsonSchema;
+  readonly #data: readonly unknown[];
+  #values: Value[] | undefined;
+
+  /** @param values the items behind those of `data`, or all when there is no data. */
+  constructor(schema: JsonSchema, data: readonly unknown[], values?: Value[]) {
+    this.#schema = schema;
+    this.#data = data;
+    this.#values = values;
+  }
+
+  get size(): number {
+    return this.#values?.length ?? this.#data.length;
+  }
+
+  at(index: number): Value | undefined {
+    return this.#all()[index];
+  }
+
+  /** A set has an item of the other list once, a map takes it in the place of the one with its keys. */
+  concat(other: ListValue): ListValue {
+    const items = [...this.#all()];
+    const places = new Map(items.map((item, i) => [this.#identity(item), i]));
+    const type = this.#schema['x-kubernetes-list-type'];
+    for (const item of itemsOfList(other)) {
+      const identity = this.#identity(item);
+      const place = type === 'set' || type === 'map' ? places.get(identity) : undefined;
+      if (place !== undefined) {
+        if (type === 'map') items[place] = item;
+        continue;
+      }
+      places.set(identity, items.length);
+      items.push(item);
+    }
+    return new SchemaList(this.#schema, [], items);
+  }
+
+  /** The order of sets and maps does not count. */
+  sameAs(other: ListValue, meter: Meter): boolean | undefined {
+    const type = this.#schema['x-kubernetes-list-type'];
+    if (type !== 'set' && type !== 'map') return undefined;
+    if (this.size !== other.size) return false;
+    meter.work(this.size);
+    const mine = new Map(this.#all().map((item) => [this.#identity(item), item]));
+    return itemsOfList(other).every((item) => {
+      const found = mine.get(this.#identity(item));
+      return found !== undefined && (type === 'set' || equals(found, item, meter));
+    });
+  }
+
+  #all(): readonly Value[] {
+    this.#values ??= this.#data.map((item) => this.#convert(item));
+    return this.#values;
+  }
+
+  #convert(item: unknown): Value {
+    const schema = itemsOf(this.#schema);
+    if (schema === undefined)
+      throw new EvaluationError('invalid array type, expected Items with a non-empty Schema');
+    return toValue(schema, item);
+  }
+
+  /** What makes an item of a set or a map itself. */
+  #identity(item: Value): string {
+    const keys = this.#schema['x-kubernetes-list-map-keys'];
+    if (this.#schema['x-kubernetes-list-type'] !== 'map' || keys === undefined || !isMap(item))
+      return scalarText(item);
+    return keys.map((key) => scalarText(item.find(escapeName(key) ?? key) ?? null)).join('\u0000');
+  }
+}
+
+function scalarText(value: Value): string {
+  if (typeof value !== 'object' || value === null) return `${typeof value}:${String(value)}`;
+  if (value instanceof Timestamp || value instanceof Duration) return `${value.kind}:${value.nanos}`;
+  return value instanceof Uint8Array ? `bytes:${Buffer.from(value).toString('hex')}` : 'object';
+}

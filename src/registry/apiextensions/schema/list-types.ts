@@ -1,0 +1,56 @@
+/** Lists that are sets or maps (apiextensions `schema/listtype/validation.go`). */
+import { isRecord } from '../../../objects/json.ts';
+import { itemsOf, type JsonSchema, valuesOf } from './json-schema.ts';
+import { duplicate, type FieldError, invalid } from '../../validation/field-errors.ts';
+
+/** Values deeper than this are refused elsewhere. */
+const maxDepth = 500;
+
+/** No set holds a value twice, no map a key. A value that is there three times is told of once. */
+export function validateListTypes(schema: JsonSchema, value: unknown, path = '', depth = 0): FieldError[] {
+  if (depth > maxDepth) return [];
+  if (Array.isArray(value)) {
+    const items = itemsOf(schema);
+    const errors = validateList(schema, value, path);
+    if (items === undefined) return errors;
+    return [
+      ...errors,
+      ...value.flatMap((item, i) => validateListTypes(items, item, `${path}[${i}]`, depth + 1)),
+    ];
+  }
+  if (!isRecord(value)) return [];
+  const { properties = {} } = schema;
+  const values = valuesOf(schema);
+  return Object.entries(value).flatMap(([name, member]) => {
+    const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
+    if (property !== undefined) {
+      return validateListTypes(property, member, path === '' ? name : `${path}.${name}`, depth + 1);
+    }
+    return values === undefined ? [] : validateListTypes(values, member, `${path}[${name}]`, depth + 1);
+  });
+}
+
+function validateList(schema: JsonSchema, list: readonly unknown[], path: string): FieldError[] {
+  const listType = schema['x-kubernetes-list-type'];
+  if (listType !== 'set' && listType !== 'map') return [];
+  const keys = schema['x-kubernetes-list-map-keys'] ?? [];
+  if (listType === 'map') {
+    const odd = list.findIndex((item) => item !== null && !isRecord(item));
+    const detail = 'must be an object for an array of list-type map';
+    if (odd !== -1) return [invalid(`${path}[${odd}]`, list[odd], detail)];
+  }
+  const seen = new Map<string, number>();
+  return list.flatMap((item, i) => {
+    const identity = listType === 'set' ? item : keyOf(item, keys);
+    const text = JSON.stringify(identity);
+    const times = seen.get(text) ?? 0;
+    seen.set(text, times + 1);
+    return times === 1 ? [duplicate(`${path}[${i}]`, identity)] : [];
+  });
+}
+
+/** The keys of an item of a map; those that it lacks are left out. */
+export function keyOf(item: unknown, keys: readonly string[]): Record<string, unknown> {
+  if (!isRecord(item)) return {};
+  return Object.fromEntries(keys.filter((key) => Object.hasOwn(item, key)).map((key) => [key, item[key]]));
+}

@@ -1,0 +1,318 @@
+/**
+ * Values against structural schemas, in the words of kube-openapi's validator as apiextensions-apiserver passes them
+ * on (`apiserver/validation/validation.go`, kube-openapi `validation/validate`).
+ */
+import { isRecord, jsonEqual } from '../../../objects/json.ts';
+import { itemsOf, type JsonSchema, valuesOf } from './json-schema.ts';
+import {
+  type FieldError,
+  invalid,
+  notSupported,
+  required,
+  tooLong,
+  tooMany,
+} from '../../validation/field-errors.ts';
+import { checkedFormat, hasFormat } from '../../../objects/formats.ts';
+import { keyOf } from './list-types.ts';
+import { isInt64, numberFaults } from './numbers.ts';
+import { matchesPattern } from './pattern.ts';
+
+/** Values deeper than this are refused. */
+const maxDepth = 500;
+
+/** What is known of a value: its faults, and how many checks it passed, which tells the best of several failures. */
+interface Verdict {
+  errors: FieldError[];
+  /** The same errors: a list of 100,000 values may have one for each. */
+  byField?: Map<string, FieldError[]>;
+  matches: number;
+}
+
+/** A value with its place. */
+interface Placed {
+  /** As error messages show it: "" for the whole object. */
+  readonly path: string;
+  readonly depth: number;
+  /** The stored value in the same place, where an update has one. */
+  readonly old: { readonly value: unknown } | undefined;
+}
+
+/**
+ * All rules that a value breaks.
+ *
+ * @param path "" for the whole object.
+ * @param old the stored value of an update: parts that do not change may stay as they are (CRDValidationRatcheting).
+ */
+export function validateValue(
+  schema: JsonSchema,
+  value: unknown,
+  path: string,
+  old?: { readonly value: unknown },
+): FieldError[] {
+  return judge(schema, value, { path, depth: 0, old }).errors;
+}
+
+/** The rules that a part of an object breaks, told of the part alone: its texts name no more than what is below it. */
+export function validatePart(
+  schema: JsonSchema,
+  value: unknown,
+  path: string,
+  old?: { readonly value: unknown },
+): FieldError[] {
+  return validateValue(schema, value, '', old).map((error) => ({
+    ...error,
+    field: error.field === '<nil>' ? path : `${path}.${error.field}`,
+  }));
+}
+
+function judge(schema: JsonSchema, value: unknown, place: Placed): Verdict {
+  const { path, depth, old } = place;
+  const verdict: Verdict = { errors: [], matches: 0 };
+  if (depth > maxDepth) {
+    verdict.errors.push(invalid(fieldOf(path), '', `${path} in body is nested too deeply`));
+    return verdict;
+  }
+  judgeType(schema, value, path, verdict);
+  if (value === null) {
+    judgeEnum(schema, value, path, verdict);
+  } else {
+    judgeJunctors(schema, value, place, verdict);
+    if (typeof value === 'string') judgeString(schema, value, path, verdict);
+    else if (typeof value === 'number') judgeNumber(schema, value, path, verdict);
+    else if (Array.isArray(value)) judgeList(schema, value, place, verdict);
+    judgeEnum(schema, value, path, verdict);
+    verdict.matches++;
+    if (isRecord(value)) judgeObject(schema, value, place, verdict);
+    verdict.matches++;
+  }
+  const isRatcheted = verdict.errors.length > 0 && old !== undefined && jsonEqual(old.value, value);
+  return isRatcheted ? { errors: [], matches: verdict.matches } : verdict;
+}
+
+/** Where an error is, as the API says it: parts of unnamed values have no leading dot. */
+function fieldOf(path: string): string {
+  if (path === '') return '<nil>';
+  return path.startsWith('.') ? path.slice(1) : path;
+}
+
+/** The same fault is told once, wherever it was found. */
+function push(verdict: Verdict, error: FieldError): void {
+  const byField = (verdict.byField ??= new Map<string, FieldError[]>());
+  const there = byField.get(error.field);
+  if (there?.some(({ body }) => body === error.body) === true) return;
+  if (there === undefined) byField.set(error.field, [error]);
+  else there.push(error);
+  verdict.errors.push(error);
+}
+
+function merge(verdict: Verdict, part: Verdict): void {
+  for (const error of part.errors) push(verdict, error);
+  verdict.matches += part.matches;
+}
+
+function typesOf(schema: JsonSchema): readonly string[] {
+  if (schema['x-kubernetes-int-or-string'] === true) return ['integer', 'string'];
+  const { type = '' } = schema;
+  return type === '' ? [] : [type];
+}
+
+function jsonType(value: unknown): string {
+  if (Array.isArray(value)) return 'array';
+  if (typeof value === 'number') return isInt64(value) ? 'integer' : 'number';
+  return typeof value === 'object' ? 'object' : typeof value;
+}
+
+/** A wrong type ends nothing: the other rules are asked as well. */
+function judgeType(schema: JsonSchema, value: unknown, path: string, verdict: Verdict): void {
+  const types = typesOf(schema);
+  const format = checkedFormat(schema.type ?? '', schema.format ?? '');
+  if (value === null) {
+    if (types.length > 0 && schema.nullable !== true) push(verdict, wrongType(path, types.join(','), 'null'));
+    else verdict.matches++;
+    return;
+  }
+  if (types.length === 0 && format === '') return;
+  verdict.matches++;
+  const type = jsonType(value);
+  const hasType = types.includes(type) || (type === 'integer' && types.includes('number'));
+  const scalar = type !== 'string' && type !== 'array';
+  if (format !== '' && scalar && !hasType) {
+    const given = { integer: 'int64', number: 'float64' }[type] ?? '';
+    push(verdict, wrongType(path, format, given));
+    return;
+  }
+  const numeric = types.includes('number') || types.includes('integer');
+  if (!hasType && (format === '' || scalar || numeric)) {
+    push(verdict, wrongType(path, types.join(','), type));
+    return;
+  }
+  verdict.matches++;
+}
+
+function wrongType(path: string, wanted: string, given: string): FieldError {
+  const detail = `${path} in body must be of type ${wanted}: ${JSON.stringify(given)}`;
+  return {
+    field: fieldOf(path),
+    reason: 'FieldValueTypeInvalid',
+    body: `Invalid value: ${JSON.stringify(given)}: ${detail}`,
+  };
+}
+
+function judgeEnum(schema: JsonSchema, value: unknown, path: string, verdict: Verdict): void {
+  const { enum: allowed = [] } = schema;
+  if (allowed.length === 0) return;
+  // Of 100,000 values, each may be compared with 10,000.
+  if (typeof value === 'string' && allowed.includes(value)) return;
+  if (typeof value !== 'string' && value !== null && allowed.some((one) => jsonEqual(one, value))) return;
+  push(verdict, notSupported(fieldOf(path), value, wordsOf(allowed)));
+}
+
+const enumWords = new WeakMap<readonly unknown[], readonly string[]>();
+
+function wordsOf(allowed: readonly unknown[]): readonly string[] {
+  let words = enumWords.get(allowed);
+  if (words === undefined) {
+    words = allowed.map((one) => (typeof one === 'string' ? one : JSON.stringify(one)));
+    enumWords.set(allowed, words);
+  }
+  return words;
+}
+
+/** The first broken rule of length and pattern is told, then the format. */
+function judgeString(schema: JsonSchema, value: string, path: string, verdict: Verdict): void {
+  const { minLength, maxLength, pattern = '' } = schema;
+  const format = checkedFormat(schema.type ?? '', schema.format ?? '');
+  const field = fieldOf(path);
+  verdict.matches++;
+  if (maxLength !== undefined && isLonger(value, maxLength)) push(verdict, tooLong(field, maxLength));
+  else if (minLength !== undefined && minLength > 0 && !isLonger(value, minLength - 1)) {
+    push(verdict, invalid(field, value, `${path} in body should be at least ${minLength} chars long`));
+  } else if (pattern !== '' && !matchesPattern(pattern, value)) {
+    push(verdict, invalid(field, value, `${path} in body should match '${pattern}'`));
+  }
+  if (format === '') return;
+  verdict.matches++;
+  if (!hasFormat(format, value)) push(verdict, wrongType(path, format, value));
+}
+
+/** Whether a text has more code points than so many, which only texts of about that length must be counted for. */
+function isLonger(value: string, limit: number): boolean {
+  // A code point takes one or two units.
+  if (value.length <= limit) return false;
+  if (value.length > 2 * limit + 1) return true;
+  let count = 0;
+  for (const _point of value) if (++count > limit) return true;
+  return false;
+}
+
+function judgeNumber(schema: JsonSchema, value: number, path: string, verdict: Verdict): void {
+  verdict.matches += 2;
+  for (const fault of numberFaults(schema, value, path, fieldOf(path))) push(verdict, fault);
+}
+
+function judgeList(schema: JsonSchema, list: readonly unknown[], place: Placed, verdict: Verdict): void {
+  const { minItems, maxItems } = schema;
+  const { path, depth, old } = place;
+  const items = itemsOf(schema);
+  const before = Array.isArray(old?.value) ? storedItems(schema, old.value) : undefined;
+  list.forEach((item, i) => {
+    if (items === undefined) return;
+    const stored = before?.get(JSON.stringify(keyOf(item, schema['x-kubernetes-list-map-keys'] ?? [])));
+    merge(verdict, judge(items, item, { path: `${path}[${i}]`, depth: depth + 1, old: stored }));
+  });
+  if (minItems !== undefined && list.length < minItems) {
+    const detail = `${path} in body should have at least ${minItems} items`;
+    push(verdict, invalid(fieldOf(path), list.length, detail));
+  }
+  if (maxItems !== undefined && list.length > maxItems) {
+    push(verdict, tooMany(fieldOf(path), list.length, maxItems));
+  }
+  verdict.matches += 2;
+}
+
+/** The stored items by their keys; undefined where items of before and after are not known to be the same. */
+function storedItems(
+  schema: JsonSchema,
+  list: readonly unknown[],
+): ReadonlyMap<string, { readonly value: unknown }> | undefined {
+  if (schema['x-kubernetes-list-type'] !== 'map') return undefined;
+  const keys = schema['x-kubernetes-list-map-keys'] ?? [];
+  return new Map(list.map((value) => [JSON.stringify(keyOf(value, keys)), { value }]));
+}
+
+function judgeObject(
+  schema: JsonSchema,
+  value: Readonly<Record<string, unknown>>,
+  { path, depth, old }: Placed,
+  verdict: Verdict,
+): void {
+  const names = Object.keys(value).sort();
+  const { minProperties, maxProperties, properties = {} } = schema;
+  verdict.matches++;
+  if (minProperties !== undefined && names.length < minProperties) {
+    const detail = `${path} in body should have at least ${minProperties} properties`;
+    push(verdict, invalid(fieldOf(path), names.length, detail));
+    return;
+  }
+  if (maxProperties !== undefined && names.length > maxProperties) {
+    push(verdict, tooMany(fieldOf(path), names.length, maxProperties));
+    return;
+  }
+  const before = isRecord(old?.value) ? old.value : {};
+  const member = (part: JsonSchema, name: string, at: string) => {
+    const stored = Object.hasOwn(before, name) ? { value: before[name] } : undefined;
+    merge(verdict, judge(part, value[name], { path: at, depth: depth + 1, old: stored }));
+  };
+  const values = valuesOf(schema);
+  for (const name of names) {
+    if (values !== undefined && !Object.hasOwn(properties, name)) member(values, name, `${path}.${name}`);
+  }
+  for (const name of names) {
+    const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
+    if (property !== undefined) member(property, name, path === '' ? name : `${path}.${name}`);
+  }
+  for (const name of schema.required ?? []) {
+    if (!Object.hasOwn(value, name)) push(verdict, required(fieldOf(`${path}.${name}`)));
+  }
+}
+
+/** Says that a junctor fails, then what is wrong with the alternative that fits best. */
+function judgeJunctors(schema: JsonSchema, value: unknown, place: Placed, verdict: Verdict): void {
+  const nested: Placed = { ...place, depth: place.depth + 1 };
+  const judged = (parts: readonly JsonSchema[] = []) => parts.map((part) => judge(part, value, nested));
+  // Such a fault has no place: it is about the alternatives, not about a field.
+  const fail = (words: string) =>
+    push(verdict, invalid('<nil>', '', `${JSON.stringify(place.path)} ${words}`));
+  const anyOf = judged(schema.anyOf);
+  if (anyOf.length > 0) {
+    const first = anyOf.find(({ errors }) => errors.length === 0);
+    if (first === undefined) fail('must validate at least one schema (anyOf)');
+    merge(verdict, first ?? closest(anyOf));
+  }
+  const oneOf = judged(schema.oneOf);
+  if (oneOf.length > 0) {
+    const valid = oneOf.filter(({ errors }) => errors.length === 0);
+    const [first] = valid;
+    if (valid.length !== 1) {
+      const found = first === undefined ? 'Found none valid' : `Found ${valid.length} valid alternatives`;
+      fail(`must validate one and only one schema (oneOf). ${found}`);
+      if (first === undefined) merge(verdict, closest(oneOf));
+    } else if (first !== undefined) {
+      merge(verdict, first);
+    }
+  }
+  const allOf = judged(schema.allOf);
+  for (const part of allOf) merge(verdict, part);
+  const failed = allOf.filter(({ errors }) => errors.length > 0).length;
+  if (failed > 0)
+    fail(`must validate all the schemas (allOf)${failed === allOf.length ? '. None validated' : ''}`);
+  if (schema.not !== undefined && judge(schema.not, value, nested).errors.length === 0) {
+    fail('must not validate the schema (not)');
+  }
+  verdict.matches += 2;
+}
+
+/** The failure with most checks passed, the first among equals. */
+function closest(failures: readonly Verdict[]): Verdict {
+  return failures.reduce((best, next) => (next.matches > best.matches ? next : best));
+}
