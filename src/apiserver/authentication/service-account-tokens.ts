@@ -11,6 +11,7 @@ import {
   sign,
   verify,
 } from 'node:crypto';
+import { decodeBase64Url } from '../../objects/base64url.ts';
 import { isRecord, isStringList, type JsonRecord } from '../../objects/json.ts';
 import type { UserInfo } from './user-info.ts';
 import type { TokenAuthenticator } from './authenticator.ts';
@@ -109,7 +110,9 @@ export function serviceAccountTokens(options: ServiceAccountTokensOptions): Serv
         return undefined;
       const signed = Buffer.from(`${head}.${payload}`);
       const key = { key: publicKey, dsaEncoding: signatureFormat } as const;
-      if (!verify('sha256', signed, key, Buffer.from(signature, 'base64url'))) return undefined;
+      const signatureBytes = decodeBase64Url(signature);
+      if (typeof signatureBytes === 'number' || !verify('sha256', signed, key, signatureBytes))
+        return undefined;
       const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString('utf8'));
       return isRecord(claims) ? userOf(claims, options) : undefined;
     },

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
+import { decodeBase64Url } from '../../objects/base64url.ts';
 
 const prefix = 'base64url.bearer.authorization.k8s.io.';
 
@@ -32,9 +33,8 @@ export function webSocketToken(headers: IncomingHttpHeaders): WebSocketToken | '
   return { token, protocols: others.join(',') };
 }
 
-/** Base64url without padding (Go's `base64.RawURLEncoding`), of UTF-8. */
+/** Base64url of UTF-8. */
 function decode(encoded: string): string | undefined {
-  if (!/^[\w-]*$/.test(encoded) || encoded.length % 4 === 1) return undefined;
-  const bytes = Buffer.from(encoded, 'base64url');
-  return isUtf8(bytes) ? bytes.toString('utf8') : undefined;
+  const bytes = decodeBase64Url(encoded);
+  return typeof bytes !== 'number' && isUtf8(bytes) ? bytes.toString('utf8') : undefined;
 }

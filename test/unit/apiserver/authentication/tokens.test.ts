@@ -93,6 +93,12 @@ describe('service account tokens', () => {
         expect(tokens.authenticateToken(changed)).toBeUndefined();
       }),
     );
+    for (const end of ['=', '==', ' ', '\n', '/', '+']) {
+      expect(tokens.authenticateToken(token + end)).toBeUndefined();
+    }
+    const [head = '', payload = '', signature = ''] = token.split('.');
+    const plain = Buffer.from(signature, 'base64url').toString('base64');
+    expect(tokens.authenticateToken(`${head}.${payload}.${plain}`)).toBeUndefined();
     const none = `${Buffer.from('{"alg":"none"}').toString('base64url')}.${token.split('.')[1] ?? ''}.`;
     expect(tokens.authenticateToken(none)).toBeUndefined();
   });
