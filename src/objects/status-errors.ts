@@ -157,7 +157,7 @@ export function timedOut(why: string): StatusError {
 
 /** 504 for a resource version from the future. @param retryAfterSeconds 0 says nothing of a retry. */
 export function resourceVersionTooLarge(
-  requested: number,
+  requested: number | bigint,
   current: number,
   retryAfterSeconds = 1,
 ): StatusError {

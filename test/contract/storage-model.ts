@@ -20,7 +20,7 @@ interface ModelVersion {
 type Step =
   | { do: 'put'; key: number; expect: 'any' | 'absent' | 'right' | 'wrong' }
   | { do: 'delete'; key: number }
-  | { do: 'list'; back: number; limit: number; after: number; wide: boolean }
+  | { do: 'list'; back: number; limit: number; from: number; wide: boolean }
   | { do: 'watch'; back: number; wide: boolean }
   | { do: 'settle' };
 
@@ -43,7 +43,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       do: fc.constant('list' as const),
       back: fc.nat(150),
       limit: fc.integer({ min: 1, max: 50 }),
-      after: fc.nat(KEYS),
+      from: fc.nat(KEYS),
       wide: fc.boolean(),
     }),
   },
@@ -153,17 +153,17 @@ export async function checkHistory(
       watches.push({ prefix, after: at, seen });
       continue;
     }
-    const after = keyOf(action.after);
-    const expected = stateAt(at, prefix).filter((version) => version.key > after);
-    const found = storage.list(prefix, { revision: at, after, limit: action.limit });
+    const from = keyOf(action.from);
+    const expected = stateAt(at, prefix).filter((version) => version.key >= from);
+    const found = storage.list(prefix, { revision: at, from, limit: action.limit });
     expect(found.items.map((item) => [item.key, item.revision, item.object.metadata.name])).toEqual(
       expected.slice(0, action.limit).map((version) => [version.key, version.revision, version.value]),
     );
     expect(found.remaining).toBe(Math.max(0, expected.length - action.limit));
     if (at === storage.revision) {
       expect(storage.count(prefix)).toBe(stateAt(at, prefix).length);
-      expect(storage.get(after)?.object.metadata.name).toBe(
-        versions.findLast((version) => version.key === after && version.revision <= at)?.value,
+      expect(storage.get(from)?.object.metadata.name).toBe(
+        versions.findLast((version) => version.key === from && version.revision <= at)?.value,
       );
     }
   }

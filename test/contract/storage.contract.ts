@@ -240,24 +240,25 @@ export function describeStorage(
       expect(first.remaining).toBe(150);
       for (let i = 0; i < 250; i += 2) await remove(storage, `s${String(i).padStart(3, '0')}`);
       for (let i = 0; i < 50; i++) await put(storage, `new${i}`);
-      const after = (items: typeof first) => items.items.at(-1)?.key ?? '';
+      const behind = (items: typeof first) => `${items.items.at(-1)?.key ?? ''}\0`;
       const { revision } = first;
-      const second = storage.list(SERVICES, { limit: 100, revision, after: after(first) });
+      const second = storage.list(SERVICES, { limit: 100, revision, from: behind(first) });
       expect(second.remaining).toBe(50);
-      const third = storage.list(SERVICES, { limit: 100, revision, after: after(second) });
+      const third = storage.list(SERVICES, { limit: 100, revision, from: behind(second) });
       expect(third.remaining).toBe(0);
       const paged = [...first.items, ...second.items, ...third.items];
       expect(paged.map((item) => item.object.metadata.name)).toEqual(expected);
       expect(third.revision).toBe(revision);
     });
 
-    it('goes on behind a key that is not there, and before the prefix', async () => {
+    it('goes on from a key, from one that is not there, and from before the prefix', async () => {
       const storage = await fresh();
       for (const name of ['a', 'c', 'd']) await put(storage, name);
-      expect(names(storage, { after: key('b') })).toEqual(['c', 'd']);
-      expect(names(storage, { after: key('c') })).toEqual(['d']);
-      expect(names(storage, { after: key('z') })).toEqual([]);
-      expect(names(storage, { after: 'a' })).toEqual(['a', 'c', 'd']);
+      expect(names(storage, { from: key('b') })).toEqual(['c', 'd']);
+      expect(names(storage, { from: key('c') })).toEqual(['c', 'd']);
+      expect(names(storage, { from: `${key('c')}\0` })).toEqual(['d']);
+      expect(names(storage, { from: key('z') })).toEqual([]);
+      expect(names(storage, { from: 'a' })).toEqual(['a', 'c', 'd']);
       expect(storage.list(SERVICES, { limit: 0 })).toMatchObject({ items: [], remaining: 3 });
     });
 

@@ -63,6 +63,36 @@ test('a get with `export` is refused', async () => {
   expect((await call(server.client, 'GET', path, { query: { export: false } })).status).toBe(200);
 });
 
+describe('a version beyond 64 bits', () => {
+  const resourceVersion = String(2n ** 64n);
+  const why = `resourceVersion: Invalid value: "${resourceVersion}": strconv.ParseUint: parsing "${resourceVersion}": value out of range`;
+
+  test.each([
+    ['a list', configMaps, {}, 400, `invalid resource version: ${why}`],
+    [
+      'a list of just this one',
+      configMaps,
+      { resourceVersionMatch: 'Exact' },
+      400,
+      `invalid resource version: ${why}`,
+    ],
+    ['a get', `${configMaps}/a`, {}, 500, why],
+    ['a watch', configMaps, { watch: true }, 500, why],
+  ])('is none for %s', async (_, path, query, status, message) => {
+    const answer = await call(server.client, 'GET', path, { query: { ...query, resourceVersion } });
+    expect([answer.status, answer.body['message']]).toEqual([status, message]);
+  });
+
+  test('is none, but the last one below it has not come yet', async () => {
+    const query = { resourceVersion: String(2n ** 64n - 1n) };
+    const { status, body } = await call(server.client, 'GET', configMaps, { query });
+    expect(status).toBe(504);
+    expect(body['message']).toMatch(
+      /^Timeout: Too large resource version: 18446744073709551615, current: \d+$/,
+    );
+  });
+});
+
 describe('watches', () => {
   test('of one object take a field selector for its name only', async () => {
     const path = `/api/v1/watch/namespaces/default/configmaps/a`;

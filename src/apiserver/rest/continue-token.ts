@@ -1,5 +1,6 @@
 import { posix } from 'node:path';
 import { isRecord } from '../../objects/json.ts';
+import { decodeBase64Url } from '../../objects/base64url.ts';
 import { badRequest } from '../../objects/status-errors.ts';
 import { parseJson } from '../schema/parse-json.ts';
 import { JsonSyntaxError, RawNumber } from '../schema/go-json.ts';
@@ -9,7 +10,9 @@ import { jsonTypeName } from '../schema/version-kind.ts';
 export interface ContinueToken {
   /** The revision of the first page; -1: go on at the newest state, consistency is lost. */
   readonly revision: number;
-  /** The key behind which the next page starts, relative to the listed prefix; ends in NUL. */
+  /**
+   * The first key of the next page, relative to the listed keys; in tokens of the server the last key of the page and a NUL.
+   */
   readonly start: string;
 }
 
@@ -21,10 +24,9 @@ export function encodeContinue(token: ContinueToken): string {
 
 /** @throws {StatusError} 400 with kube-apiserver's words for tokens that are none (`storage.DecodeContinue`). */
 export function decodeContinue(text: string): ContinueToken {
-  const bad = /[^A-Za-z0-9_-]/.exec(text);
-  const illegal = bad?.index ?? (text.length % 4 === 1 ? text.length - 1 : -1);
-  if (illegal >= 0) throw invalidToken(`illegal base64 data at input byte ${illegal}`);
-  const { version, revision, start } = readToken(Buffer.from(text, 'base64url'));
+  const bytes = decodeBase64Url(text);
+  if (typeof bytes === 'number') throw invalidToken(`illegal base64 data at input byte ${bytes}`);
+  const { version, revision, start } = readToken(bytes);
   if (version !== 'meta.k8s.io/v1') {
     throw invalidToken(`server does not recognize this encoded version ${version}`);
   }

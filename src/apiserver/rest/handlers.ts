@@ -42,7 +42,7 @@ export const handleGet: ResourceHandler = async (core, resource, request, reply)
   }
   checkPathName(name);
   const revision = parseResourceVersion(request.query.get('resourceVersion') ?? '');
-  if (revision > 0) await waitForRevision(core, resource, revision, request.signal);
+  if (revision > 0n) await waitForRevision(core, resource, revision, request.signal);
   const stored = core.storage.get(keyOf(resource, namespace, name));
   if (stored === undefined) throw notFound(resource.groupResource, name);
   sendStored(reply, 200, output, resource, await servedVersion(resource, stored), core.now());

@@ -2,7 +2,7 @@ import { pushAll } from '../../objects/lists.ts';
 import { plainError } from '../../objects/status-errors.ts';
 import type { FieldError } from '../../registry/validation/field-errors.ts';
 import { forbiddenField, invalidObject, notSupported } from '../../registry/validation/field-errors.ts';
-import { booleanParameter, integerParameter, textParameter } from './query.ts';
+import { booleanParameter, boundedInteger, integerParameter, textParameter } from './query.ts';
 
 /** ListOptions (meta/v1) of a list or watch, checked except for the selectors, which the caller parses. */
 export interface ListOptions {
@@ -127,16 +127,17 @@ function watchErrors(options: ListOptions): FieldError[] {
 }
 
 /**
- * A resourceVersion as a number; "" is 0.
+ * A resourceVersion as a number of 64 bits without a sign (storage `APIObjectVersioner.ParseResourceVersion`); "" is 0.
  *
  * @param refuse the error for what is no number: of gets and watches the 500 that kube-apiserver answers.
  * @throws what `refuse` makes.
  */
-export function parseResourceVersion(text: string, refuse: (message: string) => Error = plainError): number {
-  if (text === '') return 0;
-  if (/^\d{1,20}$/.test(text)) return Number(text);
+export function parseResourceVersion(text: string, refuse: (message: string) => Error = plainError): bigint {
+  if (text === '') return 0n;
+  const isNumber = /^\d+$/.test(text);
+  const revision = isNumber ? boundedInteger(text) : undefined;
+  if (revision !== undefined && BigInt.asUintN(64, revision) === revision) return revision;
   const quoted = JSON.stringify(text);
-  throw refuse(
-    `resourceVersion: Invalid value: ${quoted}: strconv.ParseUint: parsing ${quoted}: invalid syntax`,
-  );
+  const why = isNumber ? 'value out of range' : 'invalid syntax';
+  throw refuse(`resourceVersion: Invalid value: ${quoted}: strconv.ParseUint: parsing ${quoted}: ${why}`);
 }

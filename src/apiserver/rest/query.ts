@@ -16,16 +16,22 @@ export function booleanParameter(query: URLSearchParams, name: string): boolean 
 export function integerParameter(query: URLSearchParams, name: string): number | undefined {
   const text = query.get(name);
   if (text === null) return undefined;
-  if (!/^[+-]?\d{1,64}$/.test(text))
-    throw badRequest(`strconv.ParseInt: parsing ${JSON.stringify(text)}: invalid syntax`);
-  const value = Number(text);
-  if (BigInt(text) > 9223372036854775807n || BigInt(text) < -9223372036854775808n) {
-    throw badRequest(`strconv.ParseInt: parsing ${JSON.stringify(text)}: value out of range`);
-  }
-  return value;
+  const refused = (why: string): Error =>
+    badRequest(`strconv.ParseInt: parsing ${JSON.stringify(text)}: ${why}`);
+  if (!/^[+-]?\d+$/.test(text)) throw refused('invalid syntax');
+  const value = boundedInteger(text);
+  if (value === undefined || BigInt.asIntN(64, value) !== value) throw refused('value out of range');
+  return Number(value);
 }
 
 /** The text parameter `name`, or "" when absent. */
 export function textParameter(query: URLSearchParams, name: string): string {
   return query.get(name) ?? '';
+}
+
+/** Digits with or without a sign; undefined when they are beyond any 64 bits, however many they are. */
+export function boundedInteger(text: string): bigint | undefined {
+  const digits = text.replace(/^[+-]?0*/, '');
+  if (digits.length > 20) return undefined;
+  return text.startsWith('-') ? -BigInt(digits) : BigInt(digits);
 }

@@ -14,7 +14,7 @@ const pollInterval = 20;
 export async function waitForRevision(
   core: ServerCore,
   resource: ServedResource,
-  revision: number,
+  revision: bigint,
   signal: AbortSignal,
 ): Promise<void> {
   if (core.storage.revision >= revision) return;

@@ -72,7 +72,7 @@ export async function watchObjects(
       await waitForRevision(core, resource, from, request.signal);
     }
     const initial =
-      options.sendInitialEvents === true || (from === 0 && options.sendInitialEvents === undefined);
+      options.sendInitialEvents === true || (from === 0n && options.sendInitialEvents === undefined);
     const start = initial ? await session.sendInitial(prefix) : startOf(core, from);
     if (start < core.firstRevision) throw new CompactedError(start, core.firstRevision);
     unsubscribe = core.storage.watch(prefix, start, (event) => session.onEvent(event));
@@ -100,8 +100,8 @@ function conversionFailure(error: unknown): StatusError {
 }
 
 /** Who asks for any state but not for what exists (`sendInitialEvents=false` without a version) starts at now. */
-function startOf(core: ServerCore, from: number): number {
-  return from === 0 ? core.storage.revision : from;
+function startOf(core: ServerCore, from: bigint): number {
+  return from === 0n ? core.storage.revision : Number(from);
 }
 
 /** One open watch: filters events, joins those of one turn into one write, sends bookmarks, ends slow clients. */

@@ -102,13 +102,12 @@ export class MultiVersionStore {
 
   /** See {@link Storage.list}. */
   list(prefix: string, options: ListOptions = {}): ListResult {
-    const { revision = this.revision, after, limit = Infinity } = options;
+    const { revision = this.revision, from, limit = Infinity } = options;
     if (revision > this.revision) throw new FutureRevisionError(revision, this.revision);
     const newest = this.published.root;
     const root = revision === this.revision ? newest : this.window.rootAt(revision, newest);
     const [low, high] = bounds(prefix);
-    // The smallest string greater than a key is the key and a NUL.
-    const start = treeRank(root, after === undefined || after < low ? low : `${after}\0`);
+    const start = treeRank(root, from === undefined || from < low ? low : from);
     const end = treeRank(root, high);
     const stop = Math.max(start, Math.min(end, start + limit));
     return { items: treeSlice(root, start, stop), revision, remaining: Math.max(0, end - stop) };

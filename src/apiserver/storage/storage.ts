@@ -76,8 +76,8 @@ export interface Write {
 export interface ListOptions {
   /** List as of this revision; absent: the newest. */
   readonly revision?: number;
-  /** Only keys greater than this full key. */
-  readonly after?: string;
+  /** Only this full key and greater ones. What follows a key begins at the key and a NUL. */
+  readonly from?: string;
   /** At most so many; absent: all. */
   readonly limit?: number;
 }

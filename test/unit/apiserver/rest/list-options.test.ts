@@ -84,8 +84,14 @@ describe('options of a watch', () => {
 
 describe('resource versions', () => {
   it('read "" as 0 and refuse what is no number', () => {
-    expect(parseResourceVersion('')).toBe(0);
-    expect(parseResourceVersion('42')).toBe(42);
+    expect(parseResourceVersion('')).toBe(0n);
+    expect(parseResourceVersion('42')).toBe(42n);
+    expect(parseResourceVersion('0018446744073709551615')).toBe(2n ** 64n - 1n);
+    for (const text of ['18446744073709551616', '9'.repeat(100_000)]) {
+      expect(messageOf(() => parseResourceVersion(text))).toBe(
+        `resourceVersion: Invalid value: "${text}": strconv.ParseUint: parsing "${text}": value out of range`,
+      );
+    }
     expect(messageOf(() => parseResourceVersion('abc'))).toBe(
       'resourceVersion: Invalid value: "abc": strconv.ParseUint: parsing "abc": invalid syntax',
     );
