@@ -1,12 +1,12 @@
 import { networkInterfaces } from 'node:os';
 import type { StaticToken } from './authentication/static-tokens.ts';
 import { fileProblem } from './file-problem.ts';
-import { type Identity, keptIdentity, newIdentity } from './identity.ts';
+import { type Identity, identityFile, keptIdentity, newIdentity } from './identity.ts';
 import { kubeconfig } from './kubeconfig.ts';
 import { openStore, type Store } from './open-store.ts';
 import { issueClientCertificate, issueServerCertificate } from './pki/certificates.ts';
 import { ResourceTable } from './rest/resource-table.ts';
-import { UnusableDirectoryError } from './storage/disk/errors.ts';
+import { MissingLogError, UnusableDirectoryError } from './storage/disk/errors.ts';
 import { type ApiServer, type ApiServerOptions, startApiServer } from './server.ts';
 
 /** What a caller decides; identity and certificates are made here. */
@@ -50,6 +50,7 @@ const localHosts = [
  *
  * @throws {StorageLockedError} when another process uses the data directory.
  * @throws {DamagedStorageError} when a file of the data directory does not hold what was written to it.
+ * @throws {MissingLogError} when the data directory has an identity, and no log beside it.
  * @throws {UnusableDirectoryError} when the data directory cannot be made, read or written.
  */
 export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
@@ -65,6 +66,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
 }
 
 async function startOn(dataDirectory: string | undefined, options: EmbeddedOptions): Promise<Embedded> {
+  if (dataDirectory !== undefined) await refuseLostStore(dataDirectory);
   const store = await openStore(new ResourceTable(), options.log, dataDirectory);
   try {
     const now = new Date();
@@ -74,6 +76,14 @@ async function startOn(dataDirectory: string | undefined, options: EmbeddedOptio
     await store.storage.close();
     throw error;
   }
+}
+
+/** An identity is written when the log is there: without one, what clients stored is gone. @throws {MissingLogError} */
+async function refuseLostStore(directory: string): Promise<void> {
+  const identity = identityFile(directory);
+  if (identity === undefined) return;
+  const { holdsStore } = await import('./storage/disk/file-names.ts');
+  if (!holdsStore(directory)) throw new MissingLogError(directory, identity);
 }
 
 async function startWith(

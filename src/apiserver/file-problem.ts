@@ -12,7 +12,7 @@ const problems: ReadonlyMap<string, string> = new Map([
   ['ENAMETOOLONG', 'the name is too long'],
   ['ENFILE', 'too many files are open'],
   ['ENOENT', 'no directory can be made there'],
-  ['ENOSPC', 'the disk is full: make room, or name another place'],
+  ['ENOSPC', 'the disk is full: make room and start again'],
   ['ENOTDIR', 'it is a file, or below one'],
   ['EPERM', 'the system does not allow it'],
   ['EROFS', 'the file system is read-only: mount it for writing, or name another place'],

@@ -1,7 +1,17 @@
-import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto';
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+  sign,
+  verify,
+  X509Certificate,
+} from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
-import { isRecord } from '../objects/json.ts';
+import { isRecord, type JsonRecord } from '../objects/json.ts';
 import { type CertificateAuthority, createCertificateAuthority } from './pki/certificates.ts';
 
 /** What clients know a server by, and what it knows its own tokens by. */
@@ -39,13 +49,19 @@ export function keptIdentity(directory: string, now: Date): Identity {
     const identity = parseIdentity(text);
     if (identity !== undefined) return identity;
     throw new Error(
-      `${file} does not hold the keys of a server. Restore it from a backup, or remove it to make new ones: ` +
+      `${file} does not hold the keys of a server, or not as they were written. Restore it from a backup, or remove it to make new ones: ` +
         'then the kubeconfigs and tokens that were given out are worth nothing.',
     );
   }
   const identity = newIdentity(now);
   writeDurably(directory, file, format(identity));
   return identity;
+}
+
+/** The file that holds the identity of a data directory; undefined when there is none. */
+export function identityFile(directory: string): string | undefined {
+  const file = path.join(directory, fileName);
+  return fs.existsSync(file) ? file : undefined;
 }
 
 function readIfThere(file: string): string | undefined {
@@ -64,7 +80,7 @@ function format({ authority, adminToken, serviceAccountKey }: Identity): string 
     adminToken,
     serviceAccountKey: pem(serviceAccountKey),
   };
-  return `${JSON.stringify(members, undefined, 2)}\n`;
+  return `${JSON.stringify({ ...members, checksum: checksumOf(members) }, undefined, 2)}\n`;
 }
 
 function pem(key: KeyObject): string {
@@ -75,18 +91,37 @@ function parseIdentity(text: string): Identity | undefined {
   try {
     const parsed: unknown = JSON.parse(text);
     if (!isRecord(parsed)) return undefined;
-    const { caCertificate, caKey, adminToken, serviceAccountKey } = parsed;
+    const { checksum, ...members } = parsed;
+    const { caCertificate, caKey, adminToken, serviceAccountKey, ...others } = members;
+    // Files of earlier versions have none. Its own name may be what was damaged.
+    if (Object.keys(others).length > 0 || (checksum !== undefined && checksum !== checksumOf(members)))
+      return undefined;
     if (typeof caCertificate !== 'string' || typeof caKey !== 'string') return undefined;
     if (typeof adminToken !== 'string' || adminToken === '' || typeof serviceAccountKey !== 'string')
       return undefined;
-    return {
-      authority: { certificate: caCertificate, commonName, key: createPrivateKey(caKey) },
-      adminToken,
-      serviceAccountKey: createPrivateKey(serviceAccountKey),
-    };
+    const authority = { certificate: caCertificate, commonName, key: createPrivateKey(caKey) };
+    const signer = createPrivateKey(serviceAccountKey);
+    const certificate = new X509Certificate(caCertificate);
+    if (!certificate.checkPrivateKey(authority.key) || !certificate.verify(certificate.publicKey))
+      return undefined;
+    if (!signs(signer)) return undefined;
+    return { authority, adminToken, serviceAccountKey: signer };
   } catch {
     return undefined;
   }
+}
+
+/** SHA-256 of what the file says, so that a bit that has changed on the disk is noticed at the start. */
+function checksumOf(members: JsonRecord): string {
+  return createHash('sha256').update(JSON.stringify(members)).digest('hex');
+}
+
+/** Whether the two halves of a key belong together. */
+function signs(key: KeyObject): boolean {
+  const text = Buffer.from('servicenet');
+  return (
+    key.asymmetricKeyType === 'ec' && verify('sha256', text, createPublicKey(key), sign('sha256', text, key))
+  );
 }
 
 /** All of the file or none of it is there after a crash; only its owner may read it. */

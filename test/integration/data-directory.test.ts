@@ -5,6 +5,7 @@ import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { keptIdentity, newIdentity } from '../../src/apiserver/identity.ts';
 import { DamagedStorageError, StorageLockedError } from '../../src/apiserver/storage/disk/errors.ts';
 import { createTransport } from '../../src/client/connect.ts';
 import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
@@ -76,9 +77,15 @@ describe('after a restart', () => {
     await client.close();
   });
 
-  test('only the owner can read the keys', async () => {
+  test('only the owner can read its files, the lock of an earlier version too', async () => {
     await start();
-    expect(fs.statSync(path.join(directory, 'identity.json')).mode & 0o777).toBe(0o600);
+    const modes = (): number[] =>
+      fs.readdirSync(directory).map((name) => fs.statSync(path.join(directory, name)).mode & 0o777);
+    expect(new Set(modes())).toEqual(new Set([0o600]));
+    await stop();
+    fs.chmodSync(path.join(directory, 'lock'), 0o644);
+    await start();
+    expect(new Set(modes())).toEqual(new Set([0o600]));
     expect(fs.statSync(directory).mode & 0o777).toBe(0o700);
   });
 
@@ -232,6 +239,77 @@ test('a damaged identity refuses the start, and names the file', async () => {
   await stop();
   fs.writeFileSync(path.join(directory, 'identity.json'), '{}');
   await expect(start()).rejects.toThrow('identity.json does not hold the keys of a server');
+});
+
+test('an identity in which any bit has flipped refuses the start, and names the file and what to do', () => {
+  fs.mkdirSync(directory);
+  const now = new Date();
+  const made = keptIdentity(directory, now);
+  expect(keptIdentity(directory, now).adminToken).toBe(made.adminToken);
+  const file = path.join(directory, 'identity.json');
+  const bytes = fs.readFileSync(file);
+  for (let at = 0; at < bytes.length; at++) {
+    const damaged = Buffer.from(bytes);
+    damaged.writeUInt8(damaged.readUInt8(at) ^ (1 << (at % 8)), at);
+    fs.writeFileSync(file, damaged);
+    expect(() => keptIdentity(directory, now), `byte ${at}`).toThrow(
+      `${file} does not hold the keys of a server, or not as they were written. Restore it from a backup, or remove it`,
+    );
+  }
+  // One without a checksum, as earlier versions wrote it, is checked by its keys.
+  const { checksum: _checksum, ...members } = recordAt(JSON.parse(bytes.toString()));
+  fs.writeFileSync(file, JSON.stringify(members));
+  expect(keptIdentity(directory, now).adminToken).toBe(made.adminToken);
+  const other = newIdentity(now).authority.certificate;
+  fs.writeFileSync(file, JSON.stringify({ ...members, caCertificate: other }));
+  expect(() => keptIdentity(directory, now)).toThrow(file);
+});
+
+test.each([
+  ['removed', (log: string) => fs.rmSync(log)],
+  ['emptied', (log: string) => fs.truncateSync(log)],
+  ['zeroed', (log: string) => fs.writeFileSync(log, Buffer.alloc(fs.statSync(log).size))],
+])('a log that was %s refuses the start, and is not replaced by an empty one', async (_, harm) => {
+  await start();
+  await stop();
+  harm(path.join(directory, 'log-0000000001'));
+  const files = (): [string, number][] =>
+    fs.readdirSync(directory).map((name) => [name, fs.statSync(path.join(directory, name)).size]);
+  const before = files();
+  await expect(start()).rejects.toThrow(
+    /Nothing was changed\. Restore .* from a backup, or move .* to start empty/,
+  );
+  await expect(start()).rejects.toThrow(directory);
+  expect(files()).toEqual(before);
+});
+
+test('a lock file with a content of its own refuses the start, and names the file', async () => {
+  fs.mkdirSync(directory);
+  fs.writeFileSync(path.join(directory, 'lock'), 'garbage'.repeat(100));
+  await expect(start()).rejects.toThrow(
+    `${path.join(directory, 'lock')} is not the lock of a data directory.`,
+  );
+});
+
+test('a start on a full disk is refused, says what to do, and loses nothing', async ({ skip }) => {
+  fs.mkdirSync(directory);
+  if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', directory]).status !== 0) {
+    skip('only root can mount a small disk');
+  }
+  try {
+    await start();
+    await stop();
+    const filler = path.join(directory, 'filler');
+    expect(() => fs.writeFileSync(filler, Buffer.alloc(2 ** 20))).toThrow('ENOSPC');
+    await expect(start()).rejects.toThrow(
+      `cannot keep the store in ${directory}: the disk is full: make room and start again`,
+    );
+    fs.rmSync(filler);
+    await start();
+  } finally {
+    await stop();
+    spawnSync('umount', [directory]);
+  }
 });
 
 test('on a full disk writes are answered with 500 and reads go on', async ({ skip }) => {

@@ -422,6 +422,24 @@ describe('bodies', () => {
     expect(texts[0]).toContain('HTTP/1.1 408');
     expect(texts[1]).toContain('HTTP/1.1 504');
   });
+
+  test('that trickle are closed when their time is over, and not a time later', async () => {
+    const { rawSocket } = await start(echo, { limits: { headersTimeout: 1000, requestTimeout: 1000 } });
+    const begun = performance.now();
+    const closedAfter = async (socket: TLSSocket, drop: string): Promise<number> => {
+      const trickle = setInterval(() => socket.writable && socket.write(drop), 50);
+      await readAll(socket).finally(() => clearInterval(trickle));
+      return performance.now() - begun;
+    };
+    const headers = await rawSocket();
+    headers.write('GET /x HTTP/1.1\r\nHost: x\r\nX-Slow: ');
+    const body = await rawSocket();
+    body.write('POST /x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\nContent-Length: 1000\r\n\r\n');
+    for (const after of await Promise.all([closedAfter(headers, 'x'), closedAfter(body, 'x')])) {
+      expect(after).toBeGreaterThan(900);
+      expect(after).toBeLessThan(1700);
+    }
+  });
 });
 
 async function readAll(socket: TLSSocket): Promise<string> {

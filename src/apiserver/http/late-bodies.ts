@@ -10,15 +10,19 @@ export class LateBodies {
   /** Since when each is waited for, by `performance.now()`. */
   readonly #expected = new Map<IncomingMessage, number>();
 
-  /** @param milliseconds in which a body must be there, once its request was answered. */
+  /** @param milliseconds in which a body must be there. */
   constructor(milliseconds: number) {
     this.#milliseconds = milliseconds;
   }
 
-  /** A request was answered: what is still to come of its body has its time from now on. */
-  answered(incoming: IncomingMessage): void {
+  /**
+   * A request was answered: what is still to come of its body has its time.
+   *
+   * @param since when that began, by `performance.now()`.
+   */
+  answered(incoming: IncomingMessage, since: number): void {
     if (incoming.complete || incoming.destroyed || this.#expected.has(incoming)) return;
-    this.#expected.set(incoming, performance.now());
+    this.#expected.set(incoming, since);
   }
 
   /** Cuts off who is late. */

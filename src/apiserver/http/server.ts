@@ -46,7 +46,7 @@ export interface HttpLimits {
   readonly maxReadOnlyInFlight: number;
   /**
    * Milliseconds in which a request must be answered and the client must have taken the answer (`--request-timeout`,
-   * 60,000); what is then left of its body has as long again. For watches and proxies it begins when their answer ends.
+   * 60,000), and in which its body must be there. For watches and proxies it begins when their answer ends.
    */
   readonly requestTimeout: number;
   /** Milliseconds an idle connection is kept, 90,000. */
@@ -86,7 +86,7 @@ export interface HttpServer {
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const limits = { ...defaultLimits, ...options.limits };
   const { clientCa } = options.tls;
-  const checkEvery = Math.min(5000, Math.ceil(limits.headersTimeout / 2));
+  const checkEvery = Math.ceil(limits.headersTimeout / 10);
   const server = createServer({
     cert: options.tls.certificate,
     key: options.tls.key,
@@ -179,15 +179,16 @@ class Front {
       checkHeaderCount(incoming);
       const user = this.options.authenticator.authenticate(incoming);
       request = new HttpRequest(incoming, parseTarget(url), user, () => this.signalOf(response));
-      const leave = this.inFlight.enter(request.info);
+      const { info: target } = request;
+      const leave = this.inFlight.enter(target);
       const { observe } = this.options;
       response.on('close', () => {
         leave();
-        this.lateBodies.answered(incoming);
+        this.lateBodies.answered(incoming, isLongRunning(target) ? performance.now() : started);
         observe?.(request, response.statusCode, (performance.now() - started) / 1000);
       });
     } catch (error) {
-      this.lateBodies.answered(incoming);
+      this.lateBodies.answered(incoming, started);
       this.fail(reply, error, incoming);
       return;
     }

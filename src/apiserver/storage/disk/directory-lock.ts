@@ -1,9 +1,11 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { StorageLockedError } from './errors.ts';
+import { ForeignLockError, StorageLockedError } from './errors.ts';
 
 /** SQLITE_BUSY: somebody else holds the lock. */
 const BUSY = 5;
+/** SQLITE_NOTADB: the file has a content, and not that of a database. */
+const NOT_A_DATABASE = 26;
 
 /**
  * Takes a directory for this process; the returned function gives it back. The lock must vanish with the process
@@ -14,19 +16,22 @@ const BUSY = 5;
  * descriptor of it would drop the lock.)
  *
  * @throws {StorageLockedError} when another process, or another store in this one, has the directory.
+ * @throws {ForeignLockError} when the lock file is not ours.
  */
 export async function lockDirectory(directory: string): Promise<() => void> {
   // Loaded only here: Node 22 prints a warning that it is experimental.
   const { DatabaseSync } = await import('node:sqlite');
   const holder = path.join(directory, 'lock.pid');
-  const database = new DatabaseSync(path.join(directory, 'lock'), { timeout: 0 });
+  const file = path.join(directory, 'lock');
+  keepToOwner(file);
+  const database = new DatabaseSync(file, { timeout: 0 });
   try {
     database.exec('BEGIN EXCLUSIVE');
   } catch (error) {
     database.close();
-    if (error instanceof Error && 'errcode' in error && error.errcode === BUSY) {
-      throw new StorageLockedError(directory, readHolder(holder));
-    }
+    const code: unknown = error instanceof Error ? Reflect.get(error, 'errcode') : undefined;
+    if (code === BUSY) throw new StorageLockedError(directory, readHolder(holder));
+    if (code === NOT_A_DATABASE) throw new ForeignLockError(file, error);
     throw error;
   }
   try {
@@ -35,6 +40,20 @@ export async function lockDirectory(directory: string): Promise<() => void> {
     // Only for the message of the next one; a full disk must not keep a store from being read.
   }
   return () => database.close();
+}
+
+/**
+ * Makes the lock file, readable by its owner only: SQLite would make it readable for all. One that is there is not
+ * opened, as closing it would drop a lock that this process has.
+ */
+function keepToOwner(file: string): void {
+  try {
+    fs.closeSync(fs.openSync(file, 'wx', 0o600));
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+    const { mode, uid } = fs.statSync(file);
+    if ((mode & 0o077) !== 0 && uid === process.getuid?.()) fs.chmodSync(file, 0o600);
+  }
 }
 
 function readHolder(file: string): string | undefined {

@@ -24,6 +24,29 @@ export class StorageLockedError extends Error {
   }
 }
 
+/** The lock file has a content that is not ours. */
+export class ForeignLockError extends Error {
+  override readonly name = 'ForeignLockError';
+  constructor(file: string, cause: unknown) {
+    super(
+      `${file} is not the lock of a data directory. If no other process uses the directory, remove the file: ` +
+        'it holds nothing.',
+      { cause },
+    );
+  }
+}
+
+/** The data directory has the identity of a server, and nothing of what that server stored. */
+export class MissingLogError extends Error {
+  override readonly name = 'MissingLogError';
+  constructor(directory: string, identity: string) {
+    super(
+      `${directory} has the identity of a server (${identity}) but none of its logs. Nothing was changed. ` +
+        'Restore the logs from a backup, or move the directory away to start empty.',
+    );
+  }
+}
+
 /** The data directory cannot be made, read or written. */
 export class UnusableDirectoryError extends Error {
   override readonly name = 'UnusableDirectoryError';

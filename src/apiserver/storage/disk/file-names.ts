@@ -41,6 +41,16 @@ export function listDirectory(directory: string): DirectoryListing {
   };
 }
 
+/** Whether anything was ever stored in a directory: a file that was begun has its header before all else. */
+export function holdsStore(directory: string): boolean {
+  const { logs, snapshots } = listDirectory(directory);
+  const files = [
+    ...logs.map((number) => logFile(directory, number)),
+    ...snapshots.map((number) => snapshotFile(directory, number)),
+  ];
+  return files.some((file) => fs.statSync(file).size > 0);
+}
+
 /** Removes the logs and snapshots before a number. */
 export function removeBefore(files: FileLayer, directory: string, number: number): void {
   const { logs, snapshots } = listDirectory(directory);

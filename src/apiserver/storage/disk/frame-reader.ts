@@ -15,7 +15,10 @@ export type Found =
   | { readonly kind: 'frame'; readonly payload: Buffer }
   /** The file ends here, as it should. */
   | { readonly kind: 'end' }
-  /** A write that was cut off, and nothing behind it: it was never acknowledged. */
+  /**
+   * A write that was cut off, and nothing behind it. It was never acknowledged, unless the disk lost what it had
+   * confirmed: that cannot be told apart.
+   */
   | { readonly kind: 'torn'; readonly reason: string }
   /** Bytes that were once written completely are different now. */
   | { readonly kind: 'damaged'; readonly reason: string };
@@ -49,8 +52,9 @@ export class FrameReader {
     const bytes = this.bytes(0, FILE_HEADER_SIZE);
     const header = decodeFileHeader(magic, bytes);
     if (header === undefined) {
+      // It is durable before the first frame is written.
       const reason = 'this is no file header';
-      return { kind: isZero(bytes) && this.isZeroFrom(FILE_HEADER_SIZE) ? 'torn' : 'damaged', reason };
+      return { kind: isZero(bytes) && this.size === FILE_HEADER_SIZE ? 'torn' : 'damaged', reason };
     }
     this.header = header;
     this.offset = FILE_HEADER_SIZE;

@@ -133,7 +133,7 @@ async function openLastLog(
       { file, offset: length, reason: stopped.reason, revision: store.revision },
       salt === undefined
         ? 'the last log was begun but nothing was written to it'
-        : 'cut an incomplete write off the end of the log; it was never acknowledged',
+        : 'cut an incomplete end off the log: the last write did not finish, or the disk lost it; all up to this revision is there',
     );
   }
   if (salt === undefined) {
