@@ -110,9 +110,9 @@ export class EventSender implements EventRecorder {
   }
 
   /** Sends what waits, for at most so many milliseconds, and takes no more. */
-  async close(patience = 2000): Promise<void> {
+  async close(timeoutMs = 2000): Promise<void> {
     const enough = new AbortController();
-    const late = this.#options.clock.sleep(patience, enough.signal);
+    const late = this.#options.clock.sleep(timeoutMs, enough.signal);
     await Promise.race([this.#idle, late]);
     this.#stop.abort();
     enough.abort();

@@ -29,7 +29,7 @@ export function parseExecSettings(value: unknown): ExecSettings {
 export type ClusterForPlugin = Readonly<Record<string, unknown>>;
 
 /** Milliseconds after which a plugin is ended: every request waits for it. */
-const patience = 60_000;
+const timeoutMs = 60_000;
 /** Bytes of a plugin's answer, and of what it may say on its way. */
 const largestAnswer = 1024 * 1024;
 
@@ -96,11 +96,11 @@ function run(
     const child = spawn(command, args ?? [], { env, stdio: ['ignore', 'pipe', 'pipe'] });
     // Not by spawn's own timeout: what the plugin has started itself may keep its output open.
     const late = setTimeout(() => {
-      failed(new Error(`${what} did not finish within ${patience / 1000} s`));
+      failed(new Error(`${what} did not finish within ${timeoutMs / 1000} s`));
       child.kill('SIGKILL');
       child.stdout.destroy();
       child.stderr.destroy();
-    }, patience);
+    }, timeoutMs);
     let output = '';
     let complaint = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => {

@@ -4,7 +4,7 @@ import type { Lease } from '../objects/lease.ts';
 import { StatusError } from '../objects/status.ts';
 import { formatMicroTime } from '../objects/time.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { Seldom } from '../telemetry/seldom.ts';
+import { LogThrottle } from '../telemetry/log-throttle.ts';
 import { isAborted } from './abort.ts';
 import type { Clock, Random } from './clock.ts';
 import { errorWord, isAlreadyExists, isConflict, isForbidden, isNotFound, isUnreached } from './errors.ts';
@@ -64,7 +64,7 @@ export class LeaderElector {
   /** A write was sent that has no answer: the Lease may be ours, or ours in another version. */
   #isUnsure = false;
   #reportedHolder: string | undefined;
-  readonly #seldom: Seldom;
+  readonly #throttle: LogThrottle;
 
   /** @throws {RangeError} for durations that cannot work together. */
   constructor(options: LeaderElectionOptions) {
@@ -75,7 +75,7 @@ export class LeaderElector {
       );
     }
     this.#options = options;
-    this.#seldom = new Seldom(() => options.clock.monotonic());
+    this.#throttle = new LogThrottle(() => options.clock.monotonic());
     this.#leaseDuration = leaseDuration;
     this.#renewDeadline = renewDeadline;
     this.#retryPeriod = retryPeriod;
@@ -184,7 +184,7 @@ export class LeaderElector {
       const someoneElse = isConflict(error) || isAlreadyExists(error);
       // What is refused, and that nobody answers, the transport says once for all (permissions.ts, server-watch.ts).
       const isSaid = someoneElse || isForbidden(error) || isUnreached(error);
-      const level = !isSaid && this.#seldom.isDue(errorWord(error)) ? 'warn' : 'debug';
+      const level = !isSaid && this.#throttle.isDue(errorWord(error)) ? 'warn' : 'debug';
       log[level]({ lease: name, err: error }, 'could not take or renew the lease');
       return false;
     }

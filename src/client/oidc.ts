@@ -28,7 +28,7 @@ export function parseOidcSettings(value: unknown): OidcSettings {
 }
 
 /** Milliseconds that a provider gets for an answer. */
-const patience = 30_000;
+const timeoutMs = 30_000;
 /** Milliseconds before its end in which an ID token counts as run out (`expiryDelta` of oauth2). */
 const margin = 10_000;
 
@@ -104,7 +104,7 @@ async function ask<T>(
   const { statusCode, body } = await request(url, {
     dispatcher: agent,
     method: form === undefined ? 'GET' : 'POST',
-    signal: AbortSignal.timeout(patience),
+    signal: AbortSignal.timeout(timeoutMs),
     ...(form === undefined
       ? {}
       : { body: form.toString(), headers: { 'content-type': 'application/x-www-form-urlencoded' } }),

@@ -83,7 +83,7 @@ const refusedDelay = 30_000;
  * A resource that is not served may be so in a moment, when its CustomResourceDefinition is established: milliseconds
  * between looks, and the number of looks after which it is worth a line in the log.
  */
-const unserved = { base: 100, max: 5000, patience: 4 };
+const unserved = { base: 100, max: 5000, maxLooks: 4 };
 
 /**
  * Keeps a sink equal to a resource of the server: list, then watch from the list's revision, for ever. It ends only
@@ -165,7 +165,7 @@ export class Reflector<T extends KubeObject> {
     const advice = resource.definedBy === undefined ? '' : `: ${resource.definedBy}`;
     sink.hindered?.(`the server does not serve it${advice}`);
     this.#looks++;
-    if (this.#looks === unserved.patience) {
+    if (this.#looks === unserved.maxLooks) {
       log.warn({ resource: this.#name }, `the server does not serve ${this.#name}${advice}; waiting for it`);
     }
     await clock.sleep(this.#unserved.next(), signal);

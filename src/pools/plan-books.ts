@@ -37,7 +37,7 @@ export interface ClusterBooks {
   readonly served: readonly ServedService[];
 }
 
-/** Books what every Service has, as a controller does when it starts. Gives nothing. */
+/** AllocationState what every Service has, as a controller does when it starts. Gives nothing. */
 export function booksOf(cluster: PooledCluster, now: number): ClusterBooks {
   const allocator = new LoadBalancerAllocator();
   allocator.setPools(poolsOf(cluster.pools), cluster.forbidden);

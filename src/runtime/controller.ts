@@ -144,9 +144,9 @@ export class Controller implements Runnable {
   async #drain(running: PQueue, atOnce: boolean): Promise<void> {
     const { context, drainTimeout = 20_000 } = this.#options;
     const idle = running.onIdle().then(() => true);
-    const patience = new AbortController();
+    const finished = new AbortController();
     const late = async (milliseconds: number): Promise<boolean> => {
-      await context.clock.sleep(milliseconds, patience.signal);
+      await context.clock.sleep(milliseconds, finished.signal);
       return false;
     };
     try {
@@ -155,7 +155,7 @@ export class Controller implements Runnable {
       if (await Promise.race([idle, late(abortGrace)])) return;
       this.#log.error({ running: this.#queue.running }, 'stopped before every key was finished');
     } finally {
-      patience.abort();
+      finished.abort();
     }
   }
 

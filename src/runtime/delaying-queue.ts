@@ -1,6 +1,6 @@
 import type { Timer } from '../client/clock.ts';
 import { Heap } from './heap.ts';
-import { KeyedQueue } from './keyed-queue.ts';
+import { WorkQueue } from './work-queue.ts';
 
 interface Delayed {
   readonly key: string;
@@ -8,8 +8,8 @@ interface Delayed {
   readonly readyAt: number;
 }
 
-/** A {@link KeyedQueue} that also takes keys for later (client-go `util/workqueue/delaying_queue.go`). */
-export class DelayingQueue extends KeyedQueue {
+/** A {@link WorkQueue} that also takes keys for later (client-go `util/workqueue/delaying_queue.go`). */
+export class DelayingQueue extends WorkQueue {
   readonly #delayed = new Map<string, Delayed>();
   /** Entries that were replaced by an earlier one stay in the heap until they surface. */
   readonly #order = new Heap<Delayed>((a, b) => a.readyAt < b.readyAt);

@@ -14,7 +14,7 @@ interface Expected {
 }
 
 /** Milliseconds after which an unseen write no longer holds a reconcile back: the cache may have missed it for good. */
-const patience = 60_000;
+const timeoutMs = 60_000;
 /** How many deleted objects are remembered, for answers that arrive after the object's whole life was seen. */
 const rememberedDeletes = 1000;
 
@@ -74,7 +74,7 @@ export class Expectations<T extends KubeObject> {
   #expect(owner: ObjectKey, object: T, resourceVersion: string | undefined): void {
     const key = keyOf(object);
     this.#drop(key);
-    const until = this.#clock.monotonic() + patience;
+    const until = this.#clock.monotonic() + timeoutMs;
     this.#expected.set(key, { owner, uid: object.metadata.uid ?? '', resourceVersion, until });
     const keys = this.#owners.get(owner);
     if (keys === undefined) this.#owners.set(owner, new Set([key]));

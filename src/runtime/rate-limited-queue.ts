@@ -1,7 +1,7 @@
 import type { Random } from '../client/clock.ts';
 import { backoffDelay, type BackoffLimits } from './backoff.ts';
 import { DelayingQueue } from './delaying-queue.ts';
-import type { KeyedQueueOptions } from './keyed-queue.ts';
+import type { KeyedQueueOptions } from './work-queue.ts';
 import type { QueueRecorder } from './queue-metrics.ts';
 
 export interface RateLimitedQueueOptions extends KeyedQueueOptions {

@@ -46,7 +46,7 @@ const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const definitionName = 'addresspools.servicenet.dev';
 
 /** How long a condition may take, in milliseconds. */
-const patience = 60_000;
+const timeoutMs = 60_000;
 
 /** The cluster under test, as a client with a kubeconfig sees it. */
 export class Cluster {
@@ -178,7 +178,7 @@ export class Cluster {
 
   /** Reads something until it is as wanted, and answers it. @throws {Error} with the last look, when it takes long. */
   async until<T>(read: () => Promise<T>, wanted: (value: T) => boolean): Promise<T> {
-    const deadline = Date.now() + patience;
+    const deadline = Date.now() + timeoutMs;
     for (;;) {
       const value = await read();
       if (wanted(value)) return value;

@@ -22,7 +22,7 @@ async function open(): Promise<TLSSocket> {
 }
 
 /** Milliseconds to wait for an answer after which the server closes. */
-const patience = 60_000;
+const timeoutMs = 60_000;
 
 /** All that the server says until it closes, or is silent for so long. */
 async function answerOf(socket: TLSSocket, silence = 1000): Promise<string> {
@@ -186,7 +186,7 @@ describe('clients that give up', () => {
   test('a half-closed socket still gets its answer, in the middle of a head it gets none', async () => {
     const whole = await open();
     whole.end(head('GET', '/version'));
-    expect(codes(await answerOf(whole, patience))).toEqual([200]);
+    expect(codes(await answerOf(whole, timeoutMs))).toEqual([200]);
     const half = await open();
     half.end('GET /version HTT');
     expect(codes(await answerOf(half)).filter((code) => code !== 400)).toEqual([]);
@@ -224,7 +224,7 @@ describe('slow and strange senders', () => {
     socket.write(
       head('GET', '/version') + head('GET', '/nope') + head('GET', '/readyz', 'Connection: close'),
     );
-    expect(codes(await answerOf(socket, patience))).toEqual([200, 404, 200]);
+    expect(codes(await answerOf(socket, timeoutMs))).toEqual([200, 404, 200]);
   });
 
   test.each<[string, string, readonly number[]]>([
@@ -248,7 +248,7 @@ describe('slow and strange senders', () => {
   test('HTTP/1.0 is served, and no TLS at all is not', async () => {
     const socket = await open();
     socket.write(`GET /version HTTP/1.0\r\nAuthorization: Bearer ${server.token}\r\n\r\n`);
-    expect(await answerOf(socket, patience)).toMatch(/^HTTP\/1\.1 200/);
+    expect(await answerOf(socket, timeoutMs)).toMatch(/^HTTP\/1\.1 200/);
     const plain = (await import('node:net')).connect({ host: '127.0.0.1', port });
     plain.on('error', () => undefined);
     plain.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');

@@ -13,7 +13,7 @@ import type { Service, ServiceSpec } from '../../src/objects/service.ts';
 import { startApiServer, type TestServer, type TestServerOptions } from '../../src/testing/index.ts';
 
 /** Milliseconds within which something must have come. */
-const patience = 60_000;
+const timeoutMs = 60_000;
 
 /** The load balancer alone, on any transport. */
 export function startLoadBalancer(
@@ -48,7 +48,7 @@ export class BalancedServer {
 
   /** Makes a pool, as soon as the new kind is served. */
   async pool(name: string, spec: AddressPoolSpec): Promise<AddressPool> {
-    const deadline = Date.now() + patience;
+    const deadline = Date.now() + timeoutMs;
     for (;;) {
       try {
         return await this.clients.for(addressPools).create({ metadata: { name }, spec });
@@ -76,7 +76,7 @@ export class BalancedServer {
 
   /** Reads a Service until it is as wanted. */
   async until(name: string, wanted: (service: Service) => boolean): Promise<Service> {
-    const deadline = Date.now() + patience;
+    const deadline = Date.now() + timeoutMs;
     for (;;) {
       const service = await this.read(name);
       if (wanted(service)) return service;

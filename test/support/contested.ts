@@ -6,7 +6,7 @@ import { StatusError } from '../../src/objects/status.ts';
 import { call } from './test-server.ts';
 
 /** Milliseconds within which all writes that are waited for must have come. */
-const patience = 240_000;
+const timeoutMs = 240_000;
 /** Nobody decides anything by what these are, or they say themselves what they come after. */
 const exempt = /\/(leases|events)\//;
 
@@ -65,7 +65,7 @@ export class Contested {
    * @throws saying which was done, or never came
    */
   async untilRefused(wanted: readonly string[]): Promise<void> {
-    const deadline = Date.now() + patience;
+    const deadline = Date.now() + timeoutMs;
     for (;;) {
       if (this.#done.length > 0) throw new Error(`done, though it came too late: ${this.#done.join('\n')}`);
       const missing = wanted.filter((each) => !this.#refused.has(each));

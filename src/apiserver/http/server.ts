@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
 import { headersTooLarge, internalError, timedOut } from '../../objects/status-errors.ts';
 import { StatusError } from '../../objects/status.ts';
-import { Seldom } from '../../telemetry/seldom.ts';
+import { LogThrottle } from '../../telemetry/log-throttle.ts';
 import type { Authenticator } from '../authentication/authenticator.ts';
 import { refuseSocket } from './client-errors.ts';
 import type { Handler, UpgradeHandler } from './exchange.ts';
@@ -146,7 +146,7 @@ class Front {
   private readonly requestTimeout: number;
   private readonly closer: Closer;
   private readonly lateBodies: LateBodies;
-  private readonly seldom = new Seldom(() => performance.now());
+  private readonly seldom = new LogThrottle(() => performance.now());
 
   constructor(options: HttpServerOptions, limits: HttpLimits, closer: Closer, lateBodies: LateBodies) {
     this.options = options;

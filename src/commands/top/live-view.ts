@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { systemClock } from '../../client/clock.ts';
-import { ServerWatch } from '../../client/server-watch.ts';
+import { AvailabilityTracker } from '../../client/availability-tracker.ts';
 import type { Transport } from '../../client/transport.ts';
 import { Follower } from './follow.ts';
 import type { View } from './model.ts';
@@ -27,7 +27,7 @@ export async function showLiveView(options: LiveViewOptions, signal: AbortSignal
     const screen = new LiveScreen(output, title, view);
     // a line of the log would stand in the middle of the screen
     const silent = log.child({}, { level: 'silent' });
-    const watched = new ServerWatch(transport, silent, systemClock, (present) => {
+    const watched = new AvailabilityTracker(transport, silent, systemClock, (present) => {
       problem = present;
       screen.changed();
     });
@@ -42,7 +42,7 @@ export async function showLiveView(options: LiveViewOptions, signal: AbortSignal
     return;
   }
   const lines = new PlainLines(output);
-  const watched = new ServerWatch(transport, log, systemClock);
+  const watched = new AvailabilityTracker(transport, log, systemClock);
   const follower = new Follower(watched, log, namespace, lines);
   await follower.start(signal);
   lines.begin(follower.view().services);

@@ -32,11 +32,11 @@ const gather = 5;
 export const disruptionController: ControllerDefinition = {
   name: 'disruption-controller',
   start(context: ControllerContext): readonly Runnable[] {
-    return [new DisruptionWiring(context).controller];
+    return [new DisruptionReconciler(context).controller];
   },
 };
 
-class DisruptionWiring {
+class DisruptionReconciler {
   readonly controller: Controller;
   readonly #context: ControllerContext;
   readonly #budgets: Informer<PodDisruptionBudget>;

@@ -27,7 +27,7 @@ const unread = { first: 500, longest: 30_000 };
  * Milliseconds after which the work begins, or goes on, though not all is known: one broken extension API server must
  * not stop it for ever (`initialSyncTimeout`). Not at once: only who knows all dependents can orphan or await them.
  */
-const patience = 30_000;
+const timeoutMs = 30_000;
 
 /**
  * Follows all objects that can be deleted, of built-in and custom resources. Resources that other controllers follow
@@ -65,7 +65,7 @@ export class Monitors {
     return this.#served.get(name);
   }
 
-  /** Resolves true when all objects that were there at the start are known, or after {@link patience}. */
+  /** Resolves true when all objects that were there at the start are known, or after {@link timeoutMs}. */
   async synced(signal: AbortSignal): Promise<boolean> {
     if (!(await this.#inTime(this.#ready.promise, signal)) && !signal.aborted) {
       this.#context.log.warn('not all resources are known yet, collecting garbage anyway');
@@ -147,11 +147,11 @@ export class Monitors {
     if ((await this.#inTime(Promise.all(started), signal)) && isComplete) this.#ready.resolve(undefined);
   }
 
-  /** Whether it is done before {@link patience} is over, and before the signal aborts. */
+  /** Whether it is done before {@link timeoutMs} is over, and before the signal aborts. */
   async #inTime(work: Promise<unknown>, signal: AbortSignal): Promise<boolean> {
     const done = new AbortController();
     const { clock } = this.#context;
-    const late = clock.sleep(patience, AbortSignal.any([signal, done.signal])).then(() => false);
+    const late = clock.sleep(timeoutMs, AbortSignal.any([signal, done.signal])).then(() => false);
     try {
       return await Promise.race([work.then(() => !signal.aborted), late]);
     } finally {

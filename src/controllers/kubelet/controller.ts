@@ -29,11 +29,11 @@ const fullNodeRetry = 5000;
 export const kubelet: ControllerDefinition = {
   name: 'kubelet',
   start(context: ControllerContext): readonly Runnable[] {
-    return [new KubeletWiring(context).controller, heartbeats(context)];
+    return [new KubeletReconciler(context).controller, heartbeats(context)];
   },
 };
 
-class KubeletWiring {
+class KubeletReconciler {
   readonly controller: Controller;
   readonly #context: ControllerContext;
   readonly #nodes: Informer<Node>;

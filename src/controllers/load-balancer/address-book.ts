@@ -127,7 +127,7 @@ export class AddressBook {
   }
 
   /**
-   * Books an address for a Service, alone or beside those that hold it. The caller has checked that it may.
+   * AllocationState an address for a Service, alone or beside those that hold it. The caller has checked that it may.
    *
    * @param last the pool that gave the address by the Service's status.
    * @returns sharers that got a port which this Service gave up.

@@ -84,7 +84,7 @@ export class LoadBalancerAllocator {
   }
 
   /**
-   * Books the addresses that Services have by their status, and gives them nothing new: for the start, when every
+   * AllocationState the addresses that Services have by their status, and gives them nothing new: for the start, when every
    * Service must be heard before the first address is given. Yields between Services, so that the caller may pause.
    *
    * @param leaving those that are to have none any more: what they show is not free before they are let go.
@@ -114,7 +114,7 @@ export class LoadBalancerAllocator {
     }
   }
 
-  /** Books a Service with the ports that it serves; answers whether it wants more. */
+  /** AllocationState a Service with the ports that it serves; answers whether it wants more. */
   #adopt({ request, present }: Claim): boolean {
     let wantsMore = false;
     for (const had of present) {
@@ -132,7 +132,7 @@ export class LoadBalancerAllocator {
   }
 
   /**
-   * Books what a Service shows in its status although it may not keep it, so that it has it to leave. What another one
+   * AllocationState what a Service shows in its status although it may not keep it, so that it has it to leave. What another one
    * has, alone or until its rest is over, is that one's.
    */
   #bookShown({ request, present }: Claim): void {

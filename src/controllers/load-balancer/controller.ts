@@ -43,11 +43,11 @@ export function loadBalancerController(options: LoadBalancerOptions = {}): Contr
   };
   return {
     name: 'load-balancer-controller',
-    start: (context) => new LoadBalancerWiring(context, settings).runnables,
+    start: (context) => new LoadBalancerReconciler(context, settings).runnables,
   };
 }
 
-class LoadBalancerWiring {
+class LoadBalancerReconciler {
   readonly runnables: readonly Runnable[];
   readonly #context: ControllerContext;
   readonly #settings: RequestSettings;
@@ -192,7 +192,7 @@ class LoadBalancerWiring {
     }
   }
 
-  /** Books what every Service has before the first new address is given; once. */
+  /** AllocationState what every Service has before the first new address is given; once. */
   #warmUp(signal: AbortSignal): Promise<void> {
     this.#warm ??= this.#adoptAll(signal).catch((error: unknown) => {
       this.#warm = undefined;

@@ -25,7 +25,7 @@ export interface PoolKeeperOwner {
   changed(): void;
   /** Must be in the cache before pools are laid out. */
   readonly waitFor: readonly SyncedSource[];
-  /** Books what Services have; must come before anything else is done with the pools. */
+  /** AllocationState what Services have; must come before anything else is done with the pools. */
   warmUp(signal: AbortSignal): Promise<void>;
 }
 

@@ -32,13 +32,13 @@ export function nodesController(options: NodesOptions): ControllerDefinition {
   return {
     name: 'node-lifecycle-controller',
     start(context: ControllerContext): readonly Runnable[] {
-      const wiring = new NodesWiring(context, options);
+      const wiring = new NodeReconciler(context, options);
       return [wiring.registration, wiring.controller];
     },
   };
 }
 
-class NodesWiring {
+class NodeReconciler {
   readonly controller: Controller;
   readonly registration: Runnable;
   readonly #context: ControllerContext;

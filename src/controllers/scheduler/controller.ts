@@ -17,11 +17,11 @@ import { placePod } from './plan.ts';
 export const scheduler: ControllerDefinition = {
   name: 'default-scheduler',
   start(context: ControllerContext): readonly Runnable[] {
-    return [new SchedulerWiring(context).controller];
+    return [new SchedulerReconciler(context).controller];
   },
 };
 
-class SchedulerWiring {
+class SchedulerReconciler {
   readonly controller: Controller;
   readonly #context: ControllerContext;
   readonly #nodes: Informer<Node>;

@@ -6,7 +6,7 @@ import type { Transport } from '../../client/transport.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { Service } from '../../objects/service.ts';
-import { Books } from './books.ts';
+import { AllocationState } from './allocation-state.ts';
 import { audit, type Finding } from './plan-audit.ts';
 import { viewOf } from './plan-view.ts';
 import { rangesOf } from './ranges.ts';
@@ -27,15 +27,16 @@ export async function auditCluster(transport: Transport, nodePorts: PortRange): 
   const before = await listAll(transport, services);
   const addresses = await listAll(transport, ipAddresses);
   const after = await listAll(transport, services);
-  const books = new Books(nodePorts);
-  books.setCidrs(rangesOf(cidrs?.values() ?? [], undefined).cidrs);
+  const allocations = new AllocationState(nodePorts);
+  allocations.setCidrs(rangesOf(cidrs?.values() ?? [], undefined).cidrs);
   const present = after ?? new Map<ObjectKey, Service>();
-  for (const service of present.values()) books.set(viewOf(service), service.metadata.resourceVersion ?? '');
+  for (const service of present.values())
+    allocations.set(viewOf(service), service.metadata.resourceVersion ?? '');
   const moved = (key: string): boolean =>
     before?.get(key)?.metadata.resourceVersion !== after?.get(key)?.metadata.resourceVersion;
   const findings = [
     ...audit({
-      books,
+      allocations,
       services: present.values(),
       addresses,
       serviceOfKey: (key) => present.get(key),

@@ -3,10 +3,10 @@ import type { PortRange } from '../../allocation/port-allocator.ts';
 import { errorWord, isUnreached } from '../../client/errors.ts';
 import { services } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
-import { Seldom } from '../../telemetry/seldom.ts';
+import { LogThrottle } from '../../telemetry/log-throttle.ts';
 import type { ControllerDefinition, Runnable } from '../../runtime/context.ts';
-import { Allocating } from './allocating.ts';
-import { Auditing } from './auditing.ts';
+import { AllocationReconciler } from './allocation-reconciler.ts';
+import { AuditReconciler } from './audit-reconciler.ts';
 import { readServedKinds } from './served.ts';
 
 /** Options of {@link serviceAllocationController}. */
@@ -26,9 +26,9 @@ export function serviceAllocationController(options: ServiceAllocationOptions): 
     start(context): readonly Runnable[] {
       // Before anything is asked: a standby keeps this cache, the largest one, filled.
       context.informers.informer(services);
-      const seldom = new Seldom(() => context.clock.monotonic());
+      const throttle = new LogThrottle(() => context.clock.monotonic());
       const failed = (error: unknown): void => {
-        if (isUnreached(error) || !seldom.isDue(errorWord(error))) return;
+        if (isUnreached(error) || !throttle.isDue(errorWord(error))) return;
         context.log.warn({ err: error }, 'could not ask the API server for its kinds, will retry');
       };
       return [
@@ -43,8 +43,8 @@ export function serviceAllocationController(options: ServiceAllocationOptions): 
             }
             const work =
               options.allocation === 'controller'
-                ? new Allocating(context, options, served)
-                : new Auditing(context, options, served);
+                ? new AllocationReconciler(context, options, served)
+                : new AuditReconciler(context, options, served);
             await work.controller.run(signal);
           },
         },

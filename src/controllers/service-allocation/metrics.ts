@@ -1,6 +1,6 @@
 import { Counter, Gauge } from 'prom-client';
 import type { Metrics } from '../../telemetry/metrics.ts';
-import type { Books } from './books.ts';
+import type { AllocationState } from './allocation-state.ts';
 import type { Reason } from './reasons.ts';
 
 /** What allocation tells of itself. */
@@ -9,7 +9,7 @@ export class AllocationMetrics {
   readonly #problems: Counter<'reason'>;
   readonly #findings: Gauge<'reason'>;
 
-  constructor(metrics: Metrics, books: Books) {
+  constructor(metrics: Metrics, allocations: AllocationState) {
     const registers = [metrics.registry];
     const ranges = { labelNames: ['range'] as const, registers };
     const used = new Gauge({
@@ -25,7 +25,7 @@ export class AllocationMetrics {
     metrics.beforeScrape(() => {
       used.reset();
       free.reset();
-      for (const range of books.ranges()) {
+      for (const range of allocations.ranges()) {
         used.set({ range: range.range }, range.used);
         free.set({ range: range.range }, range.free);
       }

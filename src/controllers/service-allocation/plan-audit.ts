@@ -3,7 +3,7 @@ import { parseAddress } from '../../objects/address.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { IPAddress } from '../../objects/networking.ts';
 import type { Service } from '../../objects/service.ts';
-import type { Books } from './books.ts';
+import type { AllocationState } from './allocation-state.ts';
 import { isAllocators, serviceOf } from './ip-address.ts';
 import { problemsOf } from './plan-problem.ts';
 import { viewOf, type ServiceView } from './plan-view.ts';
@@ -21,7 +21,7 @@ export interface Finding extends Problem {
 /** What an audit looks at. */
 export interface AuditInput {
   /** Of all Services. */
-  readonly books: Books;
+  readonly allocations: AllocationState;
   readonly services: Iterable<Service>;
   /** By name; undefined where the server has no IPAddresses. */
   readonly addresses: AddressReader | undefined;
@@ -35,15 +35,15 @@ interface AddressReader {
 
 /** All findings, in no order; undefined after each object, where the caller may let others go on. */
 export function* audit({
-  books,
+  allocations,
   services,
   addresses,
   serviceOfKey,
 }: AuditInput): Generator<Finding | undefined> {
   for (const service of services) {
     const view = viewOf(service);
-    for (const problem of problemsOf(view, books)) yield { ...problem, kind: 'Service', key: view.key };
-    if (addresses !== undefined) yield* unheld(view, books, addresses);
+    for (const problem of problemsOf(view, allocations)) yield { ...problem, kind: 'Service', key: view.key };
+    if (addresses !== undefined) yield* unheld(view, allocations, addresses);
     yield undefined;
   }
   for (const address of addresses?.values() ?? []) {
@@ -52,7 +52,11 @@ export function* audit({
 }
 
 /** Addresses without an IPAddress object of their Service. */
-function* unheld(view: ServiceView, books: Books, addresses: AddressReader): Generator<Finding> {
+function* unheld(
+  view: ServiceView,
+  allocations: AllocationState,
+  addresses: AddressReader,
+): Generator<Finding> {
   if (view.type === 'ExternalName') return;
   const finding = (value: string, reason: Reason, message: string): Finding => {
     return { kind: 'Service', key: view.key, value, reason, message };
@@ -73,7 +77,7 @@ function* unheld(view: ServiceView, books: Books, addresses: AddressReader): Gen
     const owner = serviceOf(object);
     if (owner === view.key) continue;
     // Of two Services with one address the younger is told already, whoever the object names.
-    if (books.others(canonical, view.key).length > 0) continue;
+    if (allocations.others(canonical, view.key).length > 0) continue;
     const message = `the ClusterIP [${family}]: ${canonical} for Service ${view.key} has a wrong reference`;
     yield finding(canonical, 'ClusterIPNotAllocated', message);
   }

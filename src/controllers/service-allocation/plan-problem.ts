@@ -1,32 +1,32 @@
 /** What is wrong with the values that a Service writes in its spec. Pure. */
 import { parseAddress } from '../../objects/address.ts';
-import type { Books } from './books.ts';
+import type { AllocationState } from './allocation-state.ts';
 import type { ServiceView } from './plan-view.ts';
 import type { Problem } from './reasons.ts';
 
 /** The first problem; a value that two Services have is the younger one's. */
-export function planProblem(view: ServiceView, books: Books): Problem | undefined {
-  for (const problem of problemsOf(view, books)) return problem;
+export function planProblem(view: ServiceView, allocations: AllocationState): Problem | undefined {
+  for (const problem of problemsOf(view, allocations)) return problem;
   return undefined;
 }
 
 /** All problems of the values that a Service writes. Messages are kube-apiserver's repair loops'. */
 export function* problemsOf(
   view: ServiceView,
-  books: Books,
+  allocations: AllocationState,
 ): Generator<Problem & { readonly value: string }> {
   if (view.type !== 'ExternalName') {
-    for (const text of view.clusterIPs) yield* addressProblems(view, books, text);
+    for (const text of view.clusterIPs) yield* addressProblems(view, allocations, text);
   }
   if (!view.mayHaveNodePorts) return;
   const ports = new Set([...view.ports.map(({ nodePort }) => nodePort), view.healthCheckNodePort]);
   ports.delete(0);
-  for (const port of ports) yield* portProblems(view, books, port);
+  for (const port of ports) yield* portProblems(view, allocations, port);
 }
 
 function* addressProblems(
   view: ServiceView,
-  books: Books,
+  allocations: AllocationState,
   text: string,
 ): Generator<Problem & { readonly value: string }> {
   const shown = text.slice(0, 64);
@@ -37,11 +37,11 @@ function* addressProblems(
     return;
   }
   const { canonical, family } = address;
-  if (!books.inRange(canonical)) {
+  if (!allocations.inRange(canonical)) {
     const message = `Cluster IP [${family}]: ${shown} is not within any configured Service CIDR; please recreate service`;
     yield { reason: 'ClusterIPOutOfRange', message, value: canonical };
   }
-  if (isYounger(view, books, canonical)) {
+  if (isYounger(view, allocations, canonical)) {
     const message = `Cluster IP [${family}]:${shown} was assigned to multiple services; please recreate service`;
     yield { reason: 'ClusterIPAlreadyAllocated', message, value: canonical };
   }
@@ -49,20 +49,20 @@ function* addressProblems(
 
 function* portProblems(
   view: ServiceView,
-  books: Books,
+  allocations: AllocationState,
   port: number,
 ): Generator<Problem & { readonly value: string }> {
   const value = String(port);
-  if (!books.hasPort(port)) {
-    const message = `Port ${port} is not within the port range ${books.nodePorts.range}; please recreate service`;
+  if (!allocations.hasPort(port)) {
+    const message = `Port ${port} is not within the port range ${allocations.nodePorts.range}; please recreate service`;
     yield { reason: 'PortOutOfRange', message, value };
   }
-  if (isYounger(view, books, value)) {
+  if (isYounger(view, allocations, value)) {
     const message = `Port ${port} was assigned to multiple services; please recreate service`;
     yield { reason: 'PortAlreadyAllocated', message, value };
   }
 }
 
-function isYounger(view: ServiceView, books: Books, value: string): boolean {
-  return books.others(value, view.key).some(({ how, age }) => how === 'spec' && age < view.age);
+function isYounger(view: ServiceView, allocations: AllocationState, value: string): boolean {
+  return allocations.others(value, view.key).some(({ how, age }) => how === 'spec' && age < view.age);
 }

@@ -14,7 +14,7 @@ import { isRecord, jsonEqual, type JsonRecord } from '../../objects/json.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import { compareResourceVersions } from '../../objects/resource-version.ts';
 import type { IPFamily, Service } from '../../objects/service.ts';
-import type { Books } from './books.ts';
+import type { AllocationState } from './allocation-state.ts';
 import {
   type Addressing,
   assignNodePorts,
@@ -51,7 +51,7 @@ export interface ServicePlan {
 /** What a plan is made from. */
 export interface PlanInput {
   readonly service: Service;
-  readonly books: Books;
+  readonly allocations: AllocationState;
   readonly cluster: ClusterFamilies;
   /** The Service that the IPAddress object of an address belongs to, "" for another owner; undefined for no object. */
   readonly ownerOf: (address: string) => ObjectKey | undefined;
@@ -61,14 +61,14 @@ export interface PlanInput {
 const empty: Claim = { addresses: [], ports: [] };
 
 export function planService(input: PlanInput): ServicePlan {
-  const { service, books, cluster } = input;
+  const { service, allocations, cluster } = input;
   const view = viewOf(service);
   const addressing = view.type === 'ExternalName' ? undefined : decideAddressing(view, cluster);
   if (typeof addressing === 'string') {
     const problem: Problem = { reason: 'IPFamiliesNotValid', message: addressing };
     return { step: view.claim === undefined ? { do: 'nothing' } : { do: 'retreat' }, problem };
   }
-  const problem = planProblem(view, books);
+  const problem = planProblem(view, allocations);
   const told = problem === undefined ? {} : { problem };
   if (view.claim !== undefined) return { ...planClaimed(input, view, addressing, view.claim), ...told };
   const lacks = (addressing?.missing.length ?? 0) + missingNodePorts(view) > 0 || missesHealthCheckPort(view);
@@ -80,7 +80,7 @@ export function planService(input: PlanInput): ServicePlan {
 
 /** Goes on from a claim that shows. */
 function planClaimed(
-  { service, books, ownerOf }: PlanInput,
+  { service, allocations, ownerOf }: PlanInput,
   view: ServiceView,
   addressing: Addressing | undefined,
   text: string,
@@ -90,12 +90,12 @@ function planClaimed(
   if (claim === undefined || !fits(view, addressing, claim)) return retreat;
   for (const address of claim.addresses) {
     const owner = ownerOf(address);
-    if (!books.inRange(address) || (owner !== undefined && owner !== view.key)) return retreat;
+    if (!allocations.inRange(address) || (owner !== undefined && owner !== view.key)) return retreat;
   }
-  if (claim.ports.some((port) => !books.hasPort(port))) return retreat;
+  if (claim.ports.some((port) => !allocations.hasPort(port))) return retreat;
   let waits = false;
   for (const value of [...claim.addresses, ...claim.ports.map(String)]) {
-    for (const other of books.others(value, view.key)) {
+    for (const other of allocations.others(value, view.key)) {
       const mine = service.metadata.resourceVersion ?? '';
       const order = compareResourceVersions(other.resourceVersion, mine);
       if (other.how === 'spec' || order < 0 || (order === 0 && other.key < view.key)) return retreat;
@@ -111,7 +111,7 @@ function planClaimed(
 
 /** Picks what is missing, all or nothing. */
 function pick(
-  { service, books, random }: PlanInput,
+  { service, allocations, random }: PlanInput,
   view: ServiceView,
   addressing: Addressing | undefined,
 ): ServicePlan {
@@ -126,19 +126,20 @@ function pick(
     }
   };
   for (const family of addressing?.missing ?? []) {
-    take(family, () => claim.addresses.push(books.pickAddress(view.key, family, random)));
+    take(family, () => claim.addresses.push(allocations.pickAddress(view.key, family, random)));
   }
   const count = missingNodePorts(view) + (missesHealthCheckPort(view) ? 1 : 0);
-  for (let i = 0; i < count; i++) take('port', () => claim.ports.push(books.pickPort(view.key, random)));
+  for (let i = 0; i < count; i++)
+    take('port', () => claim.ports.push(allocations.pickPort(view.key, random)));
   const [first] = full;
   if (first === undefined) return { step: { do: 'claim', claim } };
-  books.abandonPick(view.key);
+  allocations.abandonPick(view.key);
   // What users were told stays while it is true: whoever looks for the first time does not know what was full first.
-  const pool = [...full].find((each) => isTold(service, fullProblem(each, books))) ?? first;
-  return { step: { do: 'nothing' }, problem: fullProblem(pool, books), waitsFor: pool };
+  const pool = [...full].find((each) => isTold(service, fullProblem(each, allocations))) ?? first;
+  return { step: { do: 'nothing' }, problem: fullProblem(pool, allocations), waitsFor: pool };
 }
 
-function fullProblem(pool: Pool, books: Books): Problem {
+function fullProblem(pool: Pool, allocations: AllocationState): Problem {
   if (pool !== 'port') {
     return {
       reason: 'ClusterIPRangeFull',
@@ -147,7 +148,7 @@ function fullProblem(pool: Pool, books: Books): Problem {
   }
   return {
     reason: 'PortRangeFull',
-    message: `Port range ${books.nodePorts.range} is full; you must widen the port range in order to create new services`,
+    message: `Port range ${allocations.nodePorts.range} is full; you must widen the port range in order to create new services`,
   };
 }
 

@@ -2,7 +2,7 @@ import type { ServiceCidr } from '../../allocation/address-range.ts';
 import type { ServiceCIDR } from '../../objects/networking.ts';
 import { conditionStatus, listAt } from '../../objects/read.ts';
 import type { IPFamily } from '../../objects/service.ts';
-import type { CidrState } from './books.ts';
+import type { CidrState } from './allocation-state.ts';
 import type { ClusterFamilies } from './plan-needs.ts';
 import { familyOf } from './plan-view.ts';
 

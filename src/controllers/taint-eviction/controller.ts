@@ -19,11 +19,11 @@ import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
 export const taintEvictionController: ControllerDefinition = {
   name: 'taint-eviction-controller',
   start(context: ControllerContext): readonly Runnable[] {
-    return [new TaintEvictionWiring(context).controller];
+    return [new TaintEvictionReconciler(context).controller];
   },
 };
 
-class TaintEvictionWiring {
+class TaintEvictionReconciler {
   readonly controller: Controller;
   readonly #context: ControllerContext;
   readonly #nodes: Informer<Node>;

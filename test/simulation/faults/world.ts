@@ -20,7 +20,7 @@ import type { Trace } from './trace.ts';
  * looks, in real time. To rest come two pauses of a reflector (30 s at most): one until it finds the server again, one
  * more when its revision is too old by then, as client-go's.
  */
-const patience = { settle: 75_000, rest: 2000, look: 40 };
+const timeoutMs = { settle: 75_000, rest: 2000, look: 40 };
 /** Milliseconds of the controllers' clock by which a wall clock is set wrong, at most: users notice more than that. */
 const longestJump = 20_000;
 
@@ -145,11 +145,11 @@ export class World {
   async settle(look: () => Promise<string[]>): Promise<string[]> {
     await this.#awake();
     await this.proxy.calm();
-    const deadline = this.#clock.monotonic() + patience.settle;
+    const deadline = this.#clock.monotonic() + timeoutMs.settle;
     let findings: string[];
     do {
       const { writes } = this.proxy;
-      await sleep(patience.look);
+      await sleep(timeoutMs.look);
       await this.#revive();
       findings = ['nobody leads'];
       if (!this.#instances.some(({ isLeader }) => isLeader)) continue;
@@ -157,7 +157,7 @@ export class World {
       if (this.proxy.writes > writes) continue;
       findings = await look();
       if (findings.length > 0) continue;
-      await this.#clock.sleep(patience.rest);
+      await this.#clock.sleep(timeoutMs.rest);
       if (this.proxy.writes > writes) findings = this.#writtenSince(writes, 'after all was well');
     } while (findings.length > 0 && this.#clock.monotonic() < deadline);
     const health = findings.length === 0 ? [] : this.#instances.flatMap((instance) => instance.complaints());
@@ -171,14 +171,14 @@ export class World {
   async beginAnew(): Promise<string[]> {
     await Promise.all(this.#instances.splice(0).map((instance) => instance.stop()));
     const { writes } = this.proxy;
-    const deadline = this.#clock.monotonic() + patience.settle;
+    const deadline = this.#clock.monotonic() + timeoutMs.settle;
     const instance = await this.#begin();
     while (!(instance.isLeader && instance.complaints().length === 0)) {
       if (this.#clock.monotonic() > deadline)
         return ['a new instance does not begin', ...instance.complaints()];
-      await sleep(patience.look);
+      await sleep(timeoutMs.look);
     }
-    await this.#clock.sleep(patience.rest);
+    await this.#clock.sleep(timeoutMs.rest);
     if (this.proxy.writes === writes) return this.#bugs;
     return this.#writtenSince(writes, 'by an instance that plans from scratch');
   }

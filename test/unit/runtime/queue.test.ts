@@ -3,13 +3,13 @@ import { describe, expect, it, vi } from 'vitest';
 import { backoffDelay } from '../../../src/runtime/backoff.ts';
 import { DelayingQueue } from '../../../src/runtime/delaying-queue.ts';
 import { Heap } from '../../../src/runtime/heap.ts';
-import { KeyedQueue } from '../../../src/runtime/keyed-queue.ts';
+import { WorkQueue } from '../../../src/runtime/work-queue.ts';
 import { recordQueue } from '../../../src/runtime/queue-metrics.ts';
 import { RateLimitedQueue } from '../../../src/runtime/rate-limited-queue.ts';
 import { Metrics } from '../../../src/telemetry/metrics.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 
-const drain = (queue: KeyedQueue): string[] => {
+const drain = (queue: WorkQueue): string[] => {
   const keys: string[] = [];
   for (let key = queue.take(); key !== undefined; key = queue.take()) keys.push(key);
   return keys;
@@ -29,9 +29,9 @@ describe('Heap', () => {
   });
 });
 
-describe('KeyedQueue', () => {
+describe('WorkQueue', () => {
   it('hands out the highest priority first, and within one the first come', () => {
-    const queue = new KeyedQueue({ clock: new FakeClock() });
+    const queue = new WorkQueue({ clock: new FakeClock() });
     queue.add('low', -1);
     queue.add('a');
     queue.add('b');
@@ -41,7 +41,7 @@ describe('KeyedQueue', () => {
   });
 
   it('raises the priority of a key that waits, and never lowers it', () => {
-    const queue = new KeyedQueue({ clock: new FakeClock() });
+    const queue = new WorkQueue({ clock: new FakeClock() });
     queue.add('a');
     queue.add('b');
     queue.add('b', 7);
@@ -51,7 +51,7 @@ describe('KeyedQueue', () => {
   });
 
   it('runs a key once more when it is added while it runs', () => {
-    const queue = new KeyedQueue({ clock: new FakeClock() });
+    const queue = new WorkQueue({ clock: new FakeClock() });
     queue.add('a');
     expect(queue.take()).toBe('a');
     queue.add('a');
@@ -64,7 +64,7 @@ describe('KeyedQueue', () => {
   });
 
   it('takes nothing in after it closed', () => {
-    const queue = new KeyedQueue({ clock: new FakeClock() });
+    const queue = new WorkQueue({ clock: new FakeClock() });
     queue.add('a');
     queue.take();
     queue.add('a');
@@ -85,7 +85,7 @@ describe('KeyedQueue', () => {
     );
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-        const queue = new KeyedQueue({ clock: new FakeClock() });
+        const queue = new WorkQueue({ clock: new FakeClock() });
         const waiting: { key: string; priority: number }[] = [];
         const running = new Set<string>();
         const again = new Map<string, number>();

@@ -27,11 +27,11 @@ export interface MirroringOptions {
 export function endpointSliceMirroringController(options: MirroringOptions = {}): ControllerDefinition {
   return {
     name: 'endpointslice-mirroring-controller',
-    start: (context) => [new MirroringWiring(context, options.maxEndpointsPerSubset ?? 1000).controller],
+    start: (context) => [new MirroringReconciler(context, options.maxEndpointsPerSubset ?? 1000).controller],
   };
 }
 
-class MirroringWiring {
+class MirroringReconciler {
   readonly controller: Controller;
   readonly #context: ControllerContext;
   readonly #maxPerSubset: number;

@@ -14,7 +14,7 @@ import { nodeInformer } from '../node-cache.ts';
 import { podInformer } from '../pod-cache.ts';
 import { managedSelector } from '../pod.ts';
 import { TriggerTimes } from '../trigger-time.ts';
-import { HomelessPods } from './homeless-pods.ts';
+import { PodsWithoutNode } from './pods-without-node.ts';
 import type { NodePlace } from './plan-groups.ts';
 import { planSlices, type SlicesPlan } from './plan.ts';
 import { followSlices } from './slice-events.ts';
@@ -38,13 +38,13 @@ export function endpointSlicesController(options: EndpointSlicesOptions = {}): C
   return {
     name: 'endpointslice-controller',
     start(context) {
-      const wiring = new EndpointSlicesWiring(context, options.maxEndpointsPerSlice ?? 100);
+      const wiring = new EndpointSliceReconciler(context, options.maxEndpointsPerSlice ?? 100);
       return [wiring.controller, wiring.topology.controller];
     },
   };
 }
 
-class EndpointSlicesWiring {
+class EndpointSliceReconciler {
   readonly controller: Controller;
   readonly topology: TopologyHints;
   readonly #context: ControllerContext;
@@ -56,7 +56,7 @@ class EndpointSlicesWiring {
   readonly #tracker: SliceTracker;
   readonly #writer: SliceWriter;
   readonly #grace: AllocationGrace;
-  readonly #homeless = new HomelessPods();
+  readonly #homeless = new PodsWithoutNode();
   readonly #times = new TriggerTimes();
   /** What users were told last about a Service: they hear of changes only. */
   readonly #told = new Map<ObjectKey, string>();

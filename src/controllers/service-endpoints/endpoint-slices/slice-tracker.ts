@@ -2,7 +2,7 @@ import type { EndpointSlice } from '../../../objects/endpoint-slice.ts';
 import type { ObjectKey } from '../../../objects/key.ts';
 
 /** How long the cache may lag behind own writes before they count as undone by somebody, in milliseconds. */
-const patience = 60_000;
+const timeoutMs = 60_000;
 
 const deleted = -1;
 /** How many slices that went are remembered, for answers that come after the news of it, or never. */
@@ -41,7 +41,7 @@ export class SliceTracker {
   lag(key: ObjectKey, owner: string, slices: readonly EndpointSlice[]): number {
     const expected = this.#expected.get(key);
     if (expected === undefined) return 0;
-    const left = patience - (this.#monotonic() - expected.at);
+    const left = timeoutMs - (this.#monotonic() - expected.at);
     if (expected.owner === owner && !isBehind(expected.generations, slices)) return 0;
     if (expected.owner !== owner || left <= 0) {
       this.#expected.delete(key);

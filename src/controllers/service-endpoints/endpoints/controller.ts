@@ -31,11 +31,11 @@ const lookAgain = 1000;
 export const endpointsController: ControllerDefinition = {
   name: 'endpoints-controller',
   start(context: ControllerContext): readonly Runnable[] {
-    return [new EndpointsWiring(context).controller];
+    return [new EndpointsReconciler(context).controller];
   },
 };
 
-class EndpointsWiring {
+class EndpointsReconciler {
   readonly controller: Controller;
   readonly #context: ControllerContext;
   readonly #services: Informer<Service>;

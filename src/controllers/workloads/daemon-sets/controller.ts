@@ -22,11 +22,11 @@ import { planDaemonSet, planDaemonSetStatus } from './plan.ts';
 export const daemonSetsController: ControllerDefinition = {
   name: 'daemonset-controller',
   start(context: ControllerContext): readonly Runnable[] {
-    return [new DaemonSetsWiring(context).controller];
+    return [new DaemonSetReconciler(context).controller];
   },
 };
 
-class DaemonSetsWiring {
+class DaemonSetReconciler {
   readonly controller: Controller;
   readonly #context: ControllerContext;
   readonly #daemonSets: Informer<DaemonSet>;

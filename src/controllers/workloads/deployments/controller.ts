@@ -26,11 +26,11 @@ const gather = 5;
 export const deploymentsController: ControllerDefinition = {
   name: 'deployment-controller',
   start(context: ControllerContext): readonly Runnable[] {
-    return [new DeploymentsWiring(context).controller];
+    return [new DeploymentReconciler(context).controller];
   },
 };
 
-class DeploymentsWiring {
+class DeploymentReconciler {
   readonly controller: Controller;
   readonly #context: ControllerContext;
   readonly #deployments: Informer<Deployment>;

@@ -18,11 +18,11 @@ import { planJob } from './plan.ts';
 export const jobsController: ControllerDefinition = {
   name: 'job-controller',
   start(context: ControllerContext): readonly Runnable[] {
-    return [new JobsWiring(context).controller];
+    return [new JobReconciler(context).controller];
   },
 };
 
-class JobsWiring {
+class JobReconciler {
   readonly controller: Controller;
   readonly #context: ControllerContext;
   readonly #jobs: Informer<Job>;

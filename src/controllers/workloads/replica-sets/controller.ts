@@ -22,7 +22,7 @@ export const replicaSetsController: ControllerDefinition = {
   name: 'replicaset-controller',
   start(context: ControllerContext): readonly Runnable[] {
     return [
-      new ReplicasWiring(context, {
+      new ReplicaSetReconciler(context, {
         name: 'replicaset',
         resource: replicaSets,
         selector: ({ spec }) => spec.selector,
@@ -40,7 +40,7 @@ export const replicationControllersController: ControllerDefinition = {
   name: 'replicationcontroller-controller',
   start(context: ControllerContext): readonly Runnable[] {
     return [
-      new ReplicasWiring(context, {
+      new ReplicaSetReconciler(context, {
         name: 'replicationcontroller',
         resource: replicationControllers,
         selector: ({ spec }) => (spec.selector === undefined ? undefined : { matchLabels: spec.selector }),
@@ -59,7 +59,7 @@ interface ReplicasOptions<T extends Replicated> {
   readonly statusOf: (status: Replicated['status']) => T['status'];
 }
 
-class ReplicasWiring<T extends Replicated> {
+class ReplicaSetReconciler<T extends Replicated> {
   readonly controller: Controller;
   readonly #context: ControllerContext;
   readonly #options: ReplicasOptions<T>;

@@ -22,7 +22,7 @@ import { draftClaims, draftPod, isMember, podName, revisionNameOf } from './plan
 export const statefulSetsController: ControllerDefinition = {
   name: 'statefulset-controller',
   start(context: ControllerContext): readonly Runnable[] {
-    return [new StatefulSetsWiring(context).controller];
+    return [new StatefulSetReconciler(context).controller];
   },
 };
 
@@ -34,7 +34,7 @@ const podWords: PodWords = {
   notDeleted: (pod, set, why) => `delete Pod ${pod} in StatefulSet ${set} failed error: ${why}`,
 };
 
-class StatefulSetsWiring {
+class StatefulSetReconciler {
   readonly controller: Controller;
   readonly #context: ControllerContext;
   readonly #sets: Informer<StatefulSet>;

@@ -1,4 +1,4 @@
-import { Books } from '../../../../src/controllers/service-allocation/books.ts';
+import { AllocationState } from '../../../../src/controllers/service-allocation/allocation-state.ts';
 import { planService, type ServicePlan } from '../../../../src/controllers/service-allocation/plan.ts';
 import {
   claimAnnotation,
@@ -88,7 +88,7 @@ export class InstanceModel {
   readonly #cluster: ClusterModel;
   readonly #random: () => number;
   readonly #cache = new Map<string, Service>();
-  #books = InstanceModel.#newBooks();
+  #allocations = InstanceModel.#newBooks();
   #seen = 0;
 
   constructor(cluster: ClusterModel, random: () => number) {
@@ -96,10 +96,10 @@ export class InstanceModel {
     this.#random = random;
   }
 
-  static #newBooks(): Books {
-    const books = new Books({ first: 30_000, last: 30_005 });
-    books.setCidrs([{ text: '10.0.0.0/28', ready: true }]);
-    return books;
+  static #newBooks(): AllocationState {
+    const allocations = new AllocationState({ first: 30_000, last: 30_005 });
+    allocations.setCidrs([{ text: '10.0.0.0/28', ready: true }]);
+    return allocations;
   }
 
   /** Sees so many more changes. */
@@ -110,10 +110,10 @@ export class InstanceModel {
       if (change === undefined) continue;
       if (change.service === undefined) {
         this.#cache.delete(change.key);
-        this.#books.delete(change.key);
+        this.#allocations.delete(change.key);
       } else {
         this.#cache.set(change.key, change.service);
-        this.#books.set(viewOf(change.service), change.service.metadata.resourceVersion ?? '');
+        this.#allocations.set(viewOf(change.service), change.service.metadata.resourceVersion ?? '');
       }
     }
   }
@@ -121,7 +121,7 @@ export class InstanceModel {
   /** Begins anew, with a list of some earlier or present revision. @param behind revisions, from 0. */
   restart(behind: number): void {
     this.#cache.clear();
-    this.#books = InstanceModel.#newBooks();
+    this.#allocations = InstanceModel.#newBooks();
     this.#seen = 0;
     this.advance(Math.max(0, this.#cluster.history.length - behind));
   }
@@ -130,10 +130,10 @@ export class InstanceModel {
   reconcile(name: string): ServicePlan | undefined {
     const service = this.#cache.get(`default/${name}`);
     if (service === undefined) return undefined;
-    this.#books.putBack(keyOf(service));
+    this.#allocations.putBack(keyOf(service));
     const plan = planService({
       service,
-      books: this.#books,
+      allocations: this.#allocations,
       cluster: ['IPv4'],
       ownerOf: () => undefined,
       random: this.#random,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Books } from '../../../../src/controllers/service-allocation/books.ts';
+import { AllocationState } from '../../../../src/controllers/service-allocation/allocation-state.ts';
 import { newIPAddress } from '../../../../src/controllers/service-allocation/ip-address.ts';
 import { audit } from '../../../../src/controllers/service-allocation/plan-audit.ts';
 import { viewOf } from '../../../../src/controllers/service-allocation/plan-view.ts';
@@ -9,12 +9,12 @@ import type { Service } from '../../../../src/objects/service.ts';
 import { service } from './samples.ts';
 
 function findings(services: readonly Service[], addresses: readonly IPAddress[] | undefined): string[] {
-  const books = new Books({ first: 30_000, last: 32_767 });
-  books.setCidrs([{ text: '10.0.0.0/24', ready: true }]);
-  for (const each of services) books.set(viewOf(each), '1');
+  const allocations = new AllocationState({ first: 30_000, last: 32_767 });
+  allocations.setCidrs([{ text: '10.0.0.0/24', ready: true }]);
+  for (const each of services) allocations.set(viewOf(each), '1');
   const byName = new Map(addresses?.map((each) => [each.metadata.name ?? '', each]));
   const found = audit({
-    books,
+    allocations,
     services,
     addresses: addresses === undefined ? undefined : byName,
     serviceOfKey: (key) => services.find((each) => keyOf(each) === key),

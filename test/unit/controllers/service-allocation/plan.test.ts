@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Books } from '../../../../src/controllers/service-allocation/books.ts';
+import { AllocationState } from '../../../../src/controllers/service-allocation/allocation-state.ts';
 import { planService, type ServicePlan } from '../../../../src/controllers/service-allocation/plan.ts';
 import { claimAnnotation, viewOf } from '../../../../src/controllers/service-allocation/plan-view.ts';
 import type { Service } from '../../../../src/objects/service.ts';
@@ -10,15 +10,15 @@ const claimed = (text: string, resourceVersion = '5') => ({
   resourceVersion,
 });
 
-/** Plans the first of these Services, with all of them in the books. */
+/** Plans the first of these Services, with all of them in the allocations. */
 function plan(
   services: readonly [Service, ...Service[]],
   ownerOf: (address: string) => string | undefined = () => undefined,
 ): ServicePlan {
-  const books = new Books({ first: 30_000, last: 30_003 });
-  books.setCidrs([{ text: '10.0.0.0/29', ready: true }]);
-  for (const each of services) books.set(viewOf(each), each.metadata.resourceVersion ?? '');
-  return planService({ service: services[0], books, cluster: ['IPv4'], ownerOf, random: () => 0 });
+  const allocations = new AllocationState({ first: 30_000, last: 30_003 });
+  allocations.setCidrs([{ text: '10.0.0.0/29', ready: true }]);
+  for (const each of services) allocations.set(viewOf(each), each.metadata.resourceVersion ?? '');
+  return planService({ service: services[0], allocations, cluster: ['IPv4'], ownerOf, random: () => 0 });
 }
 
 describe('planService', () => {

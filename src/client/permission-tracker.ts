@@ -28,7 +28,7 @@ const REMEMBERED = 1_800_000;
  * what to do, and a readiness check that fails until the same is allowed. Whoever asked gets the error all the same,
  * and asks again slowly.
  */
-export class PermissionWatch implements Transport {
+export class PermissionTracker implements Transport {
   readonly server: string;
   readonly #transport: Transport;
   readonly #log: Logger;

@@ -9,7 +9,7 @@ import type { IPAddress, ServiceCIDR } from '../../objects/networking.ts';
 import type { Service } from '../../objects/service.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
-import { Books } from './books.ts';
+import { AllocationState } from './allocation-state.ts';
 import { AllocationMetrics } from './metrics.ts';
 import { audit, type Finding } from './plan-audit.ts';
 import { viewOf } from './plan-view.ts';
@@ -31,14 +31,14 @@ const settle = 10_000;
 const resync = 180_000;
 
 /** Watches over what an API server allocated, and tells of what cannot be right. It writes nothing but Events. */
-export class Auditing {
+export class AuditReconciler {
   readonly controller: Controller;
   readonly #context: ControllerContext;
   readonly #options: AuditingOptions;
   readonly #services: Informer<Service>;
   readonly #addresses: Informer<IPAddress> | undefined;
   readonly #cidrs: Informer<ServiceCIDR> | undefined;
-  readonly #books: Books;
+  readonly #allocations: AllocationState;
   readonly #metrics: AllocationMetrics;
   /** Since when a finding is there (monotonic), and whether users know. */
   readonly #known = new Map<string, { readonly since: number; told: boolean }>();
@@ -49,8 +49,8 @@ export class Auditing {
     this.#services = context.informers.informer(services);
     this.#addresses = served.addresses ? context.informers.informer(ipAddresses) : undefined;
     this.#cidrs = served.cidrs ? context.informers.informer(serviceCIDRs) : undefined;
-    this.#books = new Books(options.nodePorts);
-    this.#metrics = new AllocationMetrics(context.metrics, this.#books);
+    this.#allocations = new AllocationState(options.nodePorts);
+    this.#metrics = new AllocationMetrics(context.metrics, this.#allocations);
     this.controller = new Controller({
       name: 'service_allocation_audit',
       context,
@@ -64,14 +64,14 @@ export class Auditing {
     });
     const changed = (): void => this.controller.enqueue(cluster, { after: collect });
     const learn = (service: Service): void => {
-      this.#books.set(viewOf(service), service.metadata.resourceVersion ?? '');
+      this.#allocations.set(viewOf(service), service.metadata.resourceVersion ?? '');
       changed();
     };
     this.#services.addHandler({
       added: learn,
       updated: learn,
       deleted: (service) => {
-        this.#books.delete(keyOf(service));
+        this.#allocations.delete(keyOf(service));
         changed();
       },
     });
@@ -90,13 +90,13 @@ export class Auditing {
       this.#cidrs === undefined
         ? rangesOfFlags(serviceCidrs)
         : rangesOf(this.#cidrs.cache.values(), serviceCidrs);
-    this.#books.setCidrs(ranges.cidrs);
+    this.#allocations.setCidrs(ranges.cidrs);
     const present = new Set<string>();
     const confirmed: Finding[] = [];
     let fresh = false;
     const now = clock.monotonic();
     const found = audit({
-      books: this.#books,
+      allocations: this.#allocations,
       services: this.#services.cache.values(),
       addresses: this.#addresses?.cache,
       serviceOfKey: (key) => this.#services.cache.get(key),

@@ -12,7 +12,7 @@ import { formatTime } from '../../objects/time.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import { Controller, Priority, TerminalError, type ReconcileResult } from '../../runtime/controller.ts';
 import { Expectations } from '../../runtime/expectations.ts';
-import { Books } from './books.ts';
+import { AllocationState } from './allocation-state.ts';
 import { changeCondition } from './condition.ts';
 import { HeldAddresses } from './held-addresses.ts';
 import { serviceOf } from './ip-address.ts';
@@ -34,7 +34,7 @@ export interface AllocatingOptions {
 const behind: ReconcileResult = { requeueAfter: 1000 };
 
 /** Allocates for Services on a server that does not. What happens to one Service is planned in plan.ts. */
-export class Allocating {
+export class AllocationReconciler {
   readonly controller: Controller;
   readonly #context: ControllerContext;
   readonly #options: AllocatingOptions;
@@ -45,7 +45,7 @@ export class Allocating {
   readonly #held: HeldAddresses;
   readonly #expectations: Expectations<Service>;
   readonly #waiters = new Waiters();
-  readonly #books: Books;
+  readonly #allocations: AllocationState;
   readonly #metrics: AllocationMetrics;
   /** The version of each Service at which a step failed: the cache may be behind, which the server is asked then. */
   readonly #failed = new Map<ObjectKey, string>();
@@ -67,9 +67,9 @@ export class Allocating {
       log: context.log,
     });
     this.#ranges = rangesOfFlags(options.serviceCidrs);
-    this.#books = new Books(options.nodePorts, (value) => this.#freed(value));
-    this.#books.setCidrs(this.#ranges.cidrs);
-    this.#metrics = new AllocationMetrics(context.metrics, this.#books);
+    this.#allocations = new AllocationState(options.nodePorts, (value) => this.#freed(value));
+    this.#allocations.setCidrs(this.#ranges.cidrs);
+    this.#metrics = new AllocationMetrics(context.metrics, this.#allocations);
     this.#expectations = new Expectations(this.#services, context.clock);
     this.controller = new Controller({
       name: 'service_allocation',
@@ -90,9 +90,9 @@ export class Allocating {
     const { controller } = this;
     const learn = (service: Service): void => {
       const view = viewOf(service);
-      for (const key of this.#books.set(view, service.metadata.resourceVersion ?? ''))
+      for (const key of this.#allocations.set(view, service.metadata.resourceVersion ?? ''))
         controller.enqueue(key);
-      if (view.claim !== undefined) this.#books.putBack(view.key);
+      if (view.claim !== undefined) this.#allocations.putBack(view.key);
     };
     this.#services.addHandler({
       added: (service, initial) => {
@@ -105,24 +105,24 @@ export class Allocating {
       },
       deleted: (service) => {
         const key = keyOf(service);
-        for (const other of this.#books.delete(key)) controller.enqueue(other);
+        for (const other of this.#allocations.delete(key)) controller.enqueue(other);
         controller.enqueue(key);
       },
     });
     const wakeOwner = (address: IPAddress): void => {
       const key = serviceOf(address);
       if (key !== '') controller.enqueue(key);
-      for (const { key: holder } of this.#books.others(address.metadata.name ?? '', ''))
+      for (const { key: holder } of this.#allocations.others(address.metadata.name ?? '', ''))
         controller.enqueue(holder);
     };
     this.#addresses?.addHandler({
       added: (address) => {
-        this.#books.block(address.metadata.name ?? '');
+        this.#allocations.block(address.metadata.name ?? '');
         wakeOwner(address);
       },
       updated: wakeOwner,
       deleted: (address) => {
-        this.#books.unblock(address.metadata.name ?? '');
+        this.#allocations.unblock(address.metadata.name ?? '');
         wakeOwner(address);
       },
     });
@@ -135,7 +135,7 @@ export class Allocating {
     const ranges = rangesOf(this.#cidrs?.cache.values() ?? [], this.#options.serviceCidrs);
     if (jsonEqual(ranges, this.#ranges)) return;
     this.#ranges = ranges;
-    this.#books.setCidrs(ranges.cidrs);
+    this.#allocations.setCidrs(ranges.cidrs);
     this.#context.log.info({ cidrs: ranges.cidrs.map(({ text }) => text) }, 'service ranges changed');
     for (const service of this.#services.cache.values()) {
       this.controller.enqueue(keyOf(service), { priority: Priority.resync });
@@ -158,10 +158,10 @@ export class Allocating {
     if ((service.metadata.resourceVersion ?? '') === '') {
       throw new TerminalError('the server sent a Service without resourceVersion');
     }
-    this.#books.putBack(key);
+    this.#allocations.putBack(key);
     const plan = planService({
       service,
-      books: this.#books,
+      allocations: this.#allocations,
       cluster: this.#ranges.families,
       ownerOf: this.#held.ownerOf,
       random: this.#context.random,
@@ -280,7 +280,7 @@ export class Allocating {
     if (plan.waitsFor === undefined) this.#waiters.leave(key);
     else this.#waiters.wait(plan.waitsFor, key);
     for (const pool of this.#waiters.pools()) {
-      if (!this.#books.hasFree(pool)) continue;
+      if (!this.#allocations.hasFree(pool)) continue;
       const next = this.#waiters.next(pool);
       if (next !== undefined) this.controller.enqueue(next);
     }

@@ -28,10 +28,10 @@ export interface CidrState {
 }
 
 /**
- * The books of allocation. Filled by cache events in any order; a value is in use while any Service writes or claims
+ * The state of allocation. Filled by cache events in any order; a value is in use while any Service writes or claims
  * it, any IPAddress object is named so, or it was picked here and the claim has not shown yet.
  */
-export class Books {
+export class AllocationState {
   readonly nodePorts: PortAllocator;
   readonly #services = new Map<ObjectKey, Entry>();
   readonly #holders = new Map<Value, Map<ObjectKey, Holder>>();

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { StatusError } from '../objects/status.ts';
-import { Seldom } from '../telemetry/seldom.ts';
+import { LogThrottle } from '../telemetry/log-throttle.ts';
 import { connectionAdvice } from './connection-advice.ts';
 import type { Clock } from './clock.ts';
 import { errorWord } from './errors.ts';
@@ -11,12 +11,12 @@ import type { ApiResponse, ApiStream, RequestOptions, StreamOptions, Transport }
  * a line in the log for each reason, with what to do, and another one a minute while it lasts. Whoever asked gets the
  * error all the same: every cache, queue and lease fails at once, and none of them needs a line of its own.
  */
-export class ServerWatch implements Transport {
+export class AvailabilityTracker implements Transport {
   readonly server: string;
   readonly #transport: Transport;
   readonly #log: Logger;
   readonly #clock: Clock;
-  readonly #seldom: Seldom;
+  readonly #throttle: LogThrottle;
   /** Since when, in monotonic milliseconds, as the log says; undefined while it answers. */
   #since: number | undefined;
   #problem: string | undefined;
@@ -34,7 +34,7 @@ export class ServerWatch implements Transport {
     this.#log = log;
     this.#clock = clock;
     this.#changed = changed;
-    this.#seldom = new Seldom(() => clock.monotonic());
+    this.#throttle = new LogThrottle(() => clock.monotonic());
   }
 
   request(method: string, path: string, options: RequestOptions = {}): Promise<ApiResponse> {
@@ -65,7 +65,7 @@ export class ServerWatch implements Transport {
   #failed(error: unknown, advice: string): void {
     this.#set(advice);
     const reason = errorWord(error);
-    if (!this.#seldom.isDue(reason)) return;
+    if (!this.#throttle.isDue(reason)) return;
     const now = this.#clock.monotonic();
     this.#since ??= now;
     const seconds = Math.round((now - this.#since) / 1000);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Books } from '../../../../src/controllers/service-allocation/books.ts';
+import { AllocationState } from '../../../../src/controllers/service-allocation/allocation-state.ts';
 import { specValues, viewOf } from '../../../../src/controllers/service-allocation/plan-view.ts';
 import { Waiters } from '../../../../src/controllers/service-allocation/waiters.ts';
 import type { Service } from '../../../../src/objects/service.ts';
@@ -9,54 +9,54 @@ import { service } from './samples.ts';
 const range = { first: 30_000, last: 30_009 };
 const cidr = { text: '10.0.0.0/28', ready: true };
 
-function used(books: Books): [number, number] {
-  const [addresses, ports] = [...books.ranges()].map((each) => each.used);
+function used(allocations: AllocationState): [number, number] {
+  const [addresses, ports] = [...allocations.ranges()].map((each) => each.used);
   return [addresses ?? -1, ports ?? -1];
 }
 
-describe('Books', () => {
+describe('AllocationState', () => {
   it('know a value as long as anybody has it, in any order of events', () => {
     const freed: string[] = [];
-    const books = new Books(range, (value) => freed.push(value));
+    const allocations = new AllocationState(range, (value) => freed.push(value));
     const a = service('a', {
       clusterIP: '10.0.0.2',
       type: 'NodePort',
       ports: [{ port: 80, nodePort: 30_001 }],
     });
     const b = service('b', { clusterIP: '10.0.0.2' });
-    books.set(viewOf(a), '1');
-    expect([...books.set(viewOf(b), '2')]).toEqual(['default/a']);
-    books.block('10.0.0.2');
-    books.setCidrs([cidr]);
-    expect(used(books)).toEqual([1, 1]);
-    expect([...books.delete('default/a')]).toEqual(['default/b']);
-    books.delete('default/b');
+    allocations.set(viewOf(a), '1');
+    expect([...allocations.set(viewOf(b), '2')]).toEqual(['default/a']);
+    allocations.block('10.0.0.2');
+    allocations.setCidrs([cidr]);
+    expect(used(allocations)).toEqual([1, 1]);
+    expect([...allocations.delete('default/a')]).toEqual(['default/b']);
+    allocations.delete('default/b');
     expect(freed).toEqual(['30001']);
-    expect(used(books)).toEqual([1, 0]);
-    books.unblock('10.0.0.2');
+    expect(used(allocations)).toEqual([1, 0]);
+    allocations.unblock('10.0.0.2');
     expect(freed).toEqual(['30001', '10.0.0.2']);
-    expect(used(books)).toEqual([0, 0]);
+    expect(used(allocations)).toEqual([0, 0]);
   });
 
   it('keep what was picked until it is put back', () => {
-    const books = new Books(range);
-    books.setCidrs([cidr]);
-    const picked = Array.from({ length: 14 }, () => books.pickAddress('default/a', 'IPv4', () => 0));
+    const allocations = new AllocationState(range);
+    allocations.setCidrs([cidr]);
+    const picked = Array.from({ length: 14 }, () => allocations.pickAddress('default/a', 'IPv4', () => 0));
     expect(new Set(picked).size).toBe(14);
-    expect(() => books.pickAddress('default/b', 'IPv4', () => 0)).toThrow('range is full');
-    expect(books.hasFree('IPv4')).toBe(false);
-    books.putBack('default/a');
-    expect(books.hasFree('IPv4')).toBe(true);
+    expect(() => allocations.pickAddress('default/b', 'IPv4', () => 0)).toThrow('range is full');
+    expect(allocations.hasFree('IPv4')).toBe(false);
+    allocations.putBack('default/a');
+    expect(allocations.hasFree('IPv4')).toBe(true);
   });
 
   it('give nothing of a range that is not ready, and nothing of another family', () => {
-    const books = new Books(range);
-    books.setCidrs([{ ...cidr, ready: false }]);
-    expect(() => books.pickAddress('default/a', 'IPv4', () => 0)).toThrow('range is full');
-    expect(books.inRange('10.0.0.3')).toBe(true);
-    books.setCidrs([cidr]);
-    expect(() => books.pickAddress('default/a', 'IPv6', () => 0)).toThrow('range is full');
-    expect(books.pickAddress('default/a', 'IPv4', () => 0)).toBe('10.0.0.1');
+    const allocations = new AllocationState(range);
+    allocations.setCidrs([{ ...cidr, ready: false }]);
+    expect(() => allocations.pickAddress('default/a', 'IPv4', () => 0)).toThrow('range is full');
+    expect(allocations.inRange('10.0.0.3')).toBe(true);
+    allocations.setCidrs([cidr]);
+    expect(() => allocations.pickAddress('default/a', 'IPv6', () => 0)).toThrow('range is full');
+    expect(allocations.pickAddress('default/a', 'IPv4', () => 0)).toBe('10.0.0.1');
   });
 
   it('show exactly what Services have, after any history', () => {
@@ -69,14 +69,14 @@ describe('Books', () => {
     });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-        const books = new Books(range);
-        books.setCidrs([cidr]);
+        const allocations = new AllocationState(range);
+        allocations.setCidrs([cidr]);
         const present = new Map<string, Service>();
         for (const { name: each, address, port, gone } of steps) {
           const key = `default/${each}`;
           if (gone) {
             present.delete(key);
-            books.delete(key);
+            allocations.delete(key);
             continue;
           }
           const spec = {
@@ -85,11 +85,11 @@ describe('Books', () => {
             ports: [{ port: 80, nodePort: 30_000 + port }],
           };
           present.set(key, service(each, spec));
-          books.set(viewOf(service(each, spec)), '1');
+          allocations.set(viewOf(service(each, spec)), '1');
         }
         const values = new Set([...present.values()].flatMap((each) => [...specValues(viewOf(each))]));
         const ports = [...values].filter((value) => /^\d+$/.test(value)).length;
-        expect(used(books)).toEqual([values.size - ports, ports]);
+        expect(used(allocations)).toEqual([values.size - ports, ports]);
       }),
     );
   });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ServerWatch } from '../../../src/client/server-watch.ts';
+import { AvailabilityTracker } from '../../../src/client/availability-tracker.ts';
 import { type ApiResponse, ConnectionError, type Transport } from '../../../src/client/transport.ts';
 import { notFound, unauthorized } from '../../../src/objects/status-errors.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
@@ -13,7 +13,7 @@ class Asked {
   readonly clock = new FakeClock();
   readonly lines: string[] = [];
   readonly problems: (string | undefined)[] = [];
-  readonly #watch: ServerWatch;
+  readonly #watch: AvailabilityTracker;
 
   constructor() {
     const reply = <R>(result: R): Promise<R> =>
@@ -26,7 +26,9 @@ class Asked {
     };
     const destination = { write: (line: string) => this.lines.push(line) };
     const log = createLog({ level: 'info', format: 'json', destination });
-    this.#watch = new ServerWatch(transport, log, this.clock, (problem) => this.problems.push(problem));
+    this.#watch = new AvailabilityTracker(transport, log, this.clock, (problem) =>
+      this.problems.push(problem),
+    );
   }
 
   async ask(error?: Error): Promise<void> {

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { PermissionWatch } from '../../../src/client/permissions.ts';
+import { PermissionTracker } from '../../../src/client/permission-tracker.ts';
 import type { Transport } from '../../../src/client/transport.ts';
 import { StatusError } from '../../../src/objects/status.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
@@ -17,7 +17,7 @@ test('a refusal counts until what was refused is not asked for any more', async 
   const clock = new FakeClock();
   const lines: string[] = [];
   const log = pino({}, { write: (line: string) => void lines.push(line) });
-  const transport = new PermissionWatch(refusing, log, clock);
+  const transport = new PermissionTracker(refusing, log, clock);
   const ask = async (): Promise<void> => {
     const asked = transport.request('POST', '/api/v1/namespaces/gone/endpoints');
     await expect(asked).rejects.toThrow(forbidden);

@@ -22,7 +22,7 @@ interface Entry {
  * A key is in one of three states, never in two: waiting (once, however often it was added), running, or running
  * with a second run due. So a key never runs twice at once, and nothing that is added is lost.
  */
-export class KeyedQueue {
+export class WorkQueue {
   /** Called when a key may be taken; set by whoever runs the workers. */
   onReady: () => void = () => undefined;
   protected readonly clock: Clock;

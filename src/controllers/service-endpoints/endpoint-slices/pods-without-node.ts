@@ -2,7 +2,7 @@ import type { ObjectKey } from '../../../objects/key.ts';
 import type { Pod } from '../../../objects/pod.ts';
 
 /** Remembers which Services leave out Pods because a Node is not there yet. */
-export class HomelessPods {
+export class PodsWithoutNode {
   readonly #services = new Map<string, Set<ObjectKey>>();
   readonly #nodes = new Map<ObjectKey, Set<string>>();
 
