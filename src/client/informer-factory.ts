@@ -25,6 +25,8 @@ export interface InformerFactoryOptions {
 interface Running {
   readonly informer: Informer<KubeObject>;
   run(signal: AbortSignal): Promise<void>;
+  /** Another user asks for the same resource: whole objects are kept unless its `transform` is that of all others. */
+  share(transform: unknown): void;
 }
 
 /** Milliseconds of silence after which a cache counts as stale: two lost bookmarks and a failed attempt or two. */
@@ -43,10 +45,12 @@ export class InformerFactory implements Informers {
 
   informer<T extends KubeObject>(resource: ResourceType<T>, options: InformerOptions<T> = {}): Informer<T> {
     const name = resourceName(resource);
-    const present = this.#informers.get(name)?.informer;
+    const present = this.#informers.get(name);
     if (present === undefined) return this.#make(name, resource, options);
-    if (!isInformerOf(present, resource)) throw new Error(`${name} is defined twice, in different ways`);
-    return present;
+    const { informer } = present;
+    if (!isInformerOf(informer, resource)) throw new Error(`${name} is defined twice, in different ways`);
+    present.share(options.transform);
+    return informer;
   }
 
   present(name: string): Informer<KubeObject> | undefined {
@@ -100,7 +104,14 @@ export class InformerFactory implements Informers {
   ): Informer<T> {
     const { transport, clock, random, log, metrics, namespace, pageSize } = this.#options;
     const measured = metrics === undefined ? {} : { metrics };
-    const informer = new SharedInformer({ resource, clock, log, ...measured, ...options });
+    let { transform } = options;
+    const informer = new SharedInformer({
+      resource,
+      clock,
+      log,
+      ...measured,
+      transform: (object) => transform?.(object) ?? object,
+    });
     const reflector = new Reflector({
       transport,
       resource,
@@ -112,7 +123,16 @@ export class InformerFactory implements Informers {
       ...(namespace === undefined ? {} : { namespace }),
       ...(pageSize === undefined ? {} : { pageSize }),
     });
-    const running: Running = { informer, run: (signal) => reflector.run(signal) };
+    const running: Running = {
+      informer,
+      run: (signal) => reflector.run(signal),
+      share: (wanted) => {
+        if (transform === undefined || transform === wanted) return;
+        if (this.#signal !== undefined)
+          throw new Error(`the cache of ${name} keeps only a part of its objects`);
+        transform = undefined;
+      },
+    };
     this.#informers.set(name, running);
     if (this.#signal !== undefined) this.#finished.push(running.run(this.#signal));
     return informer;

@@ -24,11 +24,11 @@ export interface Informer<T extends KubeObject> {
   addIndex(name: string, indexFunction: IndexFunction<T>): void;
 }
 
-/** What an informer keeps of each object. */
+/** What a user of an informer reads of each object. */
 export interface InformerOptions<T extends KubeObject> {
   /**
-   * Called once per object before it is frozen and stored; may change it in place. The first user of a resource
-   * decides. Without it, `managedFields` are dropped.
+   * Reduces an object to what this user reads, as client-go's `WithTransform`; may change it in place. The cache keeps
+   * whole objects, without `managedFields`, unless every user gives the same function: the order of users is no matter.
    * Identity, owners, finalizers and the time of deletion are to stay: the garbage collector reads them.
    */
   readonly transform?: (object: T) => T;

@@ -15,10 +15,7 @@ import { scheduler } from './scheduler/controller.ts';
 import { statefulSetsController } from './workloads/stateful-sets/controller.ts';
 import { taintEvictionController } from './taint-eviction/controller.ts';
 
-/**
- * What makes a cluster of nothing: simulated nodes, and the controllers of workloads that a cluster has anyway. They
- * must come before the others of a catalog: they need whole Pods in the cache, and the first one decides.
- */
+/** Simulated nodes, and kube-controller-manager's controllers of workloads. */
 export function simulationControllers(options: NodesOptions): readonly CatalogEntry[] {
   const entry = (definition: ControllerDefinition, eventSource: string): CatalogEntry => ({
     name: definition.name,

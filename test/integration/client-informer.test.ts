@@ -5,6 +5,7 @@ import { byNamespace, indexByLabel, indexByNamespace } from '../../src/client/in
 import { InformerFactory } from '../../src/client/informer-factory.ts';
 import { pods, services } from '../../src/client/resources.ts';
 import type { Transport } from '../../src/client/transport.ts';
+import type { Pod } from '../../src/objects/pod.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { listed, pod, podList } from '../support/objects.ts';
@@ -43,6 +44,34 @@ describe('InformerFactory', () => {
     expect((await server.next()).path).toBe('/api/v1/pods');
     factory.informer(services);
     expect((await server.next()).path).toBe('/api/v1/services');
+  });
+
+  const withoutSpec = (object: Pod): Pod => ({ ...object, spec: {} });
+  const withoutStatus = (object: Pod): Pod => ({ ...object, status: {} });
+  it.each([
+    ['what its only user reads', [withoutSpec], {}],
+    ['the same for users that read the same', [withoutSpec, withoutSpec], {}],
+    ['whole objects for a user that reads all, behind', [withoutSpec, undefined], { nodeName: 'node-1' }],
+    ['whole objects for a user that reads all, before', [undefined, withoutSpec], { nodeName: 'node-1' }],
+    [
+      'whole objects for users that read different parts',
+      [withoutSpec, withoutStatus],
+      { nodeName: 'node-1' },
+    ],
+  ])('keeps %s', async (_name, transforms, spec) => {
+    for (const transform of transforms) factory.informer(pods, transform === undefined ? {} : { transform });
+    const informer = factory.informer(pods, transforms[0] === undefined ? {} : { transform: transforms[0] });
+    factory.start(stop.signal);
+    const sent = { ...pod('a', '1'), spec: { nodeName: 'node-1' } };
+    (await server.next()).watch().event('ADDED', sent).bookmark('2', { 'k8s.io/initial-events-end': 'true' });
+    await informer.synced(stop.signal);
+    expect(informer.cache.get('default/a')?.spec).toEqual(spec);
+  });
+
+  it('refuses a user of whole objects once the cache keeps less', () => {
+    factory.informer(pods, { transform: withoutSpec });
+    factory.start(stop.signal);
+    expect(() => factory.informer(pods)).toThrow('the cache of pods keeps only a part of its objects');
   });
 
   it('keeps going when a handler, or a transform, throws', async () => {
