@@ -24,6 +24,7 @@ import { expireEvents } from './bootstrap/event-expiry.ts';
 import { CustomResourceDefinitions } from './custom-resources/definitions.ts';
 import { ensureSystemObjects, reconcileEvery, type SystemObjects } from './bootstrap/system-objects.ts';
 import { RequestMetrics } from './http/request-metrics.ts';
+import type { RefuseRequest } from './http/refusal.ts';
 import type { HttpLimits } from './http/server.ts';
 import { createHttpServer } from './http/server.ts';
 import { every, type Stop } from './loops.ts';
@@ -67,6 +68,8 @@ export interface ApiServerOptions {
   readonly limits?: Partial<HttpLimits>;
   /** The way to Pods, for proxies and webhooks. Without it no Pod is reached: their addresses are simulated. */
   readonly dialPod?: DialPod;
+  /** Refuses requests, for tests of clients. */
+  readonly refuse?: RefuseRequest;
   /** Closed with the server. */
   readonly store: Store;
 }
@@ -140,6 +143,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     address: () => host,
     metrics,
     dialPod: options.dialPod,
+    refuse: options.refuse,
   });
   const http = createHttpServer({
     tls: options.tls,

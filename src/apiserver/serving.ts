@@ -14,6 +14,7 @@ import { pathsHandler } from './discovery/paths.ts';
 import { versionHandler } from './discovery/version.ts';
 import type { ApiRequest, Handler, UpgradeHandler } from './http/exchange.ts';
 import type { ObjectCount, RequestMetrics } from './http/request-metrics.ts';
+import { refusalError, type RefuseRequest } from './http/refusal.ts';
 import { createRouter } from './http/router.ts';
 import { definitionSchemas } from './openapi/definition-schemas.ts';
 import { openApiHandler } from './openapi/handler.ts';
@@ -48,13 +49,15 @@ export interface ServingOptions {
   /** `host:port` as clients reach the server. */
   address(): string;
   readonly metrics: RequestMetrics;
+  /** Refuses requests that a test wants refused. */
+  readonly refuse: RefuseRequest | undefined;
   /** The way to Pods; undefined when there is none. */
   readonly dialPod: DialPod | undefined;
 }
 
 /** Wires paths to handlers; every request is authorized first. */
 export function createServing(options: ServingOptions): Serving {
-  const { core, authorizer, reviews, serviceAccountTokens, dialPod } = options;
+  const { core, authorizer, reviews, serviceAccountTokens, dialPod, refuse } = options;
   let isReady = false;
   const resolver = createEndpointResolver({
     get: (group, plural, namespace, name) =>
@@ -126,6 +129,8 @@ export function createServing(options: ServingOptions): Serving {
   );
   return {
     handler: async (request, reply) => {
+      const refusal = refuse?.({ method: request.method, path: request.info.path });
+      if (refusal !== undefined) throw refusalError(refusal);
       checkRequestTimeout(request.query, request.info);
       await route(authorized(authorizer, request), reply);
     },

@@ -1,5 +1,5 @@
 import type { Metrics } from '../telemetry/metrics.ts';
-import { systemClock } from './clock.ts';
+import { type Clock, systemClock } from './clock.ts';
 import { dispatchers } from './dispatchers.ts';
 import { HttpTransport } from './http-transport.ts';
 import { endpointIdentity, type Identity } from './identity.ts';
@@ -9,11 +9,17 @@ import type { ClusterSource, Transport } from './transport.ts';
  * Makes the transport to a cluster; connects when the first request is sent. client-node is loaded only for a
  * kubeconfig.
  *
+ * @param clock waits where a server asks for it.
+ *
  * @throws {Error} when the kubeconfig cannot be read or has no usable cluster.
  */
-export async function createTransport(source: ClusterSource, metrics?: Metrics): Promise<Transport> {
+export async function createTransport(
+  source: ClusterSource,
+  metrics?: Metrics,
+  clock: Clock = systemClock,
+): Promise<Transport> {
   const identity = await identityOf(source);
-  return new HttpTransport(identity, dispatchers(identity.proxy), metrics);
+  return new HttpTransport(identity, dispatchers(identity.proxy), { metrics, clock });
 }
 
 async function identityOf(source: ClusterSource): Promise<Identity> {

@@ -7,10 +7,12 @@ export class Deadline {
   readonly #outer: AbortSignal | undefined;
   readonly #timer: NodeJS.Timeout;
   readonly #onAbort: () => void;
+  readonly #end: number;
   #timedOut = false;
 
   constructor(milliseconds: number, outer: AbortSignal | undefined) {
     this.#outer = outer;
+    this.#end = performance.now() + milliseconds;
     this.#onAbort = () => this.#controller.abort();
     this.#timer = setTimeout(() => {
       this.#timedOut = true;
@@ -22,6 +24,11 @@ export class Deadline {
 
   get signal(): AbortSignal {
     return this.#controller.signal;
+  }
+
+  /** Milliseconds that are left. */
+  get left(): number {
+    return this.#end - performance.now();
   }
 
   /** From now on only the caller's signal counts. */

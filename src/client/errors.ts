@@ -31,8 +31,7 @@ export function errorFromResponse(
   headers: ResponseHeaders,
   body: Buffer,
 ): StatusError {
-  const header = headers['retry-after'];
-  const retryAfter = typeof header === 'string' ? retryAfterSeconds(header) : undefined;
+  const retryAfter = retryAfterSeconds(headers);
   const status = parseStatus(body);
   if (status !== undefined) return errorFromStatus(status, code, retryAfter);
   const text = body
@@ -138,8 +137,9 @@ export function errorWord(error: unknown): string {
 }
 
 /** `Retry-After` in seconds; the form with a date is not used by API servers and counts as absent. */
-function retryAfterSeconds(header: string): number | undefined {
-  return /^\d{1,9}$/.test(header) ? Number(header) : undefined;
+export function retryAfterSeconds(headers: ResponseHeaders): number | undefined {
+  const header = headers['retry-after'];
+  return typeof header === 'string' && /^\d{1,9}$/.test(header) ? Number(header) : undefined;
 }
 
 function parseStatus(body: Buffer): unknown {

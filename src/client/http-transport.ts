@@ -4,7 +4,8 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import { version } from '../telemetry/version.ts';
 import { Deadline } from './deadline.ts';
 import type { DispatcherFactory } from './dispatchers.ts';
-import { errorFromResponse } from './errors.ts';
+import { type Clock, systemClock } from './clock.ts';
+import { errorFromResponse, retryAfterSeconds } from './errors.ts';
 import type { Credentials, Identity } from './identity.ts';
 import {
   type ApiResponse,
@@ -20,6 +21,8 @@ import {
 
 const requestTimeout = 60_000;
 const streamTimeout = 30_000;
+/** client-go `rest/request.go`, `maxRetries`. */
+const mostRetries = 10;
 
 interface Pools {
   /** What they were made of. */
@@ -35,6 +38,7 @@ export class HttpTransport implements Transport {
   readonly #identity: Identity;
   readonly #dispatcher: DispatcherFactory;
   readonly #metrics: Metrics | undefined;
+  readonly #clock: Clock;
   readonly #host: string;
   readonly #prefix: string;
   readonly #origin: string;
@@ -43,11 +47,16 @@ export class HttpTransport implements Transport {
   #retired: readonly WeakRef<Dispatcher>[] = [];
   #closed = false;
 
-  constructor(identity: Identity, dispatcher: DispatcherFactory, metrics?: Metrics) {
+  constructor(
+    identity: Identity,
+    dispatcher: DispatcherFactory,
+    { metrics, clock = systemClock }: { readonly metrics?: Metrics | undefined; readonly clock?: Clock } = {},
+  ) {
     this.server = identity.server;
     this.#identity = identity;
     this.#dispatcher = dispatcher;
     this.#metrics = metrics;
+    this.#clock = clock;
     const url = new URL(identity.server);
     this.#host = url.host;
     this.#origin = url.origin;
@@ -60,7 +69,7 @@ export class HttpTransport implements Transport {
     const started = performance.now();
     let code = '<error>';
     try {
-      const response = await this.#send(method, path, options, deadline.signal, 'unary');
+      const response = await this.#sendUntilAnswered(method, path, options, deadline, 'unary');
       const bytes = Buffer.from(await response.body.arrayBuffer());
       code = String(response.statusCode);
       if (response.statusCode >= 400) {
@@ -84,7 +93,7 @@ export class HttpTransport implements Transport {
     const deadline = new Deadline(options.timeout ?? streamTimeout, options.signal);
     let code = '<error>';
     try {
-      const response = await this.#send('GET', path, options, deadline.signal, 'streams');
+      const response = await this.#sendUntilAnswered('GET', path, options, deadline, 'streams');
       code = String(response.statusCode);
       if (response.statusCode >= 400) {
         const bytes = Buffer.from(await response.body.arrayBuffer());
@@ -106,6 +115,30 @@ export class HttpTransport implements Transport {
     this.#pools = undefined;
     const earlier = this.#retired.flatMap((one) => one.deref() ?? []);
     await Promise.all([...present, ...earlier].map((dispatcher) => dispatcher.destroy()));
+  }
+
+  /**
+   * Sends again what the server puts off: 429 and 503 with `Retry-After`, reads and writes alike, as nothing was done
+   * yet (client-go `rest/with_retry.go`). What would come too late for the deadline is answered as it is.
+   */
+  async #sendUntilAnswered(
+    method: string,
+    path: string,
+    options: RequestOptions,
+    deadline: Deadline,
+    pool: 'unary' | 'streams',
+  ): Promise<Dispatcher.ResponseData> {
+    const { maxRetries = mostRetries } = options;
+    for (let retries = 0; ; retries++) {
+      const response = await this.#send(method, path, options, deadline.signal, pool);
+      const { statusCode, headers } = response;
+      const seconds = statusCode === 429 || statusCode === 503 ? retryAfterSeconds(headers) : undefined;
+      if (seconds === undefined || retries >= maxRetries || seconds * 1000 >= deadline.left) return response;
+      await response.body.dump();
+      const verb = pool === 'streams' ? 'WATCH' : method;
+      this.#metrics?.requests.inc({ code: String(statusCode), method: verb, host: this.#host });
+      await this.#clock.sleep(seconds * 1000, deadline.signal);
+    }
   }
 
   /** Sends once, and a second time when the first was refused for its credentials: then nothing was done yet. */

@@ -13,8 +13,10 @@ export interface RequestOptions {
   /** Lower-case names. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
-  /** Milliseconds until the whole answer must be there; default 60,000. */
+  /** Milliseconds until the whole answer must be there, with what is waited for Retry-After; default 60,000. */
   readonly timeout?: number;
+  /** How often it is sent again when the server asks for it (429 and 503 with Retry-After); default 10. */
+  readonly maxRetries?: number;
 }
 
 /** Options of {@link Transport.stream}. */
@@ -24,6 +26,8 @@ export interface StreamOptions {
   readonly signal?: AbortSignal;
   /** Milliseconds until the headers must be there; default 30,000. The body has no deadline: watch it yourself. */
   readonly timeout?: number;
+  /** As in {@link RequestOptions}. */
+  readonly maxRetries?: number;
 }
 
 /** A whole answer with a status below 400. */
@@ -49,7 +53,9 @@ export interface Transport {
   /** The server's URL without a trailing slash; for messages. */
   readonly server: string;
   /**
-   * Sends one request and reads the whole answer. Never retries: callers know what may be sent twice.
+   * Sends one request and reads the whole answer. It is sent again only where nothing was done yet: when the server
+   * refused the credentials once, and when it answered 429 or 503 with `Retry-After`, after that time and if that is
+   * before the timeout (client-go `rest/with_retry.go`). Callers know what else may be sent twice.
    *
    * @param path absolute, e.g. `/api/v1/services`; segments must be encoded already.
    * @throws {StatusError} for an answer of 400 and above, parsed from its Status or made from its code.

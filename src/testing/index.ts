@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { type Embedded, startEmbedded } from '../apiserver/embedded.ts';
+import type { RefuseRequest } from '../apiserver/http/refusal.ts';
 import type { AuthorizationMode } from '../apiserver/server.ts';
 import { createTransport } from '../client/connect.ts';
 import type { Transport } from '../client/transport.ts';
@@ -40,6 +41,11 @@ export interface TestServerOptions {
   readonly nodes?: number;
   /** Where simulated Pods get their addresses; default `10.244.0.0/16`, and `fd00:10:244::/56` with dual-stack. */
   readonly clusterCidr?: string;
+  /**
+   * Answers requests with 429 or 503 and `Retry-After`, as kube-apiserver does when it is busy; undefined lets one
+   * through. Default: none is refused.
+   */
+  readonly refuse?: RefuseRequest;
   /** Default `silent`. */
   readonly logLevel?: LogLevel;
 }
@@ -78,6 +84,7 @@ export async function startApiServer(options: TestServerOptions = {}): Promise<T
     authorizationMode: options.authorizationMode ?? 'AlwaysAllow',
     allocation,
     log,
+    ...(options.refuse === undefined ? {} : { refuse: options.refuse }),
     ...(options.token === undefined ? {} : { adminToken: options.token }),
     ...(options.dataDirectory === undefined ? {} : { dataDirectory: options.dataDirectory }),
   });

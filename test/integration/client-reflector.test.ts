@@ -25,8 +25,8 @@ let changed: (() => void) | undefined;
 
 beforeEach(async () => {
   server = await ScriptedServer.start();
-  transport = await createTransport({ kind: 'endpoint', url: server.url });
   clock = new FakeClock();
+  transport = await createTransport({ kind: 'endpoint', url: server.url }, undefined, clock);
   metrics = new Metrics();
   stop = new AbortController();
   factory = new InformerFactory({

@@ -8,6 +8,7 @@ import {
   issueServerCertificate,
 } from '../../src/apiserver/pki/certificates.ts';
 import { createTransport } from '../../src/client/connect.ts';
+import type { Clock } from '../../src/client/clock.ts';
 import { retryAfterOf } from '../../src/client/errors.ts';
 import { dispatchers } from '../../src/client/dispatchers.ts';
 import { HttpTransport } from '../../src/client/http-transport.ts';
@@ -32,8 +33,8 @@ async function plainServer(): Promise<ScriptedServer> {
   return server;
 }
 
-async function connect(source: ClusterSource): Promise<Transport> {
-  const transport = await createTransport(source);
+async function connect(source: ClusterSource, clock?: Clock): Promise<Transport> {
+  const transport = await createTransport(source, undefined, clock);
   cleanups.push(() => transport.close());
   return transport;
 }
@@ -162,9 +163,71 @@ describe('requests', () => {
   ])('reads Retry-After: %s', async (header, milliseconds) => {
     const server = await plainServer();
     const transport = await connect({ kind: 'endpoint', url: server.url });
-    const failed = failureOf(transport.request('GET', '/x'));
+    const failed = failureOf(transport.request('GET', '/x', { maxRetries: 0 }));
     (await server.next()).text(429, '', { 'retry-after': header });
     expect(retryAfterOf(await failed)).toBe(milliseconds);
+  });
+
+  it.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'])(
+    'sends %s again after the seconds of Retry-After, with 429 and 503, eleven times at most',
+    async (method) => {
+      const server = await plainServer();
+      const clock = new FakeClock();
+      const transport = await connect({ kind: 'endpoint', url: server.url }, clock);
+      const body = method === 'GET' ? {} : { body: { a: 1 } };
+      const wait = async (code: number, text: string): Promise<void> => {
+        (await server.next()).text(code, '', { 'retry-after': text });
+        await clock.timerWithin(Number(text) * 1000, Number(text) * 1000);
+        await clock.advance(Number(text) * 1000);
+      };
+      const answered = transport.request(method, '/x', body);
+      await wait(429, '1');
+      await wait(503, '30');
+      await wait(429, '0');
+      (await server.next()).json(200, { done: true });
+      expect((await answered).json()).toEqual({ done: true });
+
+      const failed = failureOf(transport.request(method, '/y', body));
+      for (let retry = 0; retry < 10; retry++) await wait(429, '1');
+      (await server.next()).text(429, '', { 'retry-after': '1' });
+      expect(await failed).toMatchObject({ code: 429, details: { retryAfterSeconds: 1 } });
+    },
+  );
+
+  it('opens a watch again when the server puts it off', async () => {
+    const server = await plainServer();
+    const transport = await connect({ kind: 'endpoint', url: server.url });
+    const opened = transport.stream('/watch');
+    (await server.next()).text(503, 'later', { 'retry-after': '0' });
+    (await server.next()).json(200, { type: 'BOOKMARK' });
+    let seen = '';
+    for await (const chunk of (await opened).chunks) seen += chunk.toString();
+    expect(seen).toContain('BOOKMARK');
+  });
+
+  it.each([
+    [429, {}],
+    [503, { 'retry-after': 'soon' }],
+    [500, { 'retry-after': '0' }],
+    [409, { 'retry-after': '0' }],
+    // Later than the deadline.
+    [429, { 'retry-after': '61' }],
+  ])('does not send again what is answered %d with %o', async (code, headers) => {
+    const server = await plainServer();
+    const transport = await connect({ kind: 'endpoint', url: server.url });
+    const failed = failureOf(transport.request('POST', '/x', { body: {} }));
+    (await server.next()).text(code, '', headers);
+    expect(await failed).toMatchObject({ code });
+  });
+
+  it('stops waiting when its caller does', async () => {
+    const server = await plainServer();
+    const transport = await connect({ kind: 'endpoint', url: server.url });
+    const stop = new AbortController();
+    const failed = failureOf(transport.request('GET', '/x', { signal: stop.signal }));
+    (await server.next()).text(429, '', { 'retry-after': '30' });
+    setTimeout(() => stop.abort(), 50);
+    expect(await failed).toMatchObject({ name: 'ConnectionError', code: 'ABORTED' });
   });
 
   it('reads watches of any length', async () => {

@@ -19,7 +19,7 @@ interface Sent {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Sends a request and answers also what is an error to the transport. */
+/** Sends a request once, and answers also what is an error to the transport. */
 export async function call(
   client: Transport,
   method: string,
@@ -27,7 +27,7 @@ export async function call(
   sent: Sent = {},
 ): Promise<Answer> {
   try {
-    const response = await client.request(method, path, sent);
+    const response = await client.request(method, path, { maxRetries: 0, ...sent });
     const body = response.json();
     const warnings = warningsOf(response.headers['warning']);
     return { status: response.status, body: isRecord(body) ? body : {}, warnings };

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createSecureContext } from 'node:tls';
 import { Agent, request } from 'undici';
+import type { RefuseRequest } from '../../../src/apiserver/http/refusal.ts';
 import { LateCopies } from './late-copies.ts';
 import { senderHeader } from './process.ts';
 import type { Choices } from './random.ts';
@@ -55,6 +56,7 @@ export class HostileProxy {
   #upstream: { url: string; token: string; agent: Agent } | undefined;
   readonly #server: Server;
   readonly #choices: Choices;
+  readonly #delays: Choices;
   readonly #trace: Trace;
   readonly #pending = new Set<Promise<void>>();
   #isHostile = true;
@@ -63,6 +65,7 @@ export class HostileProxy {
     this.#choices = choices;
     this.#trace = trace;
     this.copies = new LateCopies(choices.fork());
+    this.#delays = choices.fork();
     this.#server = createServer((incoming, outgoing) => {
       const work = this.#serve(incoming, outgoing)
         .catch(() => {
@@ -89,6 +92,13 @@ export class HostileProxy {
     if (address === null || typeof address === 'string') throw new Error('not listening');
     return `http://127.0.0.1:${address.port}`;
   }
+
+  /** What the server itself puts off, as kube-apiserver does for a moment after a definition was created. */
+  readonly putOff: RefuseRequest = () => {
+    if (!this.#isHostile || !this.#delays.chance(0.02)) return undefined;
+    this.note('put off by the server');
+    return { code: this.#delays.chance(0.5) ? 429 : 503, retryAfterSeconds: 0 };
+  };
 
   /** Where requests go from now on; undefined: nowhere, the server is away. */
   async connect(upstream: { url: string; token: string; ca: string } | undefined): Promise<void> {
@@ -180,7 +190,7 @@ export class HostileProxy {
     number: number,
   ): Promise<void> {
     const told = await answer.body.text();
-    outgoing.writeHead(answer.statusCode, { 'content-type': 'application/json' });
+    outgoing.writeHead(answer.statusCode, headersOf(answer));
     outgoing.end(told);
     const { method = '' } = incoming;
     const what = `${method} ${pathOf(incoming)} ${body.toString('utf8', 0, 300)}`;
@@ -217,7 +227,9 @@ export class HostileProxy {
   }
 
   #answerStatus(outgoing: ServerResponse, { code, reason }: Refusal): void {
-    const headers = code === 429 || code === 503 ? { 'retry-after': '0' } : {};
+    // With Retry-After the transport asks again, without it the refusal comes to whoever asked.
+    const putsOff = (code === 429 || code === 503) && (this.faults.get(String(code)) ?? 0) % 2 === 0;
+    const headers = putsOff ? { 'retry-after': '0' } : {};
     outgoing.writeHead(code, { 'content-type': 'application/json', ...headers });
     outgoing.end(JSON.stringify(statusOf(code, reason)));
   }
@@ -265,8 +277,7 @@ export class HostileProxy {
     number: number,
   ): Promise<void> {
     outgoing.on('close', () => answer.body.destroy());
-    const type = answer.headers['content-type'];
-    outgoing.writeHead(answer.statusCode, typeof type === 'string' ? { 'content-type': type } : {});
+    outgoing.writeHead(answer.statusCode, headersOf(answer));
     const isWatch = incoming.url?.includes('watch=true') === true;
     if (isWatch) outgoing.flushHeaders();
     let cutAfter = fate === 'cut' ? 1 + this.#choices.below(4) : Infinity;
@@ -295,6 +306,16 @@ export class HostileProxy {
     }
     outgoing.end();
   }
+}
+
+/** What clients look at in the head of an answer. */
+function headersOf({ headers }: Answer): Record<string, string> {
+  const passed: Record<string, string> = {};
+  for (const name of ['content-type', 'retry-after']) {
+    const value = headers[name];
+    if (typeof value === 'string') passed[name] = value;
+  }
+  return passed;
 }
 
 function methodOf(method: string | undefined): 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' {

@@ -11,7 +11,7 @@ const chunk = 10;
 const kinds = [
   ...['409', '410', '429', '500', '503', '410 in a watch'],
   ...['drop', 'lose-answer', 'cut in an answer', 'cut in a watch', 'twice', 'late-copy', 'overtaken'],
-  ...['server away', 'restart of the server', 'crash', 'stop', 'hand-over, unheard'],
+  ...['put off by the server', 'server away', 'restart of the server', 'crash', 'stop', 'hand-over, unheard'],
   ...[
     'a leader stopped for a while',
     'a follower stopped for a while',

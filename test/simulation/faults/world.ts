@@ -66,8 +66,8 @@ export class World {
   /** A server and its network, before anything runs there. */
   static async start(scene: Scene, choices: Choices, trace: Trace): Promise<World> {
     const directory = mkdtempSync(join(scratch, 'servicenet-faults-'));
-    const server = await startServer(directory, scene);
     const proxy = await HostileProxy.start(choices.fork(), trace);
+    const server = await startServer(directory, scene, proxy);
     await proxy.connect(server);
     const world = new World(server, proxy, directory, scene, choices.fork(), trace);
     world.#listen(server.client);
@@ -222,7 +222,7 @@ export class World {
     await this.proxy.connect(undefined);
     this.#listen(undefined);
     await this.#server.stop();
-    this.#server = await startServer(this.#directory, this.#scene);
+    this.#server = await startServer(this.#directory, this.#scene, this.proxy);
     this.#listen(this.#server.client);
     await this.proxy.connect(this.#server);
   }
@@ -312,13 +312,14 @@ export class World {
   }
 }
 
-function startServer(dataDirectory: string, scene: Scene): Promise<TestServer> {
+function startServer(dataDirectory: string, scene: Scene, { putOff }: HostileProxy): Promise<TestServer> {
   const { allocation, serviceRange, nodePorts } = scene;
   return startApiServer({
     dataDirectory,
     allocation,
     serviceClusterIpRange: serviceRange,
     serviceNodePortRange: `${nodePorts.first}-${nodePorts.last}`,
+    refuse: putOff,
   });
 }
 
