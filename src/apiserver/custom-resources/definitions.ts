@@ -13,7 +13,7 @@ import type { ServedResource } from '../rest/served-resource.ts';
 import { trackAs } from '../rest/tracker.ts';
 import { listPrefix, PreconditionError, type StoredObject } from '../storage/storage.ts';
 import { emptyResource } from './empty.ts';
-import { establish, judgeNames } from './names.ts';
+import { areNamesAccepted, establish, judgeNames, type NamedDefinition } from './names.ts';
 import { type Generation, resourcesOf, storageResourceOf } from './serve.ts';
 import { type ConverterContext, WebhookConverter } from './webhook-converter.ts';
 
@@ -35,6 +35,12 @@ interface Served {
   readonly resources: readonly ServedResource[];
 }
 
+interface Named extends NamedDefinition {
+  readonly group: string;
+  /** Some of its names were refused. */
+  readonly waits: boolean;
+}
+
 /** Nothing that objects are read or written by has changed (`updateCustomResourceDefinition`). */
 function isSameGeneration(
   before: CustomResourceDefinition,
@@ -52,6 +58,8 @@ export class CustomResourceDefinitions {
   readonly #core: ServerCore;
   readonly #connect: ConverterContext['connect'];
   readonly #served = new Map<string, Served>();
+  /** By key, what is needed to judge the names of others: the definitions themselves can be large. */
+  readonly #named = new Map<string, Named>();
   readonly #converters = new Set<WebhookConverter>();
   /** Keys of definitions that wait for objects with finalizers. */
   readonly #waiting = new Set<string>();
@@ -81,6 +89,9 @@ export class CustomResourceDefinitions {
   #changed(stored: StoredObject): void {
     const { object } = stored;
     if (!isCustomResourceDefinition(object)) return;
+    const { group } = object.spec;
+    const { acceptedNames } = object.status;
+    this.#named.set(stored.key, { group, status: { acceptedNames }, waits: !areNamesAccepted(object) });
     if (hasCondition(object, 'Established')) this.#serve(stored.key, object);
     else this.#unserve(stored.key);
     this.#look(stored.key);
@@ -152,11 +163,15 @@ export class CustomResourceDefinitions {
   #withdraw(key: string): void {
     this.#unserve(key);
     this.#lookAtOthers(key);
+    this.#named.delete(key);
   }
 
-  /** A name may be free now for a definition that was refused it. */
+  /** A name may be free now for a definition of the same group that was refused it. */
   #lookAtOthers(than: string): void {
-    for (const { key } of this.#core.storage.list(prefix).items) if (key !== than) this.#look(key);
+    const group = this.#named.get(than)?.group;
+    for (const [key, other] of this.#named) {
+      if (key !== than && other.waits && other.group === group) this.#look(key);
+    }
   }
 
   async #reconcile(key: string): Promise<void> {
@@ -209,11 +224,7 @@ export class CustomResourceDefinitions {
 
   /** Decides about names, then establishes, each in a write of its own. @returns false when there is nothing to write. */
   async #accept(stored: StoredObject, definition: CustomResourceDefinition): Promise<boolean> {
-    const group = this.#core.storage
-      .list(prefix)
-      .items.map(({ object }) => object)
-      .filter(isCustomResourceDefinition)
-      .filter(({ spec }) => spec.group === definition.spec.group);
+    const group = [...this.#named.values()].filter((named) => named.group === definition.spec.group);
     const now = timestamp(this.#core.now());
     const approved = withApproval(definition, now);
     const judged = { ...approved.status, ...judgeNames(approved, group, now) };

@@ -9,6 +9,11 @@ import {
   withCondition,
 } from '../../registry/apiextensions/customresourcedefinition/definition.ts';
 
+/** What of a definition the others of its group must know. */
+export interface NamedDefinition {
+  readonly status: Pick<CustomResourceDefinition['status'], 'acceptedNames'>;
+}
+
 interface Judged {
   readonly acceptedNames: CustomResourceNames;
   readonly conditions: CustomResourceCondition[] | null;
@@ -25,12 +30,12 @@ interface Judged {
  */
 export function judgeNames(
   definition: CustomResourceDefinition,
-  group: readonly CustomResourceDefinition[],
+  group: readonly NamedDefinition[],
   now: string,
 ): Judged {
   const { names } = definition.spec;
   const before = definition.status;
-  if (jsonEqual(ordered(names), ordered(before.acceptedNames))) return before;
+  if (areNamesAccepted(definition)) return before;
   const accepted: CustomResourceNames = { ...before.acceptedNames };
   const taken = takenNames(group);
   let conflict: CustomResourceCondition | undefined;
@@ -67,6 +72,11 @@ export function judgeNames(
     : (['NotAccepted', 'not all names are accepted'] as const);
   const next = condition('Established', 'False', now, reason, message);
   return { acceptedNames: ordered(accepted), conditions: withCondition(conditions, next) };
+}
+
+/** True when a definition has all the names that it asks for: nothing that others do changes that. */
+export function areNamesAccepted({ spec, status }: CustomResourceDefinition): boolean {
+  return jsonEqual(ordered(spec.names), ordered(status.acceptedNames));
 }
 
 /**
@@ -112,7 +122,7 @@ function ordered(names: CustomResourceNames): CustomResourceNames {
 }
 
 /** Accepted names of definitions. A name may be a plural, a singular or a short one only once. */
-function takenNames(group: readonly CustomResourceDefinition[]): {
+function takenNames(group: readonly NamedDefinition[]): {
   resources: Set<string>;
   kinds: Set<string>;
 } {

@@ -15,6 +15,7 @@ import {
   type ListSchema,
   type StructSchema,
 } from '../schema/schema.ts';
+import { checkJsonSize } from '../schema/size-limits.ts';
 import { jsonTypeName } from '../schema/version-kind.ts';
 import { misspeltStrings } from './go-spelling.ts';
 
@@ -41,9 +42,10 @@ interface PatchBody {
  * Reads a patch. With `Warn` and `Strict` it is read twice, first into a type that knows which fields there are: its
  * complaints come first, in its own words.
  *
- * @throws {StatusError} 400 when it is no JSON, or not of the shape that its type needs.
+ * @throws {StatusError} 400 when it is no JSON, or not of the shape that its type needs; 413 when there is too much in it.
  */
 export function parsePatch({ type, bytes, fieldValidation }: PatchBody): ParsedPatch {
+  checkJsonSize(bytes);
   const lax = fieldValidation === 'Ignore';
   let parsed: ParsedJson;
   try {

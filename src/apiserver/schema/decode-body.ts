@@ -15,6 +15,7 @@ import type { ParsedJson } from './go-json.ts';
 import { JsonSyntaxError } from './go-json.ts';
 import { parseProtobuf } from './parse-protobuf.ts';
 import { parseYaml } from './parse-yaml.ts';
+import { checkJsonSize } from './size-limits.ts';
 import { YamlSyntaxError } from './yaml-syntax-error.ts';
 import type { FieldValidation, StructSchema } from './schema.ts';
 import { type GroupVersionKind, interpretKind, VersionKindError, versionText } from './version-kind.ts';
@@ -49,7 +50,7 @@ export interface DecodedBody {
   readonly warnings: readonly string[];
 }
 
-/** Reads a request body. @throws {StatusError} 400 with kube-apiserver's wording. */
+/** Reads a request body. @throws {StatusError} 400 with kube-apiserver's wording, 413 when there is too much in it. */
 export function decodeBody(request: BodyToDecode): DecodedBody {
   const { bytes, contentType, expected, fieldValidation } = request;
   const unrecognized = (reason: string): StatusError =>
@@ -122,13 +123,17 @@ interface ParsedBody {
  *
  * @param defaults what the body is when it does not say: protobuf cannot be read without.
  * @throws {JsonSyntaxError | YamlSyntaxError | ProtobufError}
+ * @throws {StatusError} 413 when there is too much in it.
  */
 export function parseBody(bytes: Buffer, contentType: string, defaults: GroupVersionKind): ParsedBody {
   if (contentType === protobuf) {
     const value = parseProtobuf(bytes, defaults);
     return { parsed: { value, repeated: undefined, hasRawNumbers: true }, strictErrors: [] };
   }
-  if (contentType !== 'application/yaml') return { parsed: parseJson(bytes), strictErrors: [] };
+  if (contentType !== 'application/yaml') {
+    checkJsonSize(bytes);
+    return { parsed: parseJson(bytes), strictErrors: [] };
+  }
   const { value, duplicates, hasRawNumbers } = parseYaml(bytes);
   return {
     parsed: { value, repeated: undefined, hasRawNumbers },

@@ -6,7 +6,10 @@ export class RawNumber {
   }
   /** Go reads an integer into an int64 where it fits, and everything else into a float64. */
   get isInteger(): boolean {
-    return /^-?\d+$/.test(this.literal) && BigInt.asIntN(64, BigInt(this.literal)) === BigInt(this.literal);
+    // An int64 has 19 digits; BigInt takes the square of a text's length.
+    return (
+      /^-?\d{1,19}$/.test(this.literal) && BigInt.asIntN(64, BigInt(this.literal)) === BigInt(this.literal)
+    );
   }
   toJSON(): number {
     return Number(this.literal);

@@ -6,12 +6,20 @@ import { isRecord } from '../../objects/json.ts';
 import { parseJson } from './parse-json.ts';
 import { type MessageField, messageOfKind, protobufMessage } from './protobuf-messages.ts';
 import { setMember } from './schema.ts';
+import { checkJsonSize, ValueCounter } from './size-limits.ts';
 import { parseVersion, type GroupVersionKind } from './version-kind.ts';
 import { ProtobufError, type WireValue, wireValues } from './wire-reader.ts';
 
 const prefix = Buffer.from([0x6b, 0x38, 0x73, 0x00]);
 /** JSON schemas of custom resources nest; a client could send them nested without end. */
 const maxDepth = 1000;
+
+/** What has been read of a body. */
+interface Reading {
+  /** The messages that are open. */
+  depth: number;
+  readonly values: ValueCounter;
+}
 
 /**
  * The object in a body: kind and apiVersion as sent, and the fields of that kind. Fields that the kind lacks are
@@ -20,6 +28,7 @@ const maxDepth = 1000;
  * @param defaults what the body is when it does not say.
  * @throws {ProtobufError} for what is no message of the kind.
  * @throws {JsonSyntaxError} for raw JSON inside of it that is none.
+ * @throws {StatusError} 413 when there is too much in it.
  */
 export function parseProtobuf(bytes: Buffer, defaults: GroupVersionKind): Record<string, unknown> {
   if (bytes.length === 0) throw new ProtobufError('empty data');
@@ -38,7 +47,8 @@ export function parseProtobuf(bytes: Buffer, defaults: GroupVersionKind): Record
   }
   const { group, version } = apiVersion === '' ? defaults : parseVersion(apiVersion);
   const message = messageOfKind(group, version, kind === '' ? defaults.kind : kind);
-  const object = message === undefined ? {} : readMessage(message, raw, 0);
+  const object =
+    message === undefined ? {} : readMessage(message, raw, { depth: 0, values: new ValueCounter() });
   return { ...object, apiVersion, kind };
 }
 
@@ -51,21 +61,24 @@ function typeMeta(value: WireValue): { apiVersion: string; kind: string } {
   return found;
 }
 
-function readMessage(name: string, bytes: Buffer, depth: number): Record<string, unknown> {
+function readMessage(name: string, bytes: Buffer, reading: Reading): Record<string, unknown> {
   const object: Record<string, unknown> = {};
-  readInto(object, name, bytes, depth);
+  readInto(object, name, bytes, reading);
   return object;
 }
 
-function readInto(object: Record<string, unknown>, name: string, bytes: Buffer, depth: number): void {
-  if (depth > maxDepth) throw new ProtobufError('exceeded max depth');
+function readInto(object: Record<string, unknown>, name: string, bytes: Buffer, reading: Reading): void {
+  reading.depth += 1;
+  if (reading.depth > maxDepth) throw new ProtobufError('exceeded max depth');
   const message = protobufMessage(name);
   for (const value of wireValues(bytes)) {
+    reading.values.count();
     const field = message?.get(value.field);
     if (field === undefined) continue;
-    if (field.name === undefined) readInto(object, field.type, delimitedBytes(value, field.type), depth + 1);
-    else readField(object, field.name, field, value, depth);
+    if (field.name === undefined) readInto(object, field.type, delimitedBytes(value, field.type), reading);
+    else readField(object, field.name, field, value, reading);
   }
+  reading.depth -= 1;
 }
 
 function readField(
@@ -73,28 +86,29 @@ function readField(
   name: string,
   field: MessageField,
   value: WireValue,
-  depth: number,
+  reading: Reading,
 ): void {
   if (field.shape === 'one') {
-    object[name] = readOne(field.type, value, name, depth);
+    object[name] = readOne(field.type, value, name, reading);
   } else if (field.shape === 'list') {
     const list = Array.isArray(object[name]) ? object[name] : [];
-    for (const item of readItems(field.type, value, name, depth)) list.push(item);
+    for (const item of readItems(field.type, value, name, reading)) list.push(item);
     object[name] = list;
   } else {
     const map = isRecord(object[name]) ? object[name] : {};
-    const [key, member] = readEntry(field.type, value, name, depth);
+    const [key, member] = readEntry(field.type, value, name, reading);
     setMember(map, key, member);
     object[name] = map;
   }
 }
 
 /** Numbers may come packed. */
-function readItems(type: string, value: WireValue, name: string, depth: number): unknown[] {
-  if (type !== 'int' || value.wireType !== 2) return [readOne(type, value, name, depth)];
+function readItems(type: string, value: WireValue, name: string, reading: Reading): unknown[] {
+  if (type !== 'int' || value.wireType !== 2) return [readOne(type, value, name, reading)];
   const items: number[] = [];
   let rest = value.bytes;
   while (rest.length > 0) {
+    reading.values.count();
     const length = rest.findIndex((byte) => byte < 128) + 1;
     // a tag in front makes a message of it
     const [item] = [
@@ -110,19 +124,19 @@ function readEntry(
   type: string,
   value: WireValue,
   name: string,
-  depth: number,
+  reading: Reading,
 ): [key: string, member: unknown] {
   let key = '';
   let member: unknown;
   for (const part of wireValues(delimitedBytes(value, name))) {
     if (part.field === 1) key = delimitedBytes(part, name).toString('utf8');
-    else if (part.field === 2) member = readOne(type, part, name, depth);
+    else if (part.field === 2) member = readOne(type, part, name, reading);
   }
   if (member !== undefined) return [key, member];
   return [key, type === 'string' || type === 'bytes' ? '' : {}];
 }
 
-function readOne(type: string, value: WireValue, name: string, depth: number): unknown {
+function readOne(type: string, value: WireValue, name: string, reading: Reading): unknown {
   switch (type) {
     case 'string':
       return delimitedBytes(value, name).toString('utf8');
@@ -138,13 +152,13 @@ function readOne(type: string, value: WireValue, name: string, depth: number): u
     default: {
       const bytes = delimitedBytes(value, name);
       const special = specialMessages.get(type);
-      return special === undefined ? readMessage(type, bytes, depth + 1) : special(bytes, depth + 1);
+      return special === undefined ? readMessage(type, bytes, reading) : special(bytes, reading);
     }
   }
 }
 
 /** Messages that JSON writes in another way than field by field. */
-const specialMessages = new Map<string, (bytes: Buffer, depth: number) => unknown>([
+const specialMessages = new Map<string, (bytes: Buffer, reading: Reading) => unknown>([
   ['meta.v1.Time', (bytes) => time(bytes, false)],
   ['meta.v1.MicroTime', (bytes) => time(bytes, true)],
   ['api.resource.Quantity', (bytes) => textField(bytes, 1)],
@@ -156,11 +170,11 @@ const specialMessages = new Map<string, (bytes: Buffer, depth: number) => unknow
   ['authorization.v1.ExtraValue', items],
   ['authentication.v1.ExtraValue', items],
   ['certificates.v1beta1.ExtraValue', items],
-  ['apiextensions.v1.JSONSchemaPropsOrArray', (bytes, depth) => alternative(bytes, depth, 'OrArray')],
-  ['apiextensions.v1.JSONSchemaPropsOrBool', (bytes, depth) => alternative(bytes, depth, 'OrBool')],
+  ['apiextensions.v1.JSONSchemaPropsOrArray', (bytes, reading) => alternative(bytes, reading, 'OrArray')],
+  ['apiextensions.v1.JSONSchemaPropsOrBool', (bytes, reading) => alternative(bytes, reading, 'OrBool')],
   [
     'apiextensions.v1.JSONSchemaPropsOrStringArray',
-    (bytes, depth) => alternative(bytes, depth, 'OrStringArray'),
+    (bytes, reading) => alternative(bytes, reading, 'OrStringArray'),
   ],
 ]);
 
@@ -200,20 +214,25 @@ function intOrString(bytes: Buffer): string | number {
 
 function rawJson(bytes: Buffer): unknown {
   for (const value of wireValues(bytes)) {
-    if (value.field === 1 && value.bytes.length > 0) return parseJson(value.bytes).value;
+    if (value.field !== 1 || value.bytes.length === 0) continue;
+    checkJsonSize(value.bytes);
+    return parseJson(value.bytes).value;
   }
   return null;
 }
 
-function items(bytes: Buffer): string[] {
-  return [...wireValues(bytes)]
-    .filter(({ field }) => field === 1)
-    .map((value) => delimitedBytes(value, 'Items').toString('utf8'));
+function items(bytes: Buffer, { values }: Reading): string[] {
+  const found: string[] = [];
+  for (const value of wireValues(bytes)) {
+    values.count();
+    if (value.field === 1) found.push(delimitedBytes(value, 'Items').toString('utf8'));
+  }
+  return found;
 }
 
 /** A schema, or what stands in its place: a list of schemas, a boolean, a list of names. */
-function alternative(bytes: Buffer, depth: number, suffix: string): unknown {
-  const read = readMessage(`apiextensions.v1.JSONSchemaProps${suffix}`, bytes, depth);
+function alternative(bytes: Buffer, reading: Reading, suffix: string): unknown {
+  const read = readMessage(`apiextensions.v1.JSONSchemaProps${suffix}`, bytes, reading);
   return (
     read['schema'] ??
     read['jSONSchemas'] ??

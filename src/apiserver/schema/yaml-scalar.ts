@@ -43,6 +43,8 @@ const prefix = 'tag:yaml.org,2002:';
 const kinds: ReadonlySet<string> = new Set<Kind>(['str', 'bool', 'int', 'float', 'null']);
 const integer = /^([-+]?)(0[xX][\da-fA-F]+|0[oO]?[0-7]+|0[bB][01]+|[1-9]\d*|0)$/;
 const float = /^[-+]?(\.\d+|\d+(\.\d*)?)([eE][-+]?\d+)?$/;
+/** With the prefix of a base; Go takes leading zeros without end. */
+const maxDigits = 100;
 const maxInt64 = 2n ** 63n;
 const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
@@ -115,7 +117,8 @@ function isTimestamp(text: string): boolean {
 /** Integers of Go's syntax that fit into 64 bits; those that a double cannot hold keep their digits. */
 function integerOf(text: string): number | RawNumber | undefined {
   const [, sign = '', digits] = integer.exec(text) ?? [];
-  if (digits === undefined) return undefined;
+  // 64 binary digits are the most of a number that fits: BigInt takes the square of a text's length.
+  if (digits === undefined || digits.length > maxDigits) return undefined;
   const size = BigInt(/^0[0-7]+$/.test(digits) ? `0o${digits.slice(1)}` : digits);
   const most = sign === '-' ? maxInt64 : sign === '+' ? maxInt64 - 1n : 2n * maxInt64 - 1n;
   if (size > most) return undefined;

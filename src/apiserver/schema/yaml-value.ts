@@ -2,6 +2,7 @@ import type { Alias, Document, Node, Pair, Scalar } from 'yaml';
 import { yaml } from '../yaml.ts';
 import { RawNumber } from './go-json.ts';
 import { setMember } from './schema.ts';
+import { ValueCounter } from './size-limits.ts';
 import { keyText } from './yaml-key.ts';
 import { requireFinite, scalarValue } from './yaml-scalar.ts';
 import { YamlSyntaxError } from './yaml-syntax-error.ts';
@@ -18,6 +19,7 @@ const maxRepeated = 3 * 1024 * 1024;
  * the work is bounded by the length of the text.
  *
  * @throws {YamlSyntaxError} for an alias of nothing or of what it is in, too many of them, and merges of no maps.
+ * @throws {StatusError} 413 for too many values.
  */
 export function valueOf(document: Document.Parsed): { value: unknown; hasRawNumbers: boolean } {
   const reader = new Reader(targetsOf(document));
@@ -50,6 +52,7 @@ class Reader {
   readonly #targets: ReadonlyMap<Alias, Node>;
   /** The aliases that are being read. */
   readonly #within = new Set<Node>();
+  readonly #values = new ValueCounter();
   #read = 0;
   #readByAlias = 0;
   #repeated = 0;
@@ -129,6 +132,7 @@ class Reader {
   }
 
   #count(): void {
+    this.#values.count();
     this.#read++;
     if (this.#within.size > 0) this.#readByAlias++;
     if (this.#readByAlias <= 100 || this.#read <= 1000) return;

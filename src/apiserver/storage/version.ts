@@ -1,6 +1,8 @@
 import { deepFreeze } from '../../objects/freeze.ts';
+import { countJsonValues } from '../../objects/json-size.ts';
 import { isRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
+import { plainError } from '../../objects/status-errors.ts';
 import type { StoredObject } from './storage.ts';
 
 /** Turns an object into the text that every reader shares: JSON, in Kubernetes' field order. */
@@ -9,6 +11,8 @@ export type Encode = (object: KubeObject) => string;
 /**
  * Makes the version of an object that is written. Only its text is kept: most objects that are written are never looked
  * at again. Writes the revision into `metadata.resourceVersion`, of a copy where the object or its metadata is frozen.
+ *
+ * @throws {StatusError} 500 in etcd's words for an object that is too large to be read and written in a moment.
  */
 export function writtenVersion(
   key: string,
@@ -19,7 +23,23 @@ export function writtenVersion(
   const own = Object.isFrozen(object) ? { ...object } : object;
   if (Object.isFrozen(own.metadata)) own.metadata = { ...own.metadata };
   own.metadata.resourceVersion = String(revision);
-  return new TextVersion(key, revision, encode(own));
+  const version = new TextVersion(key, revision, encode(own));
+  checkSize(version);
+  return version;
+}
+
+/** etcd takes 1.5 MiB, where built-in kinds are protobuf; a body of JSON may have twice that. */
+const maxBytes = 3 * 1024 * 1024;
+/** A body may have a third of it: its managers own as many fields, and patches add to what is stored. */
+const maxValues = 60_000;
+
+function checkSize(version: StoredObject): void {
+  const { byteLength } = version;
+  // A value takes two bytes at least.
+  const isLarge =
+    byteLength > maxBytes ||
+    (byteLength > 2 * maxValues && countJsonValues(version.text(), maxValues) > maxValues);
+  if (isLarge) throw plainError('etcdserver: request is too large');
 }
 
 /** Makes a version of the UTF-8 that an earlier process wrote. */

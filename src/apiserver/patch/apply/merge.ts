@@ -43,11 +43,13 @@ function mergeItems(schema: ListSchema, live: unknown, config: unknown): unknown
   const order = [...applied.keys()];
   const liveItems = itemsOf(live).map((item) => ({ item, element: itemElement(schema, item) }));
   const shared = order.filter((element) => stored.has(element));
+  /** The first of the shared items that was not taken. */
+  let turn = 0;
   const done = new Set<string>();
   const result: unknown[] = [];
   const take = (element: string): void => {
     done.add(element);
-    if (shared[0] === element) shared.shift();
+    if (shared[turn] === element) turn++;
     const before = stored.get(element) ?? [];
     // Of items that are stored twice none is merged: the applied one replaces them.
     result.push(
@@ -61,7 +63,7 @@ function mergeItems(schema: ListSchema, live: unknown, config: unknown): unknown
       continue;
     }
     // A shared item out of turn waits for its place in the configuration.
-    if (done.has(element) || (shared[0] !== undefined && shared[0] !== element)) continue;
+    if (done.has(element) || (turn < shared.length && shared[turn] !== element)) continue;
     while (next < order.length && !done.has(element)) take(order[next++] ?? '');
   }
   while (next < order.length) take(order[next++] ?? '');

@@ -6,13 +6,14 @@ import { withoutRawNumbers } from '../../schema/decode-leaf.ts';
 import { parseJson } from '../../schema/parse-json.ts';
 import { JsonSyntaxError } from '../../schema/go-json.ts';
 import { parseYaml } from '../../schema/parse-yaml.ts';
+import { checkJsonSize } from '../../schema/size-limits.ts';
 import { YamlSyntaxError } from '../../schema/yaml-syntax-error.ts';
 import { jsonTypeName, parseVersion, VersionKindError } from '../../schema/version-kind.ts';
 
 /**
  * The configuration, and what a strict reader says of repeated keys. JSON is YAML; its own parser only is faster.
  *
- * @throws {StatusError} 400
+ * @throws {StatusError} 400, or 413 when there is too much in it.
  */
 export function parseConfig(bytes: Buffer): { config: JsonRecord; duplicates: string | undefined } {
   const parsed = parseFastJson(bytes) ?? parseSlowYaml(bytes);
@@ -26,6 +27,7 @@ export function parseConfig(bytes: Buffer): { config: JsonRecord; duplicates: st
 
 function parseFastJson(bytes: Buffer): { value: unknown; duplicates: undefined } | undefined {
   if (bytes[0] !== 0x7b) return undefined;
+  checkJsonSize(bytes);
   try {
     const { value, repeated, hasRawNumbers } = parseJson(bytes);
     if (repeated !== undefined) return undefined;

@@ -1,0 +1,31 @@
+/**
+ * How much a client may send in one body. kube-apiserver limits bytes, and has many threads. Here one request must not
+ * hold the event loop, and what it costs goes by the number of its values.
+ */
+import { countJsonValues } from '../../objects/json-size.ts';
+import { tooLarge } from '../../objects/status-errors.ts';
+
+/** Values of a body at all depths: objects, lists, strings, numbers, booleans and nulls. */
+const maxValues = 20_000;
+
+function tooManyValues(): Error {
+  return tooLarge(`Request entity too large: limit is ${maxValues} values`);
+}
+
+/** Refuses a JSON text of too many values, before it is parsed. @throws {StatusError} 413 */
+export function checkJsonSize(bytes: Buffer): void {
+  // A value takes two bytes at least.
+  if (bytes.length < 2 * maxValues) return;
+  if (countJsonValues(bytes.toString('latin1'), maxValues) > maxValues) throw tooManyValues();
+}
+
+/** Counts the values of a body that is not JSON while it is read. */
+export class ValueCounter {
+  #values = 0;
+
+  /** @throws {StatusError} 413 */
+  count(): void {
+    this.#values += 1;
+    if (this.#values > maxValues) throw tooManyValues();
+  }
+}
