@@ -59,6 +59,12 @@ function problemOf(selector: LabelSelector | undefined): string[] {
   }
 }
 
+function withoutOuterDashes(label: string): string {
+  const words = label.split('-');
+  const first = words.findIndex((word) => word !== '');
+  return words.slice(first, words.findLastIndex((word) => word !== '') + 1).join('-');
+}
+
 /** Longest name of an object, with room for a number. */
 const longestName = 253 - 8;
 
@@ -69,7 +75,7 @@ function freeName(name: string, names: ReadonlySet<string>): string {
     .replaceAll(/[^a-z0-9.-]+/g, '-')
     .slice(0, longestName)
     .split('.')
-    .map((label) => label.replaceAll(/^-+|-+$/g, ''))
+    .map((label) => withoutOuterDashes(label))
     .filter((label) => label !== '');
   const base = labels.length === 0 ? 'pool' : labels.join('.');
   for (let number = 1; ; number++) {
