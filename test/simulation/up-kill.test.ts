@@ -7,7 +7,7 @@ import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 import { type Access, UpProcess } from './up-process.ts';
 
 /** How often the server is killed. */
-const ROUNDS = Number(process.env['SERVICENET_UP_KILL_ROUNDS'] ?? 20);
+const ROUNDS = Number(process.env['SERVICENET_UP_KILL_ROUNDS'] ?? 4);
 /** A round ends when so many of its writes were acknowledged, whatever time that takes. */
 const acknowledgements = (round: number): number => 5 + ((round * 37) % 41);
 const WRITERS = 8;

@@ -19,7 +19,7 @@ export class Kubectl {
   constructor(kubeconfig: string) {
     if (spawnSync('kubectl', ['version', '--client']).status !== 0) {
       throw new Error(
-        "no kubectl on the PATH: install one, for example Debian's with `apt-get install kubernetes-client`",
+        "no kubectl on the PATH: install one, 1.31 or later (.ci/run takes it from npm's registry)",
       );
     }
     this.#directory = mkdtempSync(join(tmpdir(), 'servicenet-kubectl-'));

@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { createSecureContext } from 'node:tls';
 import { Agent, request } from 'undici';
 import type { RefuseRequest } from '../../../src/apiserver/http/refusal.ts';
+import type { FastClock } from './fast-clock.ts';
 import { LateCopies } from './late-copies.ts';
 import { senderHeader } from './process.ts';
 import type { Choices } from './random.ts';
@@ -58,13 +58,15 @@ export class HostileProxy {
   readonly #choices: Choices;
   readonly #delays: Choices;
   readonly #trace: Trace;
+  readonly #clock: FastClock;
   readonly #pending = new Set<Promise<void>>();
   #isHostile = true;
 
-  private constructor(choices: Choices, trace: Trace) {
+  private constructor(choices: Choices, clock: FastClock, trace: Trace) {
+    this.#clock = clock;
     this.#choices = choices;
     this.#trace = trace;
-    this.copies = new LateCopies(choices.fork());
+    this.copies = new LateCopies(choices.fork(), clock);
     this.#delays = choices.fork();
     this.#server = createServer((incoming, outgoing) => {
       const work = this.#serve(incoming, outgoing)
@@ -81,8 +83,8 @@ export class HostileProxy {
     return this.written.length;
   }
 
-  static async start(choices: Choices, trace: Trace): Promise<HostileProxy> {
-    const proxy = new HostileProxy(choices, trace);
+  static async start(choices: Choices, clock: FastClock, trace: Trace): Promise<HostileProxy> {
+    const proxy = new HostileProxy(choices, clock, trace);
     await new Promise<void>((resolve) => proxy.#server.listen(0, '127.0.0.1', resolve));
     return proxy;
   }
@@ -151,7 +153,7 @@ export class HostileProxy {
     );
     // A long wait lets later requests overtake this one, those of a client that is gone, too.
     if (this.#isHostile)
-      await sleep(this.#choices.chance(0.1) ? this.#choices.below(60) : this.#choices.below(5));
+      await this.#clock.pause(this.#choices.chance(0.1) ? this.#choices.below(60) : this.#choices.below(5));
     if (number < this.#latest) this.note('overtaken');
     this.#latest = Math.max(number, this.#latest);
     if (fate === 'drop') {
@@ -286,7 +288,7 @@ export class HostileProxy {
       if (outgoing.destroyed) return;
       if (isWatch) this.#trace?.(`#${number} event of ${pathOf(incoming)}: ${chunk.toString()}`);
       if (isWatch && this.#isHostile) {
-        await sleep(this.#choices.below(4));
+        await this.#clock.pause(this.#choices.below(4));
         if (this.#choices.chance(0.02)) cutAfter = 1;
         if (this.#choices.chance(0.02) && chunk.at(-1) === 10) {
           this.note('410 in a watch');

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { isRecord } from '../../../src/objects/json.ts';
+import type { FastClock } from './fast-clock.ts';
 import type { Choices } from './random.ts';
 
 /** Milliseconds by which copies are late: some a little, some as much as they can be. */
@@ -26,11 +26,13 @@ export class LateCopies {
   /** Updates and deletions that were done again, though the object was another one by then. */
   readonly doneAgain: string[] = [];
   readonly #choices: Choices;
+  readonly #clock: FastClock;
   readonly #due = new AbortController();
   readonly #underWay = new Set<Promise<void>>();
 
-  constructor(choices: Choices) {
+  constructor(choices: Choices, clock: FastClock) {
     this.#choices = choices;
+    this.#clock = clock;
   }
 
   /** Sends a request again, after a while or when all have to arrive. */
@@ -50,8 +52,7 @@ export class LateCopies {
 
   async #send({ method, what, first, isConditional }: Sent, again: () => Promise<Answer>): Promise<void> {
     const longest = this.#choices.chance(0.4) ? lateness.some : lateness.most;
-    const { signal } = this.#due;
-    await sleep(this.#choices.below(longest), undefined, { signal }).catch(() => undefined);
+    await this.#clock.pause(this.#choices.below(longest), this.#due.signal);
     const last = await again();
     // A second object of a name is refused; where the server makes up names, there is one too many, and it goes.
     if (!isConditional || method === 'POST' || first.code >= 300 || last.code >= 300) return;

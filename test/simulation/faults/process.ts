@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock, Timer } from '../../../src/client/clock.ts';
 import {
   type ApiResponse,
@@ -193,13 +192,4 @@ export class SimulatedProcess {
       signal?.addEventListener('abort', finish, { once: true });
     });
   }
-}
-
-/** Resolves when it is so, or after a while in which it did not come to be so. */
-export async function eventually(isSo: () => boolean | Promise<boolean>, looks = 200): Promise<boolean> {
-  for (let left = looks; left > 0; left--) {
-    if (await isSo()) return true;
-    await sleep(5);
-  }
-  return false;
 }

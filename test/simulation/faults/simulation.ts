@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Clients } from '../../../src/client/clients.ts';
 import { services } from '../../../src/client/resources.ts';
 import type { Service } from '../../../src/objects/service.ts';
@@ -7,7 +6,6 @@ import { handoverPools } from './actors/balancers.ts';
 import { addressesOf } from './findings/balancing.ts';
 import { findingsIn } from './findings/findings.ts';
 import { History } from './history.ts';
-import { eventually } from './process.ts';
 import { Choices } from './random.ts';
 import { chooseScene } from './scene.ts';
 import type { Trace } from './trace.ts';
@@ -57,7 +55,7 @@ export async function simulate(seed: number, trace?: Trace): Promise<Outcome> {
     const handOverAt = choices.chance(0.3) ? choices.below(steps) : steps;
     for (let i = 0; i < steps; i++) {
       await history.step(world.client);
-      await sleep(choices.below(8));
+      await world.clock.pause(choices.below(8));
       if (i === handOverAt) await handOver(world, history);
       await world.mishap();
     }
@@ -96,7 +94,7 @@ async function handOver(world: World, history: History): Promise<void> {
     (await listed()).some(({ status }) =>
       status.conditions?.some(({ reason }) => reason === 'PoolExhausted'),
     );
-  for (let left = 9; left > 0 && !(await eventually(isFull, 8)); left--) {
+  for (let left = 9; left > 0 && !(await world.clock.eventually(isFull, 8)); left--) {
     history.changes++;
     await history.services.createBalanced(clients);
   }
@@ -112,7 +110,7 @@ async function handOver(world: World, history: History): Promise<void> {
   if (cameAbout) {
     await clients.for(addressPools).mergePatch('', reserved, { spec: { autoAssign: true } });
     // What was given before is unheard of for so long that somebody may come to believe that it is free.
-    await world.pass(3000);
+    await world.clock.sleep(3000);
   }
   await world.recover();
 }

@@ -1,7 +1,6 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { parse } from 'yaml';
 import type { Transport } from '../../../src/client/transport.ts';
 import { startApiServer, type TestServer } from '../../../src/testing/index.ts';
@@ -9,7 +8,6 @@ import { FastClock } from './fast-clock.ts';
 import { HostileProxy, isWork } from './hostile-proxy.ts';
 import { Instance, lease, leaseDuration } from './instance.ts';
 import { Ledger } from './ledger.ts';
-import { eventually } from './process.ts';
 import type { Choices } from './random.ts';
 import type { Scene } from './scene.ts';
 import { Terms } from './terms.ts';
@@ -17,8 +15,8 @@ import type { Trace } from './trace.ts';
 
 /**
  * Milliseconds of the controllers' clock in which a cluster comes to rest, and in which it stays so; and between two
- * looks, in real time. To rest come two pauses of a reflector (30 s at most): one until it finds the server again, one
- * more when its revision is too old by then, as client-go's.
+ * looks, of ours. To rest come two pauses of a reflector (30 s at most): one until it finds the server again, one more
+ * when its revision is too old by then, as client-go's.
  */
 const timeoutMs = { settle: 75_000, rest: 2000, look: 40 };
 /** Milliseconds of the controllers' clock by which a wall clock is set wrong, at most: users notice more than that. */
@@ -32,14 +30,14 @@ const definition: unknown = parse(readFileSync('deploy/crds/servicenet.dev_addre
 /** A server, a network, and instances of the controllers. */
 export class World {
   readonly proxy: HostileProxy;
+  readonly clock: FastClock;
   readonly ledger = new Ledger();
   #server: TestServer;
   readonly #directory: string;
   readonly #scene: Scene;
   readonly #choices: Choices;
   readonly #trace: Trace;
-  readonly #clock = new FastClock();
-  readonly terms = new Terms(lease, () => this.#clock.monotonic());
+  readonly terms: Terms;
   #instances: Instance[] = [];
   #rival: Instance | undefined;
   /** Instances that go: they may still wait for answers. */
@@ -50,6 +48,7 @@ export class World {
   private constructor(
     server: TestServer,
     proxy: HostileProxy,
+    clock: FastClock,
     directory: string,
     scene: Scene,
     choices: Choices,
@@ -57,6 +56,8 @@ export class World {
   ) {
     this.#server = server;
     this.proxy = proxy;
+    this.clock = clock;
+    this.terms = new Terms(lease, () => clock.monotonic());
     this.#directory = directory;
     this.#scene = scene;
     this.#choices = choices;
@@ -66,15 +67,16 @@ export class World {
   /** A server and its network, before anything runs there. */
   static async start(scene: Scene, choices: Choices, trace: Trace): Promise<World> {
     const directory = mkdtempSync(join(scratch, 'servicenet-faults-'));
-    const proxy = await HostileProxy.start(choices.fork(), trace);
+    const clock = new FastClock();
+    const proxy = await HostileProxy.start(choices.fork(), clock, trace);
     const server = await startServer(directory, scene, proxy);
     await proxy.connect(server);
-    const world = new World(server, proxy, directory, scene, choices.fork(), trace);
+    const world = new World(server, proxy, clock, directory, scene, choices.fork(), trace);
     world.#listen(server.client);
     await server.client.request('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
       body: definition,
     });
-    await untilServed(server);
+    await untilServed(server, clock);
     return world;
   }
 
@@ -118,21 +120,16 @@ export class World {
    * Answers whether all this came about.
    */
   async handOver(act: () => Promise<void>, given: () => Promise<boolean>): Promise<boolean> {
-    await eventually(() => this.#instances.some(({ isLeader }) => isLeader), 100);
+    await this.clock.eventually(() => this.#instances.some(({ isLeader }) => isLeader), 100);
     const leader = this.#instances.find(({ isLeader }) => isLeader);
     const next = this.#instances.find((instance) => instance !== leader);
     if (leader === undefined || next === undefined) return false;
     this.note('hand-over, unheard');
     next.process.turnDeaf((path) => path === '/api/v1/services');
     await act();
-    await eventually(given, 100);
+    await this.clock.eventually(given, 100);
     this.#remove(leader, 'stop');
-    return eventually(() => next.isLeader, 100);
-  }
-
-  /** Lets so many milliseconds of the controllers' clock pass. */
-  async pass(milliseconds: number): Promise<void> {
-    await this.#clock.sleep(milliseconds);
+    return this.clock.eventually(() => next.isLeader, 100);
   }
 
   /** All hear what there is to hear, and a new instance comes for each that went. */
@@ -145,11 +142,11 @@ export class World {
   async settle(look: () => Promise<string[]>): Promise<string[]> {
     await this.#awake();
     await this.proxy.calm();
-    const deadline = this.#clock.monotonic() + timeoutMs.settle;
+    const deadline = this.clock.monotonic() + timeoutMs.settle;
     let findings: string[];
     do {
       const { writes } = this.proxy;
-      await sleep(timeoutMs.look);
+      await this.clock.pause(timeoutMs.look);
       await this.#revive();
       findings = ['nobody leads'];
       if (!this.#instances.some(({ isLeader }) => isLeader)) continue;
@@ -157,9 +154,9 @@ export class World {
       if (this.proxy.writes > writes) continue;
       findings = await look();
       if (findings.length > 0) continue;
-      await this.#clock.sleep(timeoutMs.rest);
+      await this.clock.sleep(timeoutMs.rest);
       if (this.proxy.writes > writes) findings = this.#writtenSince(writes, 'after all was well');
-    } while (findings.length > 0 && this.#clock.monotonic() < deadline);
+    } while (findings.length > 0 && this.clock.monotonic() < deadline);
     const health = findings.length === 0 ? [] : this.#instances.flatMap((instance) => instance.complaints());
     return [...findings, ...health, ...this.#bugs];
   }
@@ -171,14 +168,14 @@ export class World {
   async beginAnew(): Promise<string[]> {
     await Promise.all(this.#instances.splice(0).map((instance) => instance.stop()));
     const { writes } = this.proxy;
-    const deadline = this.#clock.monotonic() + timeoutMs.settle;
+    const deadline = this.clock.monotonic() + timeoutMs.settle;
     const instance = await this.#begin();
     while (!(instance.isLeader && instance.complaints().length === 0)) {
-      if (this.#clock.monotonic() > deadline)
+      if (this.clock.monotonic() > deadline)
         return ['a new instance does not begin', ...instance.complaints()];
-      await sleep(timeoutMs.look);
+      await this.clock.pause(timeoutMs.look);
     }
-    await this.#clock.sleep(timeoutMs.rest);
+    await this.clock.sleep(timeoutMs.rest);
     if (this.proxy.writes === writes) return this.#bugs;
     return this.#writtenSince(writes, 'by an instance that plans from scratch');
   }
@@ -186,10 +183,10 @@ export class World {
   async end(): Promise<void> {
     const all = [...this.#instances, ...(this.#rival === undefined ? [] : [this.#rival])];
     await Promise.all([...this.#leaving, ...all.map((instance) => instance.stop())]);
-    this.#clock.stop();
     await this.ledger.close();
     await this.terms.close();
     await this.proxy.close();
+    this.clock.stop();
     await this.#server.stop();
     rmSync(this.#directory, { recursive: true, force: true });
   }
@@ -236,7 +233,7 @@ export class World {
     process.stop();
     const first = this.#choices.chance(0.5) ? 'requests' : 'timers';
     if (this.#choices.chance(0.6))
-      setTimeout(() => process.continue(first), 20 + this.#choices.below(300)).unref();
+      this.clock.after(FastClock.speed * (20 + this.#choices.below(300)), () => process.continue(first));
   }
 
   #deafen(): void {
@@ -244,7 +241,7 @@ export class World {
     const { process } = this.#choices.pick(this.#instances);
     const word = this.#choices.pick(['', 'services', 'endpoints', 'pools', 'pods']);
     process.turnDeaf((path) => path.includes(word));
-    setTimeout(() => process.hear(), 20 + this.#choices.below(200)).unref();
+    this.clock.after(FastClock.speed * (20 + this.#choices.below(200)), () => process.hear());
   }
 
   /** A process reaches the server no more, for so long that another one may lead when it is back. */
@@ -252,7 +249,7 @@ export class World {
     const { process, isLeader } = this.#choices.pick(this.#instances);
     this.note(isLeader ? 'a leader cut off' : 'a follower cut off');
     process.cutOff();
-    this.#clock.after(this.#choices.below(2 * leaseDuration), () => process.connect());
+    this.clock.after(this.#choices.below(2 * leaseDuration), () => process.connect());
   }
 
   #setClock(): void {
@@ -265,7 +262,10 @@ export class World {
   async #awake(): Promise<void> {
     const stopped = this.#instances.filter(({ process }) => process.isStopped);
     if (stopped.length === 1)
-      await eventually(() => this.#instances.some((one) => one.isLeader && !stopped.includes(one)), 250);
+      await this.clock.eventually(
+        () => this.#instances.some((one) => one.isLeader && !stopped.includes(one)),
+        250,
+      );
     for (const { process } of this.#instances) {
       process.continue(this.#choices.chance(0.5) ? 'requests' : 'timers');
       process.hear();
@@ -291,7 +291,7 @@ export class World {
     return Instance.start({
       url: this.proxy.url,
       scene: this.#scene,
-      clock: this.#clock,
+      clock: this.clock,
       choices: this.#choices.fork(),
       identity,
       trace: this.#trace,
@@ -323,14 +323,14 @@ function startServer(dataDirectory: string, scene: Scene, { putOff }: HostilePro
   });
 }
 
-async function untilServed(server: TestServer): Promise<void> {
+async function untilServed(server: TestServer, clock: FastClock): Promise<void> {
   for (let i = 0; ; i++) {
     try {
       await server.client.request('GET', '/apis/servicenet.dev/v1alpha1/addresspools');
       return;
     } catch (error) {
       if (i === 2000) throw error;
-      await sleep(5);
+      await clock.pause(5);
     }
   }
 }

@@ -1,0 +1,15 @@
+import { defineConfig } from 'vitest/config';
+
+/** `npm run test:network`: packets in network namespaces, one file at a time, each process on its own. */
+export default defineConfig({
+  test: {
+    setupFiles: ['test/support/fast-check.ts', 'test/support/time-limit.ts'],
+    include: ['test/network/**/*.test.ts'],
+    passWithNoTests: true,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    teardownTimeout: 60_000,
+    expect: { poll: { timeout: 60_000, interval: 20 } },
+    maxWorkers: 1,
+  },
+});
