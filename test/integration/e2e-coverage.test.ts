@@ -21,7 +21,7 @@ function rowsOf(markdown: string): readonly Row[] {
       .split(' | ')
       .map((cell) => cell.trim());
     const [name = '', source = '', comparedWith = '', file = ''] = cells;
-    return file.endsWith('.test.ts') ? [{ name: `[${sig}] ${name}`, source, comparedWith, file }] : [];
+    return /^[a-z0-9/.-]+\.ts$/.test(file) ? [{ name: `[${sig}] ${name}`, source, comparedWith, file }] : [];
   });
 }
 const coverage = readFileSync(new URL('e2e-coverage.md', here), 'utf8');
@@ -33,7 +33,10 @@ function titlesOf(file: string): readonly string[] {
   return [...text.matchAll(/(['"])(\[sig-[^\n]*?)\1(?:,|\s)/g)].map(([, , title]) => title ?? '');
 }
 
-const files = readdirSync(here).filter((name) => name.endsWith('.test.ts'));
+const files = [
+  ...readdirSync(here).filter((name) => name.endsWith('.test.ts')),
+  ...readdirSync(new URL('e2e-calls', here)).map((name) => `e2e-calls/${name}`),
+];
 const titles = new Map(files.map((file) => [file, titlesOf(file)]));
 
 /**
