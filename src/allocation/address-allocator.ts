@@ -1,5 +1,5 @@
 import { formatAddress, formatV4, formatV6Words, parseStrictAddress } from '../objects/address.ts';
-import type { IPFamily } from '../objects/service.ts';
+import type { IPFamily } from '../objects/address.ts';
 import type { AddressRange, ServiceCidr } from './address-range.ts';
 import { randomFree, type Bitmap } from './bitmap.ts';
 import { createBitmap } from './create-bitmap.ts';

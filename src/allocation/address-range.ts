@@ -1,5 +1,5 @@
 import { addressBits, formatAddress, parseCidr, parseStrictAddress } from '../objects/address.ts';
-import type { IPFamily } from '../objects/service.ts';
+import type { IPFamily } from '../objects/address.ts';
 
 /**
  * Consecutive addresses of one family. Offsets count from `first`; they are numbers, exact up to 2^53, which is

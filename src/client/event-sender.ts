@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
-import type { KubeObject, ObjectReference } from '../objects/meta.ts';
+import type { ObjectReference } from '../objects/core.generated.ts';
+import type { KubeObject } from '../objects/meta.ts';
 import { formatTime } from '../objects/time.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { isAborted } from './abort.ts';

@@ -1,13 +1,11 @@
-import { completeSlice, type EndpointSlice, isSliceEndpoint } from '../objects/endpoint-slice.ts';
-import { type Endpoints, isEndpointSubset } from '../objects/endpoints.ts';
+import type { Lease } from '../objects/coordination.generated.ts';
+import type { Endpoints, Namespace, Node, Pod, Service } from '../objects/core.generated.ts';
+import type { EndpointSlice } from '../objects/discovery.generated.ts';
+import type { IPAddress, ServiceCIDR } from '../objects/networking.generated.ts';
+import { completeSlice, isSliceEndpoint } from '../objects/endpoint-slice.ts';
+import { isEndpointSubset } from '../objects/endpoints.ts';
 import { isRecord } from '../objects/json.ts';
-import type { Lease } from '../objects/lease.ts';
 import type { KubeObject } from '../objects/meta.ts';
-import type { Namespace } from '../objects/namespace.ts';
-import type { IPAddress, ServiceCIDR } from '../objects/networking.ts';
-import type { Node } from '../objects/node.ts';
-import type { Pod } from '../objects/pod.ts';
-import type { Service } from '../objects/service.ts';
 
 /** A resource of the API and the type of its objects. */
 export interface ResourceType<T extends KubeObject = KubeObject> {

@@ -5,7 +5,7 @@ import { services } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
 import { readyCondition } from '../controllers/load-balancer/present.ts';
 import { addressPools } from '../controllers/load-balancer/resource.ts';
-import type { Service } from '../objects/service.ts';
+import type { Service } from '../objects/core.generated.ts';
 import definition from './address-pools.generated.json' with { type: 'json' };
 import { applyObjects } from './apply.ts';
 

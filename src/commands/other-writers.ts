@@ -8,7 +8,7 @@ import {
 } from '../controllers/service-endpoints/endpoint-slices/slice-metadata.ts';
 import { mirroringController } from '../controllers/service-endpoints/endpoint-slice-mirroring/plan.ts';
 import { isRecord } from '../objects/json.ts';
-import type { Lease } from '../objects/lease.ts';
+import type { Lease } from '../objects/coordination.generated.ts';
 import { parseTime } from '../objects/time.ts';
 
 /** kube-controller-manager's Lease, whatever program it is part of. */

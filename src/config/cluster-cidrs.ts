@@ -1,5 +1,5 @@
 import { parseAddressRange } from '../allocation/address-range.ts';
-import type { IPFamily } from '../objects/service.ts';
+import type { IPFamily } from '../objects/address.ts';
 import { ConfigError } from './service-ranges.ts';
 
 const defaults = { IPv4: '10.244.0.0/16', IPv6: 'fd00:10:244::/56' } as const;

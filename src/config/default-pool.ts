@@ -1,5 +1,5 @@
 import { parseAddressRange } from '../allocation/address-range.ts';
-import type { IPFamily } from '../objects/service.ts';
+import type { IPFamily } from '../objects/address.ts';
 import { ConfigError } from './service-ranges.ts';
 
 /** Documentation ranges (RFC 5737, RFC 3849): no network has them, so nothing can be taken away by accident. */

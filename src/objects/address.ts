@@ -1,6 +1,8 @@
 import { isIPv6 } from 'node:net';
 import ipaddr from 'ipaddr.js';
-import type { IPFamily } from './service.ts';
+
+/** `spec.ipFamilies[]` of a Service, and what each address belongs to. */
+export type IPFamily = 'IPv4' | 'IPv6';
 
 /**
  * An IP address as Kubernetes reads it. Its validation (`apimachinery/pkg/util/validation/ip.go`) parses leniently

@@ -1,42 +1,5 @@
 import { isRecord, isStringList } from './json.ts';
-import type { KubeObject, ObjectReference } from './meta.ts';
-
-/** discovery.k8s.io/v1 EndpointSlice. `endpoints` and `ports` have no omitempty: an empty list is `null`. */
-export interface EndpointSlice extends KubeObject {
-  addressType: string;
-  endpoints: SliceEndpoint[] | null;
-  ports: SlicePort[] | null;
-}
-
-export interface SliceEndpoint {
-  addresses: string[];
-  conditions: EndpointConditions;
-  hostname?: string;
-  targetRef?: ObjectReference;
-  deprecatedTopology?: Record<string, string>;
-  nodeName?: string;
-  zone?: string;
-  hints?: EndpointHints;
-}
-
-export interface EndpointConditions {
-  ready?: boolean;
-  serving?: boolean;
-  terminating?: boolean;
-}
-
-export interface EndpointHints {
-  forZones?: { name: string }[];
-  forNodes?: { name: string }[];
-}
-
-export interface SlicePort {
-  name?: string;
-  protocol?: string;
-  port?: number;
-  appProtocol?: string;
-}
-
+import type { Endpoint } from './discovery.generated.ts';
 /** Adds what kube-apiserver shows always: both lists, and the conditions of each endpoint. */
 export function completeSlice(slice: object): void {
   for (const list of ['endpoints', 'ports']) {
@@ -48,7 +11,7 @@ export function completeSlice(slice: object): void {
 }
 
 /** True for endpoints in the shape that all readers rely on. */
-export function isSliceEndpoint(value: unknown): value is SliceEndpoint {
+export function isSliceEndpoint(value: unknown): value is Endpoint {
   if (!isRecord(value) || !isStringList(value['addresses'])) return false;
   const { conditions, targetRef, hints } = value;
   return (

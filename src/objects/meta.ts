@@ -81,17 +81,6 @@ export interface Condition {
   message: string;
 }
 
-/** Core/v1 ObjectReference, as in `targetRef` and `involvedObject`. */
-export interface ObjectReference {
-  kind?: string;
-  namespace?: string;
-  name?: string;
-  uid?: string;
-  apiVersion?: string;
-  resourceVersion?: string;
-  fieldPath?: string;
-}
-
 /** meta/v1 LabelSelector. */
 export interface LabelSelector {
   matchLabels?: Record<string, string>;

@@ -1,4 +1,4 @@
-import type { Service } from '../objects/service.ts';
+import type { Service } from '../objects/core.generated.ts';
 import { LoadBalancerAllocator } from '../controllers/load-balancer/allocator.ts';
 import { readPool, type AddressPool, type Pool } from '../controllers/load-balancer/pool.ts';
 import { layOut, type Forbidden } from '../controllers/load-balancer/pool-layout.ts';

@@ -1,6 +1,6 @@
 import { parseStrictAddress } from '../objects/address.ts';
 import type { ObjectKey } from '../objects/key.ts';
-import type { IPFamily } from '../objects/service.ts';
+import type { IPFamily } from '../objects/address.ts';
 import type { LoadBalancerAllocator } from '../controllers/load-balancer/allocator.ts';
 import { booksOf, ownServices, poolsOf, type PooledCluster } from './plan-books.ts';
 import type { AddressPool } from '../controllers/load-balancer/pool.ts';

@@ -1,5 +1,5 @@
 import { keyOf, type ObjectKey } from '../objects/key.ts';
-import type { IPFamily } from '../objects/service.ts';
+import type { IPFamily } from '../objects/address.ts';
 import type { Holding } from '../controllers/load-balancer/holding.ts';
 import { booksOf, problemsOf, type PooledCluster } from './plan-books.ts';
 import type { AddressPool, FamilyUsage } from '../controllers/load-balancer/pool.ts';

@@ -4,7 +4,7 @@ import { readPool } from '../../src/controllers/load-balancer/pool.ts';
 import type { PresentAddress } from '../../src/controllers/load-balancer/present.ts';
 import type { AddressRequest } from '../../src/controllers/load-balancer/request.ts';
 import { formatAddress, parseAddress } from '../../src/objects/address.ts';
-import type { IPFamily } from '../../src/objects/service.ts';
+import type { IPFamily } from '../../src/objects/address.ts';
 import type { Row } from './report.ts';
 
 /**

@@ -12,7 +12,7 @@ import { cleanupFinalizer } from '../../src/controllers/load-balancer/plan.ts';
 import { conditionType } from '../../src/controllers/load-balancer/present.ts';
 import { runControllers, type RunningControllers } from '../../src/controllers/run.ts';
 import type { AddressPoolSpec } from '../../src/controllers/load-balancer/pool.ts';
-import type { Service, ServiceSpec } from '../../src/objects/service.ts';
+import type { Service, ServiceSpec } from '../../src/objects/core.generated.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { ForgetfulWatch } from '../support/forgetful-watch.ts';
 

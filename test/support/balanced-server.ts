@@ -9,7 +9,7 @@ import type { AddressPool, AddressPoolSpec } from '../../src/controllers/load-ba
 import { readyCondition } from '../../src/controllers/load-balancer/present.ts';
 import { addressPools } from '../../src/controllers/load-balancer/resource.ts';
 import { runControllers, type RunningControllers, type RunOptions } from '../../src/controllers/run.ts';
-import type { Service, ServiceSpec } from '../../src/objects/service.ts';
+import type { Service, ServiceSpec } from '../../src/objects/core.generated.ts';
 import { startApiServer, type TestServer, type TestServerOptions } from '../../src/testing/index.ts';
 
 /** Milliseconds within which something must have come. */

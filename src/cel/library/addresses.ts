@@ -8,7 +8,7 @@ import {
 import { type Library, member, overload1, overload2, text } from '../overload.ts';
 import { boolType, intType, stringType } from '../types.ts';
 import { EvaluationError, type OpaqueValue } from '../values.ts';
-import type { IPFamily } from '../../objects/service.ts';
+import type { IPFamily } from '../../objects/address.ts';
 import { instance, opaque } from './opaque.ts';
 import { walk } from '../walk.ts';
 

@@ -6,11 +6,11 @@ import type { Informer } from '../../client/informer.ts';
 import { endpointSlices, nodes, type ResourceType, services } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
 import { addressPools } from '../../controllers/load-balancer/resource.ts';
-import type { EndpointSlice } from '../../objects/endpoint-slice.ts';
+import type { Service } from '../../objects/core.generated.ts';
+import type { EndpointSlice } from '../../objects/discovery.generated.ts';
 import { joinKey, keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { parseTime } from '../../objects/time.ts';
-import type { Service } from '../../objects/service.ts';
 import {
   isNodeReady,
   poolRows,

@@ -1,8 +1,7 @@
 /** What the live view shows, computed from objects. Pure. */
-import type { EndpointSlice } from '../../objects/endpoint-slice.ts';
+import type { Node, Service } from '../../objects/core.generated.ts';
+import type { EndpointSlice } from '../../objects/discovery.generated.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import type { Node } from '../../objects/node.ts';
-import type { Service } from '../../objects/service.ts';
 import { conditionStatus, numberAt, textAt } from '../../objects/read.ts';
 import { externalAddresses, port } from '../service-table.ts';
 
@@ -60,9 +59,9 @@ export function serviceRow(service: Service, slices: readonly EndpointSlice[]): 
   let total = 0;
   for (const { endpoints } of counted) {
     for (const { conditions } of endpoints ?? []) {
-      if (conditions.terminating === true) continue;
+      if (conditions?.terminating === true) continue;
       total++;
-      if (conditions.ready !== false) ready++;
+      if (conditions?.ready !== false) ready++;
     }
   }
   return {

@@ -1,6 +1,6 @@
 /** Who uses a PersistentVolumeClaim (`pkg/controller/volume/pvcprotection`). */
 import type { KubeObject } from '../../objects/meta.ts';
-import type { Pod } from '../../objects/pod.ts';
+import type { Pod } from '../../objects/core.generated.ts';
 import { controllerOf } from '../../objects/pods.ts';
 
 /** Keeps a claim while Pods use it; the server gives it to every claim (admission StorageObjectInUseProtection). */
@@ -23,7 +23,7 @@ export function uses(pod: Pod, claim: KubeObject): boolean {
       persistentVolumeClaim?.claimName === claim.metadata.name ||
       (ephemeral !== undefined &&
         !isShutDown(pod) &&
-        claim.metadata.name === `${pod.metadata.name ?? ''}-${name ?? ''}` &&
+        claim.metadata.name === `${pod.metadata.name ?? ''}-${name}` &&
         controllerOf(claim)?.uid === pod.metadata.uid),
   );
 }

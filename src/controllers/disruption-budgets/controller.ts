@@ -4,14 +4,9 @@ import { pods as podsResource } from '../../client/resources.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import { joinKey, keyOf, type ObjectKey } from '../../objects/key.ts';
 import { compileLabelSelector, matchesLabels } from '../../objects/labels.ts';
-import type { Pod } from '../../objects/pod.ts';
-import type {
-  Deployment,
-  PodDisruptionBudget,
-  ReplicaSet,
-  ReplicationController,
-  StatefulSet,
-} from '../../objects/workloads.ts';
+import type { Deployment, ReplicaSet, StatefulSet } from '../../objects/apps.generated.ts';
+import type { Pod, ReplicationController } from '../../objects/core.generated.ts';
+import type { PodDisruptionBudget } from '../../objects/policy.generated.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
 import { controllerOf, isReady } from '../../objects/pods.ts';

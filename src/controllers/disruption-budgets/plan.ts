@@ -1,8 +1,8 @@
 /** How many Pods may be disrupted (pkg/controller/disruption/disruption.go). */
-import type { LabelSelector } from '../../objects/meta.ts';
-import type { Pod } from '../../objects/pod.ts';
+import type { Condition, LabelSelector } from '../../objects/meta.ts';
+import type { Pod } from '../../objects/core.generated.ts';
+import type { PodDisruptionBudget } from '../../objects/policy.generated.ts';
 import { formatTime, parseTime } from '../../objects/time.ts';
-import type { PodDisruptionBudget } from '../../objects/workloads.ts';
 import { conditionOf, controllerOf, isReady } from '../../objects/pods.ts';
 import { scaledValue } from '../workloads/plan-scaled-value.ts';
 
@@ -34,7 +34,7 @@ export function planBudgetStatus(
   const isAllowed = allowed > 0;
   const present = conditionOf(status.conditions, 'DisruptionAllowed');
   const conditionState = isAllowed ? 'True' : 'False';
-  const condition = {
+  const condition: Condition = {
     type: 'DisruptionAllowed',
     status: conditionState,
     ...(metadata.generation === undefined ? {} : { observedGeneration: metadata.generation }),

@@ -7,8 +7,7 @@ import { nodes as nodesResource, pods as podsResource } from '../../client/resou
 import { isRecord, jsonEqual } from '../../objects/json.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import { maxOf } from '../../objects/lists.ts';
-import type { Node } from '../../objects/node.ts';
-import type { Pod, PodStatus } from '../../objects/pod.ts';
+import type { Node, Pod, PodStatus } from '../../objects/core.generated.ts';
 import { isDown, isSimulated } from '../nodes/plan.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import { Controller, type ReconcileResult } from '../../runtime/controller.ts';

@@ -1,5 +1,5 @@
 /** How the containers of a simulated Pod behave, by its annotations. Durations are `5s`, `1m30s`, `500ms` or seconds. */
-import type { Pod } from '../../objects/pod.ts';
+import type { Pod } from '../../objects/core.generated.ts';
 import { parseDuration } from '../load-balancer/duration.ts';
 import { controllerOf } from '../../objects/pods.ts';
 

@@ -1,5 +1,5 @@
 /** The containers of a simulated Pod over time: running, failing, restarting with back-off, done. */
-import type { Container, ContainerState, ContainerStatus, Pod } from '../../objects/pod.ts';
+import type { Container, ContainerState, ContainerStatus, Pod } from '../../objects/core.generated.ts';
 import { formatTime, parseTime } from '../../objects/time.ts';
 import type { Behaviour } from './plan-behaviour.ts';
 
@@ -39,7 +39,7 @@ export function readRun(pod: Pod, exactStart: number | undefined): Run | undefin
   const failure = readFailure(status.lastState);
   const ended = readFailure(status.state);
   if (ended !== undefined) return { phase: 'ended', restarts, failure: ended };
-  const startedAt = status.state?.running?.startedAt;
+  const startedAt = status.state?.running?.startedAt ?? undefined;
   if (startedAt !== undefined) {
     const exact = exactStart !== undefined && formatTime(exactStart) === startedAt;
     const since = exact ? exactStart : (parseTime(startedAt) ?? 0);

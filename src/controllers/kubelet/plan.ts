@@ -1,6 +1,5 @@
 /** The status of a simulated Pod at a time (pkg/kubelet/status/generate.go, kubelet_pods.go). */
-import type { Node } from '../../objects/node.ts';
-import type { Pod, PodCondition, PodStatus } from '../../objects/pod.ts';
+import type { Node, Pod, PodCondition, PodStatus } from '../../objects/core.generated.ts';
 import { formatTime, parseTime } from '../../objects/time.ts';
 import { conditionOf } from '../../objects/pods.ts';
 import { behaviourOf, type Behaviour } from './plan-behaviour.ts';

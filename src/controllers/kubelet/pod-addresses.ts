@@ -1,8 +1,7 @@
 import { AddressAllocator } from '../../allocation/address-allocator.ts';
 import { parseServiceCidr } from '../../allocation/address-range.ts';
 import type { Random } from '../../client/clock.ts';
-import type { Node } from '../../objects/node.ts';
-import type { Pod } from '../../objects/pod.ts';
+import type { Node, Pod } from '../../objects/core.generated.ts';
 
 /**
  * The addresses of Pods, from the pod CIDRs of their nodes. What is in use is read from the Pods: there is no other

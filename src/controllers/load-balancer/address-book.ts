@@ -1,6 +1,6 @@
 import { parseStrictAddress } from '../../objects/address.ts';
 import type { ObjectKey } from '../../objects/key.ts';
-import type { IPFamily } from '../../objects/service.ts';
+import type { IPFamily } from '../../objects/address.ts';
 import { Heap } from '../../runtime/heap.ts';
 import type { Origin } from './assigned-text.ts';
 import type { Holding } from './holding.ts';

@@ -1,7 +1,7 @@
 import type { ObjectKey } from '../../objects/key.ts';
 import { parseStrictAddress } from '../../objects/address.ts';
 import { pushAll } from '../../objects/lists.ts';
-import type { IPFamily } from '../../objects/service.ts';
+import type { IPFamily } from '../../objects/address.ts';
 import { AddressBook } from './address-book.ts';
 import { adoptionOrder, asShown, type Claim, withServedPorts } from './adoption.ts';
 import { choose, Line, mayKeep, mayShow, type Granted, type Refused } from './choice.ts';

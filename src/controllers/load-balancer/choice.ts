@@ -1,6 +1,6 @@
 import type { AddressRange } from '../../allocation/address-range.ts';
 import { formatAddress, parseStrictAddress } from '../../objects/address.ts';
-import type { IPFamily } from '../../objects/service.ts';
+import type { IPFamily } from '../../objects/address.ts';
 import type { AddressBook, StockedPool } from './address-book.ts';
 import type { Origin } from './assigned-text.ts';
 import { firstFew } from './first-few.ts';

@@ -1,6 +1,6 @@
 import { backoffDelay } from '../../runtime/backoff.ts';
 import type { ObjectKey } from '../../objects/key.ts';
-import type { Service } from '../../objects/service.ts';
+import type { Service } from '../../objects/core.generated.ts';
 import { takenOut } from './present.ts';
 
 /** Between writing back for the second time and for the third, and at most, in milliseconds. */

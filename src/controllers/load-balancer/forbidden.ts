@@ -1,7 +1,7 @@
 import { AddressRange, parseAddressRange } from '../../allocation/address-range.ts';
 import { parseStrictAddress } from '../../objects/address.ts';
-import type { ServiceCIDR } from '../../objects/networking.ts';
-import type { Node } from '../../objects/node.ts';
+import type { Node } from '../../objects/core.generated.ts';
+import type { ServiceCIDR } from '../../objects/networking.generated.ts';
 import type { Forbidden } from './pool-layout.ts';
 
 /** The addresses that a cluster uses itself: its nodes', their pod CIDRs and its Service CIDRs. */

@@ -1,6 +1,6 @@
 /** What a Service really gets of what was chosen for it, and what it keeps. Pure. */
 import type { ObjectKey } from '../../objects/key.ts';
-import type { IPFamily } from '../../objects/service.ts';
+import type { IPFamily } from '../../objects/address.ts';
 import type { AddressBook } from './address-book.ts';
 import { mayKeep, mayKeepPortless, type Choice, type Granted, type Had, type Stock } from './choice.ts';
 import type { PresentAddress } from './present.ts';

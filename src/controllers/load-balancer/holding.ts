@@ -1,5 +1,5 @@
 import type { ObjectKey } from '../../objects/key.ts';
-import type { IPFamily } from '../../objects/service.ts';
+import type { IPFamily } from '../../objects/address.ts';
 import type { Origin } from './assigned-text.ts';
 import type { SharingPolicy } from './pool.ts';
 import { byAge, type AddressRequest } from './request.ts';

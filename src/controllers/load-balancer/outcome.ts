@@ -1,6 +1,6 @@
 import type { ObjectKey } from '../../objects/key.ts';
 import { parseStrictAddress } from '../../objects/address.ts';
-import type { IPFamily } from '../../objects/service.ts';
+import type { IPFamily } from '../../objects/address.ts';
 import type { AddressBook } from './address-book.ts';
 import type { Origin } from './assigned-text.ts';
 import type { Granted, Refused } from './choice.ts';

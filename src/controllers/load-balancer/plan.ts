@@ -1,6 +1,11 @@
 import { jsonEqual } from '../../objects/json.ts';
 import type { Condition } from '../../objects/meta.ts';
-import type { LoadBalancerIngress, Service, ServicePort, ServiceStatus } from '../../objects/service.ts';
+import type {
+  LoadBalancerIngress,
+  Service,
+  ServicePort,
+  ServiceStatus,
+} from '../../objects/core.generated.ts';
 import { formatTime } from '../../objects/time.ts';
 import { fieldManager } from '../../runtime/field-manager.ts';
 import type { AssignedAddress, Outcome } from './outcome.ts';

@@ -1,6 +1,6 @@
 import type { AddressRange } from '../../allocation/address-range.ts';
 import { formatAddress } from '../../objects/address.ts';
-import type { IPFamily } from '../../objects/service.ts';
+import type { IPFamily } from '../../objects/address.ts';
 import type { Pool } from './pool.ts';
 import { common, merged, without, type Span } from './spans.ts';
 

@@ -4,7 +4,7 @@ import { joinKey, type ObjectKey } from '../../objects/key.ts';
 import { compileLabelSelector, matchesLabels, type ParsedLabelSelector } from '../../objects/labels.ts';
 import { pushAll } from '../../objects/lists.ts';
 import type { Condition, KubeObject, LabelSelector } from '../../objects/meta.ts';
-import type { IPFamily } from '../../objects/service.ts';
+import type { IPFamily } from '../../objects/address.ts';
 import { parseTime } from '../../objects/time.ts';
 import { parseDuration } from './duration.ts';
 

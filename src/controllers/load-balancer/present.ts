@@ -1,6 +1,7 @@
 import { parseStrictAddress } from '../../objects/address.ts';
 import type { Condition } from '../../objects/meta.ts';
-import type { IPFamily, LoadBalancerIngress, Service } from '../../objects/service.ts';
+import type { IPFamily } from '../../objects/address.ts';
+import type { LoadBalancerIngress, Service } from '../../objects/core.generated.ts';
 import { readAssigned, type Origin } from './assigned-text.ts';
 
 /** The condition that we keep on every Service that we serve. */

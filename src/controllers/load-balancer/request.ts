@@ -1,6 +1,7 @@
 import { parseStrictAddress } from '../../objects/address.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
-import type { IPFamily, Service } from '../../objects/service.ts';
+import type { IPFamily } from '../../objects/address.ts';
+import type { Service } from '../../objects/core.generated.ts';
 import { parseTime } from '../../objects/time.ts';
 import { annotationNames, firstAnnotation, type ReadAnnotation } from './annotations.ts';
 

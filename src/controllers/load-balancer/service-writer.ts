@@ -1,5 +1,5 @@
 import type { ResourceClient } from '../../client/resource-client.ts';
-import type { Service } from '../../objects/service.ts';
+import type { Service } from '../../objects/core.generated.ts';
 import { cleanupFinalizer, type ServicePlan } from './plan.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { IPFamily } from '../../objects/service.ts';
+import type { IPFamily } from '../../objects/address.ts';
 import type { Holding } from './holding.ts';
 import type { AddressRequest } from './request.ts';
 

@@ -1,6 +1,5 @@
 /** What is told about a namespace that is being emptied, and when it is empty (pkg/controller/namespace/deletion). Pure. */
-import type { Namespace } from '../../objects/namespace.ts';
-import type { PodCondition } from '../../objects/pod.ts';
+import type { Namespace, PodCondition } from '../../objects/core.generated.ts';
 
 /** The finalizer in `spec.finalizers` that the namespace controller takes away. */
 const kubernetesFinalizer = 'kubernetes';

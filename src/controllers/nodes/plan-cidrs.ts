@@ -2,7 +2,7 @@
 import { type Bitmap } from '../../allocation/bitmap.ts';
 import { createBitmap } from '../../allocation/create-bitmap.ts';
 import { addressBits, formatAddress, parseCidr } from '../../objects/address.ts';
-import type { IPFamily } from '../../objects/service.ts';
+import type { IPFamily } from '../../objects/address.ts';
 
 /** `--node-cidr-mask-size-ipv4` and `…-ipv6` of kube-controller-manager. */
 const nodeMask = { IPv4: 24, IPv6: 64 } as const;

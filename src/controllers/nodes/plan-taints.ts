@@ -1,6 +1,5 @@
 /** Taints against tolerations (k8s.io/component-helpers/scheduling/corev1, pkg/controller/tainteviction). */
-import type { Taint } from '../../objects/node.ts';
-import type { Toleration } from '../../objects/pod.ts';
+import type { Taint, Toleration } from '../../objects/core.generated.ts';
 import { parseTime } from '../../objects/time.ts';
 
 /** True when the toleration is about this taint. */
@@ -20,7 +19,7 @@ export function untolerated(
 ): Taint[] {
   return taints.filter(
     (taint) =>
-      effects.includes(taint.effect ?? '') && !tolerations.some((toleration) => tolerates(toleration, taint)),
+      effects.includes(taint.effect) && !tolerations.some((toleration) => tolerates(toleration, taint)),
   );
 }
 

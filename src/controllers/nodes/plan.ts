@@ -4,7 +4,8 @@
  */
 import { jsonEqual } from '../../objects/json.ts';
 import { parseCidr, formatAddress } from '../../objects/address.ts';
-import type { Node, NodeCondition, Taint } from '../../objects/node.ts';
+import type { NodeSystemInfo } from '../../objects/core.generated.ts';
+import type { Node, NodeCondition, Taint } from '../../objects/core.generated.ts';
 import { formatTime } from '../../objects/time.ts';
 import { conditionOf } from '../../objects/pods.ts';
 
@@ -109,12 +110,12 @@ export function planNodeStatus(node: Node, now: number): Node['status'] {
     allocatable: node.status.allocatable ?? node.status.capacity ?? capacity,
     conditions,
     addresses: addressesOf(node),
-    nodeInfo: info === undefined || info['kubeletVersion'] === '' ? nodeInfo(node) : info,
+    nodeInfo: info === undefined || info.kubeletVersion === '' ? nodeInfo(node) : info,
   };
 }
 
 /** Says openly that nothing here is a machine. */
-function nodeInfo({ metadata }: Node): Record<string, string> {
+function nodeInfo({ metadata }: Node): NodeSystemInfo {
   return {
     machineID: '',
     systemUUID: metadata.uid ?? '',

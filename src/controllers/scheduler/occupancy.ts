@@ -1,6 +1,5 @@
 import type { Labels } from '../../objects/label-requirement.ts';
-import type { Node } from '../../objects/node.ts';
-import type { Pod } from '../../objects/pod.ts';
+import type { Node, Pod } from '../../objects/core.generated.ts';
 import { isFinished } from '../../objects/pods.ts';
 import { type Candidate, type Neighbour, spreadGroup } from './plan.ts';
 

@@ -4,8 +4,13 @@
  */
 import type { Labels } from '../../objects/label-requirement.ts';
 import { compileLabelSelector, containsLabels, matchesLabels } from '../../objects/labels.ts';
-import type { Node } from '../../objects/node.ts';
-import type { NodeSelectorRequirement, NodeSelectorTerm, Pod, PodSpec } from '../../objects/pod.ts';
+import type {
+  Node,
+  NodeSelectorRequirement,
+  NodeSelectorTerm,
+  Pod,
+  PodSpec,
+} from '../../objects/core.generated.ts';
 import { untolerated } from '../nodes/plan-taints.ts';
 import { zoneLabel } from '../nodes/plan.ts';
 import { conditionOf, controllerOf } from '../../objects/pods.ts';
@@ -73,7 +78,7 @@ function obstacle(pod: Pod, { node, pods }: Candidate): string | undefined {
   const [taint] = untolerated(spec.taints ?? [], tolerations, ['NoSchedule', 'NoExecute']);
   if (taint !== undefined) {
     const value = taint.value === undefined || taint.value === '' ? '' : taint.value;
-    return `node(s) had untolerated taint {${taint.key ?? ''}: ${value}}`;
+    return `node(s) had untolerated taint {${taint.key}: ${value}}`;
   }
   if (conditionOf(status.conditions, 'Ready')?.status !== 'True') return 'node(s) were not ready';
   if (!matchesNode(pod.spec, node)) return "node(s) didn't match Pod's node affinity/selector";

@@ -4,7 +4,7 @@ import { parseServiceCidr } from '../../allocation/address-range.ts';
 import { RangeFullError } from '../../allocation/errors.ts';
 import { PortAllocator, type PortRange } from '../../allocation/port-allocator.ts';
 import type { ObjectKey } from '../../objects/key.ts';
-import type { IPFamily } from '../../objects/service.ts';
+import type { IPFamily } from '../../objects/address.ts';
 import { claimValues, type ServiceView, specValues, type Value } from './plan-view.ts';
 
 /** How a Service holds a value: written in its spec, or claimed. */

@@ -1,7 +1,7 @@
 import type { Condition } from '../../objects/meta.ts';
 import { isRecord } from '../../objects/json.ts';
 import { listAt, textAt } from '../../objects/read.ts';
-import type { Service } from '../../objects/service.ts';
+import type { Service } from '../../objects/core.generated.ts';
 import type { Problem } from './reasons.ts';
 
 /** Says whether a Service has all addresses and ports that it asks for. Only on those that once had not. */

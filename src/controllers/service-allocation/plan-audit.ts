@@ -1,8 +1,8 @@
 /** What is wrong with the addresses and node ports of a cluster whose API server allocates. Pure. */
 import { parseAddress } from '../../objects/address.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
-import type { IPAddress } from '../../objects/networking.ts';
-import type { Service } from '../../objects/service.ts';
+import type { Service } from '../../objects/core.generated.ts';
+import type { IPAddress } from '../../objects/networking.generated.ts';
 import type { AllocationState } from './allocation-state.ts';
 import { isAllocators, serviceOf } from './ip-address.ts';
 import { problemsOf } from './plan-problem.ts';

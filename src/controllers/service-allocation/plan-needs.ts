@@ -1,5 +1,5 @@
 /** What a Service lacks, and what it has too much of (`pkg/registry/core/service/storage/alloc.go`). Pure. */
-import type { IPFamily } from '../../objects/service.ts';
+import type { IPFamily } from '../../objects/address.ts';
 import type { Claim, ServiceView } from './plan-view.ts';
 import { familyOf } from './plan-view.ts';
 

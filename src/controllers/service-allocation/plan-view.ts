@@ -2,7 +2,8 @@
 import { parseAddress } from '../../objects/address.ts';
 import { type ObjectKey, keyOf } from '../../objects/key.ts';
 import { at, listAt, numberAt, textAt } from '../../objects/read.ts';
-import type { IPFamily, Service } from '../../objects/service.ts';
+import type { IPFamily } from '../../objects/address.ts';
+import type { Service } from '../../objects/core.generated.ts';
 
 /**
  * Marks values that a Service is about to get, as a list with commas: addresses, then node ports. A value is given

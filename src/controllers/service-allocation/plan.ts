@@ -13,7 +13,8 @@ import { parseAddress } from '../../objects/address.ts';
 import { isRecord, jsonEqual, type JsonRecord } from '../../objects/json.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import { compareResourceVersions } from '../../objects/resource-version.ts';
-import type { IPFamily, Service } from '../../objects/service.ts';
+import type { IPFamily } from '../../objects/address.ts';
+import type { Service } from '../../objects/core.generated.ts';
 import type { AllocationState } from './allocation-state.ts';
 import {
   type Addressing,

@@ -1,7 +1,7 @@
 import type { ServiceCidr } from '../../allocation/address-range.ts';
-import type { ServiceCIDR } from '../../objects/networking.ts';
+import type { IPFamily } from '../../objects/address.ts';
+import type { ServiceCIDR } from '../../objects/networking.generated.ts';
 import { conditionStatus, listAt } from '../../objects/read.ts';
-import type { IPFamily } from '../../objects/service.ts';
 import type { CidrState } from './allocation-state.ts';
 import type { ClusterFamilies } from './plan-needs.ts';
 import { familyOf } from './plan-view.ts';

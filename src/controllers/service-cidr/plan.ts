@@ -8,7 +8,7 @@ import {
 } from '../../objects/address.ts';
 import { pushAll } from '../../objects/lists.ts';
 import type { Condition } from '../../objects/meta.ts';
-import type { IPAddress, ServiceCIDR } from '../../objects/networking.ts';
+import type { IPAddress, ServiceCIDR } from '../../objects/networking.generated.ts';
 
 /** Keeps a ServiceCIDR until no address needs it. */
 export const serviceCidrFinalizer = 'networking.k8s.io/service-cidr-finalizer';

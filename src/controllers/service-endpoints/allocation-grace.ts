@@ -1,5 +1,5 @@
 import type { ObjectKey } from '../../objects/key.ts';
-import type { Service } from '../../objects/service.ts';
+import type { Service } from '../../objects/core.generated.ts';
 import { clusterIPOf, isHeadless, namedFamilies } from './service.ts';
 
 /** Milliseconds that a Service without addresses is left alone. */

@@ -4,9 +4,13 @@
  * k8s.io/utils/dump `ForHash`; MD5 before Kubernetes 1.35). Opaque, but the same for everybody: two controllers that
  * write the same object agree on its text, and on which addresses are cut from one that is too long. Pure.
  */
-import type { SlicePort } from '../../objects/endpoint-slice.ts';
-import type { EndpointAddress, EndpointPort, EndpointSubset } from '../../objects/endpoints.ts';
-import type { ObjectReference } from '../../objects/meta.ts';
+import type {
+  EndpointAddress,
+  EndpointPort,
+  EndpointSubset,
+  ObjectReference,
+} from '../../objects/core.generated.ts';
+import type { EndpointPort as SlicePort } from '../../objects/discovery.generated.ts';
 import { fnv128a } from './fnv.ts';
 
 /** The ports of an EndpointSlice in Kubernetes' order. */

@@ -5,8 +5,7 @@ import { isRecord, jsonEqual } from '../../objects/json.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import { containsLabels } from '../../objects/labels.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import type { Pod } from '../../objects/pod.ts';
-import type { Service } from '../../objects/service.ts';
+import type { Pod, Service } from '../../objects/core.generated.ts';
 import { isPodReady, isPodTerminating, managedSelector } from './pod.ts';
 
 const bySelectorPair = 'one pair of the selector';

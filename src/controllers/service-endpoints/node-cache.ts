@@ -1,6 +1,6 @@
 import type { Informer } from '../../client/informer.ts';
 import { nodes } from '../../client/resources.ts';
-import type { Node } from '../../objects/node.ts';
+import type { Node } from '../../objects/core.generated.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 
 /** The informer of Nodes that all controllers of service networking share. */

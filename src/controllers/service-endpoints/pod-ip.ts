@@ -1,6 +1,6 @@
 import { isIPv4 } from 'node:net';
 import { parseAddress } from '../../objects/address.ts';
-import type { IPFamily } from '../../objects/service.ts';
+import type { IPFamily } from '../../objects/address.ts';
 
 /** An address as text in canonical form, and its family. */
 export interface CanonicalIP {

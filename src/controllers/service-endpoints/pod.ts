@@ -3,9 +3,7 @@
  * pure and accept the holes that a broken server leaves.
  */
 import { isStringMap } from '../../objects/json.ts';
-import type { ObjectReference } from '../../objects/meta.ts';
-import type { Pod, PodCondition } from '../../objects/pod.ts';
-import type { Service } from '../../objects/service.ts';
+import type { ObjectReference, Pod, PodCondition, Service } from '../../objects/core.generated.ts';
 
 /** The Ready condition of a Pod, if it has one. */
 export function readyCondition(pod: Pod): PodCondition | undefined {

@@ -3,7 +3,8 @@
  * not well formed counts as absent. All functions are pure.
  */
 import { isRecord } from '../../objects/json.ts';
-import type { IPFamily, Service, ServicePort } from '../../objects/service.ts';
+import type { IPFamily } from '../../objects/address.ts';
+import type { Service, ServicePort } from '../../objects/core.generated.ts';
 
 const none: readonly ServicePort[] = [];
 

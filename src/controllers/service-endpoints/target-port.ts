@@ -1,5 +1,4 @@
-import type { Container, Pod } from '../../objects/pod.ts';
-import type { Service, ServicePort } from '../../objects/service.ts';
+import type { Container, Pod, Service, ServicePort } from '../../objects/core.generated.ts';
 import { portsOf } from './service.ts';
 
 /** A port of a Service as one Pod serves it. */

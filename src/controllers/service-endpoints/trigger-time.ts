@@ -1,6 +1,5 @@
 import { parseTime } from '../../objects/time.ts';
-import type { Pod } from '../../objects/pod.ts';
-import type { Service } from '../../objects/service.ts';
+import type { Pod, Service } from '../../objects/core.generated.ts';
 import { readyCondition } from './pod.ts';
 
 /** The annotation that tells when the change happened that a write of endpoints answers. */
@@ -30,7 +29,7 @@ export class TriggerTimes {
     const times = new Map<string, number>();
     let earliest = Number.POSITIVE_INFINITY;
     for (const pod of pods) {
-      const time = milliseconds(readyCondition(pod)?.lastTransitionTime);
+      const time = milliseconds(readyCondition(pod)?.lastTransitionTime ?? undefined);
       if (time === undefined) continue;
       const name = pod.metadata.name ?? '';
       times.set(name, time);

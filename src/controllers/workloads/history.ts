@@ -3,7 +3,8 @@ import type { Informer } from '../../client/informer.ts';
 import type { ResourceClient } from '../../client/resource-client.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import type { ObjectKey } from '../../objects/key.ts';
-import type { ControllerRevision, PodTemplate } from '../../objects/workloads.ts';
+import type { ControllerRevision } from '../../objects/apps.generated.ts';
+import type { PodTemplateSpec } from '../../objects/core.generated.ts';
 import type { ControllerContext } from '../../runtime/context.ts';
 import { Expectations } from '../../runtime/expectations.ts';
 import { Ownership, type Selecting } from './ownership.ts';
@@ -57,7 +58,7 @@ export class History<Owner extends Selecting> {
   async sync(
     key: ObjectKey,
     owner: Owner,
-    template: PodTemplate,
+    template: PodTemplateSpec,
     collisions: number | undefined,
     signal: AbortSignal,
   ): Promise<Revisions | undefined> {

@@ -1,6 +1,6 @@
 /** Which Pods go first when there are too many (`ActivePodsWithRanks`, pkg/controller/controller_utils.go). */
 import { maxOf } from '../../objects/lists.ts';
-import type { ContainerStatus, Pod } from '../../objects/pod.ts';
+import type { ContainerStatus, Pod } from '../../objects/core.generated.ts';
 import { parseTime } from '../../objects/time.ts';
 import { compareText, conditionOf, isReady } from '../../objects/pods.ts';
 
@@ -59,7 +59,7 @@ function standingOf(pod: Pod, perNode: ReadonlyMap<string, number>): Standing {
       -(perNode.get(node) ?? 0),
     ],
     readySince: isReady(pod)
-      ? timeOf(conditionOf(status.conditions, 'Ready')?.lastTransitionTime)
+      ? timeOf(conditionOf(status.conditions, 'Ready')?.lastTransitionTime ?? undefined)
       : undefined,
     restarts: [
       mostRestarts(status.containerStatuses),

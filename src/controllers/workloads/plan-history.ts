@@ -3,7 +3,8 @@ import type { Draft } from '../../client/resource-client.ts';
 import { isRecord, type JsonRecord, jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { recordAt } from '../../objects/read.ts';
-import type { ControllerRevision, PodTemplate } from '../../objects/workloads.ts';
+import type { ControllerRevision } from '../../objects/apps.generated.ts';
+import type { PodTemplateSpec } from '../../objects/core.generated.ts';
 import { byAge, controllerReference } from '../../objects/pods.ts';
 import { hashTemplate, inKeyOrder, safeEncode } from './plan-template.ts';
 
@@ -25,7 +26,7 @@ export interface RevisionHash {
    *
    * @param data what the revision of the template holds, members in order.
    */
-  readonly of: (template: PodTemplate, data: JsonRecord, collisions: number | undefined) => string;
+  readonly of: (template: PodTemplateSpec, data: JsonRecord, collisions: number | undefined) => string;
 }
 
 /** Of StatefulSets: the hash that kube-controller-manager makes of the same template (`HashControllerRevision`). */
@@ -56,13 +57,13 @@ function fnv1(text: string): number {
 
 /** Oldest first. */
 function sortRevisions(revisions: readonly ControllerRevision[]): ControllerRevision[] {
-  return [...revisions].sort((a, b) => (a.revision ?? 0) - (b.revision ?? 0) || byAge(a, b));
+  return [...revisions].sort((a, b) => a.revision - b.revision || byAge(a, b));
 }
 
 /** Finds the revision of a template, or plans it. */
 export function planHistory(
   owner: KubeObject,
-  template: PodTemplate,
+  template: PodTemplateSpec,
   revisions: readonly ControllerRevision[],
   hash: RevisionHash,
   collisions: number | undefined,
@@ -93,14 +94,14 @@ export function planHistory(
 }
 
 /** The template that a revision holds. */
-export function templateOf(revision: ControllerRevision): PodTemplate {
+export function templateOf(revision: ControllerRevision): PodTemplateSpec {
   const { $patch: _directive, ...template } = recordAt(revision.data, 'spec', 'template');
   return isPodTemplate(template) ? template : {};
 }
 
 function isPodTemplate(
   value: Readonly<Record<string, unknown>>,
-): value is Record<string, unknown> & PodTemplate {
+): value is Record<string, unknown> & PodTemplateSpec {
   return isRecord(value['spec']) && (value['metadata'] === undefined || isRecord(value['metadata']));
 }
 

@@ -1,8 +1,7 @@
 /** From a template to a Pod, and from a template to its hash. */
 import { isRecord, type JsonRecord, jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import type { Pod } from '../../objects/pod.ts';
-import type { PodTemplate } from '../../objects/workloads.ts';
+import type { Pod, PodTemplateSpec } from '../../objects/core.generated.ts';
 import type { Draft } from '../../client/resource-client.ts';
 import { controllerReference } from '../../objects/pods.ts';
 
@@ -12,7 +11,7 @@ export const podTemplateHash = 'pod-template-hash';
 export const controllerRevisionHash = 'controller-revision-hash';
 
 /** The Pod that a template asks for; its name is made by the server (`GetPodFromTemplate`). */
-export function podFromTemplate(owner: KubeObject, template: PodTemplate): Draft<Pod> {
+export function podFromTemplate(owner: KubeObject, template: PodTemplateSpec): Draft<Pod> {
   const { labels, annotations, finalizers } = template.metadata ?? {};
   // A name prefix that is too long is cut by the server.
   return {
@@ -29,12 +28,12 @@ export function podFromTemplate(owner: KubeObject, template: PodTemplate): Draft
 }
 
 /** True for templates that are equal but for the hash in their labels (`EqualIgnoreHash`). */
-export function sameTemplate(a: PodTemplate | undefined, b: PodTemplate | undefined): boolean {
+export function sameTemplate(a: PodTemplateSpec | undefined, b: PodTemplateSpec | undefined): boolean {
   return jsonEqual(withoutHash(a), withoutHash(b));
 }
 
 /** The template without the label of its hash. */
-function withoutHash(template: PodTemplate | undefined): PodTemplate {
+function withoutHash(template: PodTemplateSpec | undefined): PodTemplateSpec {
   if (template?.metadata?.labels === undefined) return template ?? {};
   const { [podTemplateHash]: _hash, ...labels } = template.metadata.labels;
   return { ...template, metadata: { ...template.metadata, labels } };
@@ -47,7 +46,7 @@ const alphabet = 'bcdfghjklmnpqrstvwxz2456789';
  * Up to ten letters that name a template: FNV-1a of its canonical JSON and the number of collisions so far, written
  * as kube-controller-manager writes its hash. The hash itself differs from the one there, which is of Go's memory.
  */
-export function hashTemplate(template: PodTemplate, collisions: number | undefined): string {
+export function hashTemplate(template: PodTemplateSpec, collisions: number | undefined): string {
   let hash = fnv1a(JSON.stringify(inKeyOrder({ ...template })), 0x811c9dc5);
   if (collisions !== undefined) hash = fnv1a(String(collisions), hash);
   return safeEncode(hash);

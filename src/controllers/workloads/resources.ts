@@ -5,12 +5,12 @@ import type {
   ControllerRevision,
   DaemonSet,
   Deployment,
-  Job,
-  PodDisruptionBudget,
   ReplicaSet,
-  ReplicationController,
   StatefulSet,
-} from '../../objects/workloads.ts';
+} from '../../objects/apps.generated.ts';
+import type { Job } from '../../objects/batch.generated.ts';
+import type { ReplicationController } from '../../objects/core.generated.ts';
+import type { PodDisruptionBudget } from '../../objects/policy.generated.ts';
 
 function hasSpecAndStatus(object: KubeObject): boolean {
   return isRecord(Reflect.get(object, 'spec')) && isRecord(Reflect.get(object, 'status'));

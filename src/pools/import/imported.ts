@@ -2,7 +2,7 @@ import type { AddressRange } from '../../allocation/address-range.ts';
 import { type ParsedAddress, parseStrictAddress } from '../../objects/address.ts';
 import { compileLabelSelector } from '../../objects/labels.ts';
 import type { LabelSelector } from '../../objects/meta.ts';
-import type { Service } from '../../objects/service.ts';
+import type { Service } from '../../objects/core.generated.ts';
 import { type AddressPool, type AddressPoolSpec, readPool } from '../../controllers/load-balancer/pool.ts';
 import { mostEntries } from './addresses.ts';
 

@@ -10,7 +10,7 @@ import {
   type ParsedAddress,
   type ParsedCidr,
 } from '../../objects/address.ts';
-import type { IPFamily } from '../../objects/service.ts';
+import type { IPFamily } from '../../objects/address.ts';
 import { internalFault, invalid, renderValue, type FieldError } from './field-errors.ts';
 import { isValidPortName } from '../../objects/names.ts';
 

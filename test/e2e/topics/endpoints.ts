@@ -8,7 +8,7 @@ export function endpointsFollowPods(cluster: () => Cluster): void {
   const readyInSlices = async (namespace: string): Promise<string[]> => {
     const found = await readSliceEndpoints(cluster(), namespace);
     return found
-      .filter(({ conditions }) => conditions.ready === true)
+      .filter(({ conditions }) => conditions?.ready === true)
       .flatMap(({ addresses }) => addresses)
       .sort();
   };

@@ -1,7 +1,7 @@
 import { isNotFound } from '../../../src/client/errors.ts';
 import { endpoints, endpointSlices } from '../../../src/client/resources.ts';
-import type { EndpointSlice, SliceEndpoint } from '../../../src/objects/endpoint-slice.ts';
-import type { Endpoints } from '../../../src/objects/endpoints.ts';
+import type { Endpoints } from '../../../src/objects/core.generated.ts';
+import type { Endpoint, EndpointSlice } from '../../../src/objects/discovery.generated.ts';
 import type { Cluster } from '../cluster.ts';
 
 /** What is published of the Service `web` of a namespace. */
@@ -20,7 +20,7 @@ export async function readSlices(
 }
 
 /** The endpoints of all slices. */
-export async function readSliceEndpoints(cluster: Cluster, namespace: string): Promise<SliceEndpoint[]> {
+export async function readSliceEndpoints(cluster: Cluster, namespace: string): Promise<Endpoint[]> {
   return (await readSlices(cluster, namespace)).flatMap((slice) => slice.endpoints ?? []);
 }
 

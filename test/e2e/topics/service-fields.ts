@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { services } from '../../../src/client/resources.ts';
-import type { Service } from '../../../src/objects/service.ts';
+import type { Service } from '../../../src/objects/core.generated.ts';
 import type { Cluster } from '../cluster.ts';
 
 /** Of nobody: so that nothing else writes these Services. */

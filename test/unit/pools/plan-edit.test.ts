@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { planEdit } from '../../../src/pools/plan-edit.ts';
 import type { AddressPool, AddressPoolSpec } from '../../../src/controllers/load-balancer/pool.ts';
-import type { Service } from '../../../src/objects/service.ts';
+import type { Service } from '../../../src/objects/core.generated.ts';
 
 const service = (name: string, ip?: string): Service => ({
   metadata: { namespace: 'n', name, creationTimestamp: '2026-01-01T00:00:00Z' },

@@ -1,10 +1,9 @@
 import { indexByLabel } from '../../../client/indexes.ts';
 import type { Informer } from '../../../client/informer.ts';
 import { endpoints as endpointsResource, endpointSlices, services } from '../../../client/resources.ts';
-import type { EndpointSlice } from '../../../objects/endpoint-slice.ts';
-import type { Endpoints } from '../../../objects/endpoints.ts';
+import type { Endpoints, Service } from '../../../objects/core.generated.ts';
+import type { EndpointSlice } from '../../../objects/discovery.generated.ts';
 import { keyOf, type ObjectKey } from '../../../objects/key.ts';
-import type { Service } from '../../../objects/service.ts';
 import { followSlices } from '../endpoint-slices/slice-events.ts';
 import { managedByLabel, serviceNameLabel } from '../endpoint-slices/slice-metadata.ts';
 import { SliceTracker } from '../endpoint-slices/slice-tracker.ts';

@@ -2,8 +2,8 @@
  * The EndpointSlices that mirror a hand-made Endpoints object (pkg/controller/endpointslicemirroring). Pure: Endpoints
  * and its mirrored slices go in, writes come out.
  */
-import type { EndpointSlice, SliceEndpoint, SlicePort } from '../../../objects/endpoint-slice.ts';
-import type { EndpointAddress, Endpoints, EndpointSubset } from '../../../objects/endpoints.ts';
+import type { EndpointAddress, EndpointSubset, Endpoints } from '../../../objects/core.generated.ts';
+import type { Endpoint, EndpointPort, EndpointSlice } from '../../../objects/discovery.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { endpointKey, sameEndpoint } from '../endpoint-slices/plan-groups.ts';
@@ -42,8 +42,8 @@ export interface MirrorPlan {
 
 interface Wanted {
   addressType: 'IPv4' | 'IPv6';
-  ports: SlicePort[];
-  endpoints: Map<string, SliceEndpoint>;
+  ports: EndpointPort[];
+  endpoints: Map<string, Endpoint>;
 }
 
 /** False for Endpoints that opt out by label, and for the locks of old leader elections. */
@@ -142,7 +142,7 @@ function* offersOf(subsets: readonly EndpointSubset[]): Generator<Offer> {
   }
 }
 
-function toEndpoint(address: EndpointAddress, ip: string, ready: boolean): SliceEndpoint {
+function toEndpoint(address: EndpointAddress, ip: string, ready: boolean): Endpoint {
   const { hostname, nodeName, targetRef } = address;
   return {
     addresses: [ip],

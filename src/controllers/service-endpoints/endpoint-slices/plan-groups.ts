@@ -1,7 +1,7 @@
 /** From Pods to endpoints, grouped by the ports that they serve. Pure. */
-import type { SliceEndpoint, SlicePort } from '../../../objects/endpoint-slice.ts';
-import type { Pod } from '../../../objects/pod.ts';
-import type { IPFamily, Service } from '../../../objects/service.ts';
+import type { IPFamily } from '../../../objects/address.ts';
+import type { Pod, Service } from '../../../objects/core.generated.ts';
+import type { Endpoint, EndpointPort } from '../../../objects/discovery.generated.ts';
 import { canonicalIP } from '../pod-ip.ts';
 import { isPodReady, isPodTerminating, mayBackService, podReference, publishedHostname } from '../pod.ts';
 import { portsKey, resolvePorts } from '../target-port.ts';
@@ -13,8 +13,8 @@ export interface NodePlace {
 
 /** The endpoints that serve one list of ports, by {@link endpointKey}. */
 export interface PortGroup {
-  ports: SlicePort[];
-  endpoints: Map<string, SliceEndpoint>;
+  ports: EndpointPort[];
+  endpoints: Map<string, Endpoint>;
 }
 
 /** All groups of one address family, by {@link portsKey}, and the Pods that had to be left out. */
@@ -56,12 +56,7 @@ export function groupPods(
   return { byPorts, homeless };
 }
 
-function toEndpoint(
-  service: Service,
-  pod: Pod,
-  family: IPFamily,
-  place: NodePlace | undefined,
-): SliceEndpoint {
+function toEndpoint(service: Service, pod: Pod, family: IPFamily, place: NodePlace | undefined): Endpoint {
   const serving = isPodReady(pod);
   const terminating = isPodTerminating(pod);
   const hostname = publishedHostname(pod, service);
@@ -86,20 +81,20 @@ function toEndpoint(
 }
 
 /** What makes an endpoint the same endpoint: addresses, hostname and target. All else may change in place. */
-export function endpointKey(endpoint: SliceEndpoint): string {
+export function endpointKey(endpoint: Endpoint): string {
   const { addresses, hostname, targetRef } = endpoint;
   const text = addresses.length === 1 ? (addresses[0] ?? '') : [...addresses].sort().join(',');
   return `${text}\t${hostname ?? ''}\t${targetRef?.namespace ?? ''}\t${targetRef?.name ?? ''}`;
 }
 
 /** True when two endpoints with the same key need no rewrite: hints are not looked at, they are planned later. */
-export function sameEndpoint(a: SliceEndpoint, b: SliceEndpoint): boolean {
+export function sameEndpoint(a: Endpoint, b: Endpoint): boolean {
   return (
     a.nodeName === b.nodeName &&
     a.zone === b.zone &&
-    a.conditions.ready === b.conditions.ready &&
-    a.conditions.serving === b.conditions.serving &&
-    a.conditions.terminating === b.conditions.terminating &&
+    a.conditions?.ready === b.conditions?.ready &&
+    a.conditions?.serving === b.conditions?.serving &&
+    a.conditions?.terminating === b.conditions?.terminating &&
     a.targetRef?.kind === b.targetRef?.kind &&
     a.targetRef?.uid === b.targetRef?.uid &&
     a.targetRef?.apiVersion === b.targetRef?.apiVersion &&

@@ -1,7 +1,7 @@
 /** Hints by `spec.trafficDistribution`, and their removal (k8s.io/endpointslice/trafficdist). Pure. */
-import type { EndpointHints, EndpointSlice, SliceEndpoint } from '../../../objects/endpoint-slice.ts';
+import type { Service } from '../../../objects/core.generated.ts';
+import type { Endpoint, EndpointHints, EndpointSlice } from '../../../objects/discovery.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
-import type { Service } from '../../../objects/service.ts';
 import type { Draft } from './plan-packing.ts';
 
 /** The slices of one address family while their hints are planned. */
@@ -12,8 +12,8 @@ export interface SliceSet {
 }
 
 /** True for an endpoint that gets traffic: only such ones get hints. */
-export function isReady(endpoint: SliceEndpoint): boolean {
-  return endpoint.conditions.ready === true;
+export function isReady(endpoint: Endpoint): boolean {
+  return endpoint.conditions?.ready === true;
 }
 
 /** Every draft of a set: those to create first. */
@@ -32,7 +32,7 @@ export function reopen(set: SliceSet, stale: (slice: EndpointSlice) => boolean):
 }
 
 /** `endpoint` with these hints, or with none. */
-export function withHints(endpoint: SliceEndpoint, hints: EndpointHints | undefined): SliceEndpoint {
+export function withHints(endpoint: Endpoint, hints: EndpointHints | undefined): Endpoint {
   const { hints: _old, ...rest } = endpoint;
   return hints === undefined ? rest : { ...rest, hints };
 }
@@ -70,7 +70,7 @@ export function trafficDistribution(service: Service): 'zone' | 'zone and node' 
 
 /** Gives every ready endpoint the hint of its own zone, and of its own node where that is asked for. */
 export function hintByPlace(set: SliceSet, wanted: 'zone' | 'zone and node'): void {
-  const hintsOf = (endpoint: SliceEndpoint): EndpointHints | undefined => {
+  const hintsOf = (endpoint: Endpoint): EndpointHints | undefined => {
     const { zone, nodeName } = endpoint;
     const hints: EndpointHints = {
       ...(zone === undefined ? {} : { forZones: [{ name: zone }] }),

@@ -2,13 +2,13 @@
  * Which slice holds which endpoint (k8s.io/endpointslice, `reconciler.go`). Pure. The aim is few writes, not few
  * slices: endpoints stay where they are, and nothing is rebalanced.
  */
-import type { EndpointSlice, SliceEndpoint } from '../../../objects/endpoint-slice.ts';
+import type { Endpoint, EndpointSlice } from '../../../objects/discovery.generated.ts';
 import { endpointKey, sameEndpoint } from './plan-groups.ts';
 
 /** A slice as it shall be written. `existing` is the object it replaces; without it the slice is created. */
 export interface Draft {
   slice: EndpointSlice;
-  endpoints: SliceEndpoint[];
+  endpoints: Endpoint[];
   existing: EndpointSlice | undefined;
 }
 
@@ -24,7 +24,7 @@ export interface PackingInput {
   /** The slices of this group as they are. */
   existing: readonly EndpointSlice[];
   /** The wanted endpoints by {@link endpointKey}. */
-  wanted: ReadonlyMap<string, SliceEndpoint>;
+  wanted: ReadonlyMap<string, Endpoint>;
   /** The most endpoints per slice, 1 to 1000. */
   maxPerSlice: number;
   /** Makes an empty slice of this group. */
@@ -68,14 +68,14 @@ export function packGroup(input: PackingInput): Packing {
 
 function keepWanted(
   { existing, needsLabels, labels }: PackingInput,
-  remaining: Map<string, SliceEndpoint>,
+  remaining: Map<string, Endpoint>,
 ): { update: Draft[]; untouched: EndpointSlice[]; emptied: EndpointSlice[] } {
   const update: Draft[] = [];
   const untouched: EndpointSlice[] = [];
   const emptied: EndpointSlice[] = [];
   for (const slice of existing) {
     const before = slice.endpoints ?? [];
-    const kept: SliceEndpoint[] = [];
+    const kept: Endpoint[] = [];
     let changed = false;
     for (const endpoint of before) {
       const key = endpointKey(endpoint);
@@ -115,7 +115,7 @@ function tightestFit(slices: readonly EndpointSlice[], count: number, maxPerSlic
   return best;
 }
 
-function fill(draft: Draft, remaining: Map<string, SliceEndpoint>, maxPerSlice: number): void {
+function fill(draft: Draft, remaining: Map<string, Endpoint>, maxPerSlice: number): void {
   for (const [key, endpoint] of remaining) {
     if (draft.endpoints.length >= maxPerSlice) return;
     draft.endpoints.push(endpoint);

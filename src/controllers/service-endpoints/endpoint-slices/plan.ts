@@ -2,11 +2,11 @@
  * What the EndpointSlices of a Service should be (k8s.io/endpointslice, `reconciler.go`). Pure: Service, Pods, Nodes
  * and the slices as they are go in; the writes that lead from these to the wanted ones come out.
  */
-import type { EndpointSlice } from '../../../objects/endpoint-slice.ts';
+import type { IPFamily } from '../../../objects/address.ts';
+import type { Pod, Service } from '../../../objects/core.generated.ts';
+import type { EndpointSlice } from '../../../objects/discovery.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
-import type { Pod } from '../../../objects/pod.ts';
-import type { IPFamily, Service } from '../../../objects/service.ts';
 import { slicePortsInOrder } from '../hash-order.ts';
 import { canonicalIP } from '../pod-ip.ts';
 import { clusterIPOf, namedFamilies } from '../service.ts';

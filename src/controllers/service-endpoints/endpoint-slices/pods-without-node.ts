@@ -1,5 +1,5 @@
 import type { ObjectKey } from '../../../objects/key.ts';
-import type { Pod } from '../../../objects/pod.ts';
+import type { Pod } from '../../../objects/core.generated.ts';
 
 /** Remembers which Services leave out Pods because a Node is not there yet. */
 export class PodsWithoutNode {

@@ -1,7 +1,8 @@
 /** Labels, owner and name of the EndpointSlices of a Service (k8s.io/endpointslice, `utils.go`). Pure. */
-import type { EndpointSlice, SlicePort } from '../../../objects/endpoint-slice.ts';
+import type { IPFamily } from '../../../objects/address.ts';
+import type { Service } from '../../../objects/core.generated.ts';
+import type { EndpointPort, EndpointSlice } from '../../../objects/discovery.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
-import type { IPFamily, Service } from '../../../objects/service.ts';
 import { isHeadless } from '../service.ts';
 
 /** The label that ties a slice to its Service. */
@@ -44,7 +45,7 @@ export function isOwnedBy(slice: EndpointSlice, service: Service): boolean {
 }
 
 /** A slice without endpoints, ready to be filled and created. */
-export function newSlice(service: Service, family: IPFamily, ports: readonly SlicePort[]): EndpointSlice {
+export function newSlice(service: Service, family: IPFamily, ports: readonly EndpointPort[]): EndpointSlice {
   const { name = '', namespace = '', uid = '' } = service.metadata;
   return {
     apiVersion: 'discovery.k8s.io/v1',

@@ -1,4 +1,4 @@
-import type { EndpointSlice } from '../../../objects/endpoint-slice.ts';
+import type { EndpointSlice } from '../../../objects/discovery.generated.ts';
 import type { ObjectKey } from '../../../objects/key.ts';
 
 /** How long the cache may lag behind own writes before they count as undone by somebody, in milliseconds. */

@@ -1,6 +1,6 @@
 import { isNotFound } from '../../../client/errors.ts';
 import type { ResourceClient } from '../../../client/resource-client.ts';
-import type { EndpointSlice } from '../../../objects/endpoint-slice.ts';
+import type { EndpointSlice } from '../../../objects/discovery.generated.ts';
 import type { ObjectKey } from '../../../objects/key.ts';
 import { isNamespaceTerminating } from '../../../client/namespace-terminating.ts';
 import type { SliceTracker } from './slice-tracker.ts';

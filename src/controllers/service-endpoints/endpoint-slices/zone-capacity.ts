@@ -1,6 +1,6 @@
 /** How much of the cluster's CPU each zone has (k8s.io/endpointslice/topologycache). Pure. */
 import { isRecord } from '../../../objects/json.ts';
-import type { Node } from '../../../objects/node.ts';
+import type { Node } from '../../../objects/core.generated.ts';
 import { parseQuantity } from '../../../objects/quantity.ts';
 
 const zoneLabel = 'topology.kubernetes.io/zone';

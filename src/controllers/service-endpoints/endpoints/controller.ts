@@ -2,9 +2,8 @@ import { isConflict, isNotFound } from '../../../client/errors.ts';
 import type { Informer } from '../../../client/informer.ts';
 import type { ResourceClient } from '../../../client/resource-client.ts';
 import { endpoints as endpointsResource, services } from '../../../client/resources.ts';
-import type { Endpoints } from '../../../objects/endpoints.ts';
+import type { Endpoints, Service } from '../../../objects/core.generated.ts';
 import { keyOf, type ObjectKey, splitKey } from '../../../objects/key.ts';
-import type { Service } from '../../../objects/service.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
 import {
   Controller,

@@ -2,10 +2,14 @@
  * What the Endpoints of a Service should be (pkg/controller/endpoint, `endpoints_controller.go`). Pure: Service, Pods
  * and the object as it is go in, one write or none comes out.
  */
-import type { EndpointAddress, EndpointPort, Endpoints } from '../../../objects/endpoints.ts';
+import type {
+  EndpointAddress,
+  EndpointPort,
+  Endpoints,
+  Pod,
+  Service,
+} from '../../../objects/core.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
-import type { Pod } from '../../../objects/pod.ts';
-import type { Service } from '../../../objects/service.ts';
 import { canonicalIP } from '../pod-ip.ts';
 import { isPodReady, isPodTerminating, mayBackService, podReference, publishedHostname } from '../pod.ts';
 import { clusterIPOf, isHeadless, namedFamilies, portsOf } from '../service.ts';

@@ -1,4 +1,4 @@
-import type { EndpointSubset } from '../../../objects/endpoints.ts';
+import type { EndpointSubset } from '../../../objects/core.generated.ts';
 
 /** The most addresses that one Endpoints object may hold (`maxCapacity` of the endpoints controller). */
 const maxAddresses = 1000;

@@ -3,9 +3,8 @@ import { nodes as nodesResource, pods as podsResource } from '../../../client/re
 import { jsonEqual } from '../../../objects/json.ts';
 import { joinKey, keyOf, type ObjectKey } from '../../../objects/key.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
-import type { Node } from '../../../objects/node.ts';
-import type { Pod } from '../../../objects/pod.ts';
-import type { DaemonSet } from '../../../objects/workloads.ts';
+import type { DaemonSet } from '../../../objects/apps.generated.ts';
+import type { Node, Pod } from '../../../objects/core.generated.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
 import { Controller, type ReconcileResult } from '../../../runtime/controller.ts';
 import { History } from '../history.ts';

@@ -1,6 +1,6 @@
 /** Which ReplicaSet is a Deployment's newest, and what revision each one is (pkg/controller/deployment/util). */
 import type { Draft } from '../../../client/resource-client.ts';
-import type { Deployment, ReplicaSet } from '../../../objects/workloads.ts';
+import type { Deployment, ReplicaSet } from '../../../objects/apps.generated.ts';
 import { byAge, controllerReference } from '../../../objects/pods.ts';
 import { hashTemplate, podTemplateHash, sameTemplate } from '../plan-template.ts';
 import { maxSurge } from './plan-limits.ts';

@@ -1,5 +1,5 @@
 /** How many replicas each ReplicaSet should have next (pkg/controller/deployment: rolling.go, recreate.go, sync.go). */
-import type { Deployment, ReplicaSet } from '../../../objects/workloads.ts';
+import type { Deployment, ReplicaSet } from '../../../objects/apps.generated.ts';
 import { byAge } from '../../../objects/pods.ts';
 import { isRolling, maxSurge, maxUnavailable } from './plan-limits.ts';
 import { desiredReplicasAnnotation, type Generations, maxReplicasAnnotation } from './plan-revisions.ts';

@@ -1,11 +1,7 @@
 /** What a Deployment reports (pkg/controller/deployment: sync.go `calculateStatus`, progress.go). */
 import { formatTime, parseTime } from '../../../objects/time.ts';
-import type {
-  Deployment,
-  DeploymentStatus,
-  ReplicaSet,
-  WorkloadCondition,
-} from '../../../objects/workloads.ts';
+import type { Deployment, DeploymentStatus, ReplicaSet } from '../../../objects/apps.generated.ts';
+import type { WorkloadCondition } from '../../../objects/workloads.ts';
 import { conditionOf } from '../../../objects/pods.ts';
 import { maxUnavailable } from './plan-limits.ts';
 import type { Generations } from './plan-revisions.ts';

@@ -2,7 +2,8 @@ import { byOwner, indexByOwner } from '../../../client/indexes.ts';
 import type { Informer } from '../../../client/informer.ts';
 import { pods as podsResource, type ResourceType } from '../../../client/resources.ts';
 import { keyOf, type ObjectKey } from '../../../objects/key.ts';
-import type { Pod } from '../../../objects/pod.ts';
+import type { ReplicaSet } from '../../../objects/apps.generated.ts';
+import type { Pod } from '../../../objects/core.generated.ts';
 import type { LabelSelector } from '../../../objects/meta.ts';
 import type { Replicated } from '../../../objects/workloads.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
@@ -56,7 +57,7 @@ interface ReplicasOptions<T extends Replicated> {
   readonly name: string;
   readonly resource: ResourceType<T>;
   readonly selector: (owner: T) => LabelSelector | undefined;
-  readonly statusOf: (status: Replicated['status']) => T['status'];
+  readonly statusOf: (status: ReplicaSet['status']) => T['status'];
 }
 
 class ReplicaSetReconciler<T extends Replicated> {

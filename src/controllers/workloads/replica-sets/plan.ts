@@ -1,7 +1,7 @@
 /** What a ReplicaSet or a ReplicationController needs (pkg/controller/replicaset/replica_set.go, replica_set_utils.go). */
 import type { Draft } from '../../../client/resource-client.ts';
 import { containsLabels } from '../../../objects/labels.ts';
-import type { Pod } from '../../../objects/pod.ts';
+import type { Pod } from '../../../objects/core.generated.ts';
 import { formatTime } from '../../../objects/time.ts';
 import type { Replicated, WorkloadCondition } from '../../../objects/workloads.ts';
 import { deletionOrder } from '../plan-deletion-order.ts';

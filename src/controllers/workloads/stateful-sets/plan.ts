@@ -2,8 +2,8 @@
  * The next step of a StatefulSet (pkg/controller/statefulset/stateful_set_control.go, `updateStatefulSet`): Pods are
  * made and updated one after another unless `podManagementPolicy` is Parallel.
  */
-import type { Pod } from '../../../objects/pod.ts';
-import type { ControllerRevision, StatefulSet } from '../../../objects/workloads.ts';
+import type { ControllerRevision, StatefulSet } from '../../../objects/apps.generated.ts';
+import type { Pod } from '../../../objects/core.generated.ts';
 import { isAvailable, isFinished, isReady } from '../../../objects/pods.ts';
 import { ordinalOf, revisionNameOf } from './plan-pod.ts';
 

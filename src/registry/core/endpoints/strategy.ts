@@ -1,4 +1,9 @@
-import type { EndpointAddress, EndpointPort, Endpoints, EndpointSubset } from '../../../objects/endpoints.ts';
+import type {
+  EndpointAddress,
+  EndpointPort,
+  EndpointSubset,
+  Endpoints,
+} from '../../../objects/core.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';

@@ -1,4 +1,5 @@
-import type { KubeObject, ObjectReference } from '../../../objects/meta.ts';
+import type { ObjectReference } from '../../../objects/core.generated.ts';
+import type { KubeObject } from '../../../objects/meta.ts';
 import type { SharedStorage } from '../../generic/strategy.ts';
 
 /** Core/v1 Event: the form in which events are stored. Times are RFC 3339; an absent time counts as zero. */

@@ -1,5 +1,5 @@
 import { jsonEqual } from '../../../objects/json.ts';
-import type { ObjectReference } from '../../../objects/meta.ts';
+import type { ObjectReference } from '../../../objects/core.generated.ts';
 import { type FieldError, invalid, required } from '../../validation/field-errors.ts';
 import { validateObjectMeta, validateObjectMetaUpdate } from '../../generic/metadata.ts';
 import {

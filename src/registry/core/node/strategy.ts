@@ -1,5 +1,5 @@
 import { pushAll } from '../../../objects/lists.ts';
-import type { Node as NodeObject } from '../../../objects/node.ts';
+import type { Node as NodeObject } from '../../../objects/core.generated.ts';
 import { duplicate, type FieldError, forbiddenField } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';

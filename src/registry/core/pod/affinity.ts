@@ -1,5 +1,5 @@
 import { pushAll } from '../../../objects/lists.ts';
-import type { NodeSelectorRequirement, NodeSelectorTerm } from '../../../objects/pod.ts';
+import type { NodeSelectorRequirement, NodeSelectorTerm } from '../../../objects/core.generated.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
 import { validateLabelSelector } from '../../validation/label-selector.ts';
 import {

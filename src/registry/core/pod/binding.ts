@@ -1,4 +1,5 @@
-import type { ObjectMeta, ObjectReference } from '../../../objects/meta.ts';
+import type { ObjectReference } from '../../../objects/core.generated.ts';
+import type { ObjectMeta } from '../../../objects/meta.ts';
 import { conflict } from '../../../objects/status-errors.ts';
 import { type FieldError, notSupported, required } from '../../validation/field-errors.ts';
 import { copyLabels } from './topology-labels.ts';

@@ -5,10 +5,10 @@ import type {
   Pod as PodObject,
   PodSpec as NetworkPodSpec,
   PodStatus as NetworkPodStatus,
-} from '../../../objects/pod.ts';
+} from '../../../objects/core.generated.ts';
 import type { KeyedSelector } from './label-keys.ts';
 
-export interface Pod extends PodObject {
+export interface Pod extends Omit<PodObject, 'spec' | 'status'> {
   spec: PodSpec;
   status: PodStatus;
 }
@@ -19,7 +19,40 @@ export interface PodTemplateSpec {
   spec?: PodSpec;
 }
 
-export interface PodSpec extends Omit<NetworkPodSpec, 'affinity'> {
+export interface PodSpec extends Omit<
+  NetworkPodSpec,
+  | 'affinity'
+  | 'topologySpreadConstraints'
+  | 'volumes'
+  | 'containers'
+  | 'initContainers'
+  | 'ephemeralContainers'
+  | 'resources'
+  | 'activeDeadlineSeconds'
+  | 'dnsPolicy'
+  | 'dnsConfig'
+  | 'serviceAccount'
+  | 'automountServiceAccountToken'
+  | 'securityContext'
+  | 'shareProcessNamespace'
+  | 'hostPID'
+  | 'hostIPC'
+  | 'hostUsers'
+  | 'os'
+  | 'overhead'
+  | 'hostnameOverride'
+  | 'setHostnameAsFQDN'
+  | 'tolerations'
+  | 'imagePullSecrets'
+  | 'hostAliases'
+  | 'priorityClassName'
+  | 'priority'
+  | 'preemptionPolicy'
+  | 'enableServiceLinks'
+  | 'readinessGates'
+  | 'schedulingGates'
+  | 'runtimeClassName'
+> {
   affinity?: Affinity;
   topologySpreadConstraints?: TopologySpreadConstraint[];
   volumes?: Volume[];

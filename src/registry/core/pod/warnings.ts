@@ -1,6 +1,6 @@
 import { pushAll } from '../../../objects/lists.ts';
 import type { ObjectMeta } from '../../../objects/meta.ts';
-import type { NodeSelectorTerm } from '../../../objects/pod.ts';
+import type { NodeSelectorTerm } from '../../../objects/core.generated.ts';
 import { parseQuantity } from '../../../objects/quantity.ts';
 import { isDNS1123Label } from '../../../objects/names.ts';
 import { warningsForAddress } from '../../validation/network.ts';

@@ -8,7 +8,8 @@ import {
 } from '../../../allocation/errors.ts';
 import { PortAllocator, type PortRange } from '../../../allocation/port-allocator.ts';
 import { parseAddress } from '../../../objects/address.ts';
-import type { IPFamily, Service } from '../../../objects/service.ts';
+import type { IPFamily } from '../../../objects/address.ts';
+import type { Service } from '../../../objects/core.generated.ts';
 import type { ClusterFamilies } from './families.ts';
 import { mayHaveNodePorts, needsHealthCheck, nodePortsOf } from './type-rules.ts';
 

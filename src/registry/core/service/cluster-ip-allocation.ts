@@ -1,5 +1,6 @@
 import { parseAddress } from '../../../objects/address.ts';
-import type { IPFamily, Service, ServiceSpec } from '../../../objects/service.ts';
+import type { IPFamily } from '../../../objects/address.ts';
+import type { Service, ServiceSpec } from '../../../objects/core.generated.ts';
 import { isUnchangedPreferDualStack } from './families.ts';
 import type { ServiceReservation } from './reservation.ts';
 import { none } from './type-rules.ts';

@@ -1,4 +1,4 @@
-import type { Service, ServiceSpec } from '../../../objects/service.ts';
+import type { Service, ServiceSpec } from '../../../objects/core.generated.ts';
 import {
   externallyAccessible,
   mayHaveNodePorts,

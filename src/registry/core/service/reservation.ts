@@ -2,8 +2,9 @@ import { AllocationError, AlreadyAllocatedError, RangeFullError } from '../../..
 import type { PortAllocation } from '../../../allocation/port-allocator.ts';
 import { parseAddress } from '../../../objects/address.ts';
 import { goQuote } from '../../../objects/go-text.ts';
-import type { IPAddress } from '../../../objects/networking.ts';
-import type { IPFamily, Service } from '../../../objects/service.ts';
+import type { IPFamily } from '../../../objects/address.ts';
+import type { Service } from '../../../objects/core.generated.ts';
+import type { IPAddress } from '../../../objects/networking.generated.ts';
 import type { StatusError } from '../../../objects/status.ts';
 import { internalError } from '../../../objects/status-errors.ts';
 import { invalid, invalidObject, required } from '../../validation/field-errors.ts';

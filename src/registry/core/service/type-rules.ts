@@ -1,4 +1,4 @@
-import type { Service, ServiceSpec } from '../../../objects/service.ts';
+import type { Service, ServiceSpec } from '../../../objects/core.generated.ts';
 
 /**
  * Which fields a Service's type, and what goes with it, make meaningful (`pkg/api/service/util.go`,

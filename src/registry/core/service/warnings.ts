@@ -1,5 +1,5 @@
 import { pushAll } from '../../../objects/lists.ts';
-import type { Service } from '../../../objects/service.ts';
+import type { Service } from '../../../objects/core.generated.ts';
 import { warningsForAddress, warningsForCidr } from '../../validation/network.ts';
 import { deprecatedTopologyHints, topologyMode } from './annotations.ts';
 import { none } from './type-rules.ts';

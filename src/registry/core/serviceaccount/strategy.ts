@@ -1,4 +1,5 @@
-import type { KubeObject, ObjectReference } from '../../../objects/meta.ts';
+import type { ObjectReference } from '../../../objects/core.generated.ts';
+import type { KubeObject } from '../../../objects/meta.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 

@@ -1,10 +1,10 @@
 import { parseAddress } from '../../../objects/address.ts';
 import type {
+  Endpoint,
   EndpointHints,
+  EndpointPort,
   EndpointSlice,
-  SliceEndpoint,
-  SlicePort,
-} from '../../../objects/endpoint-slice.ts';
+} from '../../../objects/discovery.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
@@ -58,7 +58,7 @@ export function validateEndpointSlice(slice: Partial<EndpointSlice>, old?: Endpo
 }
 
 function validateEndpoints(
-  endpoints: readonly SliceEndpoint[],
+  endpoints: readonly Endpoint[],
   addressType: string,
   exempt: readonly string[],
 ): FieldError[] {
@@ -69,7 +69,7 @@ function validateEndpoints(
 }
 
 function validateEndpoint(
-  endpoint: Partial<SliceEndpoint>,
+  endpoint: Partial<Endpoint>,
   path: string,
   addressType: string,
   exempt: readonly string[],
@@ -166,7 +166,7 @@ function validateHintNames(
 }
 
 /** Port numbers are not checked at all. */
-function validatePorts(ports: readonly SlicePort[]): FieldError[] {
+function validatePorts(ports: readonly EndpointPort[]): FieldError[] {
   if (ports.length > maxPorts) return [tooMany('ports', ports.length, maxPorts)];
   const errors: FieldError[] = [];
   const names = new Set<string>();

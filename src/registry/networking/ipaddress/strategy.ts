@@ -1,4 +1,4 @@
-import type { IPAddress } from '../../../objects/networking.ts';
+import type { IPAddress } from '../../../objects/networking.generated.ts';
 import { type FieldError, invalid, required } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';
@@ -14,7 +14,8 @@ export interface AddressBook {
   release(address: string): void;
 }
 
-type ParentReference = NonNullable<IPAddress['spec']['parentRef']>;
+/** As a client sends it: nothing is required yet. */
+type ParentReference = Partial<NonNullable<IPAddress['spec']['parentRef']>>;
 
 /** The name is the address itself, in canonical form (`ValidateIPAddressName`); generateName cannot work. */
 const nameIsAddress: NameRule = (name) => isCanonicalAddress(name);

@@ -2,10 +2,8 @@ import { isIPv6 } from 'node:net';
 import { planEndpoints } from '../../../../src/controllers/service-endpoints/endpoints/plan.ts';
 import { planSlices } from '../../../../src/controllers/service-endpoints/endpoint-slices/plan.ts';
 import { planMirror } from '../../../../src/controllers/service-endpoints/endpoint-slice-mirroring/plan.ts';
-import type { EndpointSlice } from '../../../../src/objects/endpoint-slice.ts';
-import type { Endpoints, EndpointSubset } from '../../../../src/objects/endpoints.ts';
-import type { Pod } from '../../../../src/objects/pod.ts';
-import type { Service } from '../../../../src/objects/service.ts';
+import type { EndpointSubset, Endpoints, Pod, Service } from '../../../../src/objects/core.generated.ts';
+import type { EndpointSlice } from '../../../../src/objects/discovery.generated.ts';
 import { skipMirrorLabel } from '../actors/mirrored.ts';
 import { keyOf, type Snapshot } from './snapshot.ts';
 
@@ -158,7 +156,7 @@ function subsetTexts({ addresses = [], notReadyAddresses = [], ports = [] }: End
 function textsIn({ endpoints, ports }: EndpointSlice): string[] {
   return (endpoints ?? []).flatMap(({ addresses, conditions }) =>
     (ports ?? []).map(
-      ({ port = 0 }) => `${addresses.join()} ${port} ${conditions.ready === true ? 'ready' : 'not ready'}`,
+      ({ port = 0 }) => `${addresses.join()} ${port} ${conditions?.ready === true ? 'ready' : 'not ready'}`,
     ),
   );
 }

@@ -10,12 +10,10 @@ import {
 import type { Transport } from '../../../../src/client/transport.ts';
 import { addressPools } from '../../../../src/controllers/load-balancer/resource.ts';
 import type { AddressPool } from '../../../../src/controllers/load-balancer/pool.ts';
-import type { EndpointSlice } from '../../../../src/objects/endpoint-slice.ts';
-import type { Endpoints } from '../../../../src/objects/endpoints.ts';
+import type { Endpoints, Pod, Service } from '../../../../src/objects/core.generated.ts';
+import type { EndpointSlice } from '../../../../src/objects/discovery.generated.ts';
+import type { IPAddress, ServiceCIDR } from '../../../../src/objects/networking.generated.ts';
 import type { KubeObject } from '../../../../src/objects/meta.ts';
-import type { IPAddress, ServiceCIDR } from '../../../../src/objects/networking.ts';
-import type { Pod } from '../../../../src/objects/pod.ts';
-import type { Service } from '../../../../src/objects/service.ts';
 
 /** A cluster as it is now, but for what the API server itself keeps. */
 export interface Snapshot {

@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { eventLine, poolRows, serviceRow, type View } from '../../../../src/commands/top/model.ts';
 import { renderScreen, serviceText } from '../../../../src/commands/top/screen.ts';
 import { fit, plain } from '../../../../src/commands/top/text.ts';
-import type { EndpointSlice, SliceEndpoint } from '../../../../src/objects/endpoint-slice.ts';
-import type { Service } from '../../../../src/objects/service.ts';
+import type { Service } from '../../../../src/objects/core.generated.ts';
+import type { Endpoint, EndpointSlice } from '../../../../src/objects/discovery.generated.ts';
 
 function service(spec: Service['spec'] = {}, status: Service['status'] = {}): Service {
   return {
@@ -21,7 +21,10 @@ function service(spec: Service['spec'] = {}, status: Service['status'] = {}): Se
   };
 }
 
-function slice(addressType: string, conditions: readonly SliceEndpoint['conditions'][]): EndpointSlice {
+function slice(
+  addressType: string,
+  conditions: readonly NonNullable<Endpoint['conditions']>[],
+): EndpointSlice {
   const endpoints = conditions.map((each, i) => ({ addresses: [`10.0.0.${i}`], conditions: each }));
   return { metadata: { name: 's', namespace: 'shop' }, addressType, endpoints, ports: [] };
 }

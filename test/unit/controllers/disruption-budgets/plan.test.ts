@@ -4,9 +4,9 @@ import {
   planBudgetEvent,
   planBudgetStatus,
 } from '../../../../src/controllers/disruption-budgets/plan.ts';
-import type { Pod } from '../../../../src/objects/pod.ts';
+import type { Pod } from '../../../../src/objects/core.generated.ts';
+import type { PodDisruptionBudget } from '../../../../src/objects/policy.generated.ts';
 import { formatTime } from '../../../../src/objects/time.ts';
-import type { PodDisruptionBudget } from '../../../../src/objects/workloads.ts';
 import { now, pod } from '../workloads/samples.ts';
 
 function budget(

@@ -7,7 +7,7 @@ import {
   stopTime,
 } from '../../../../src/controllers/kubelet/plan.ts';
 import { PodAddresses } from '../../../../src/controllers/kubelet/pod-addresses.ts';
-import type { Pod, PodStatus } from '../../../../src/objects/pod.ts';
+import type { Pod, PodStatus } from '../../../../src/objects/core.generated.ts';
 import { node, now, pod } from '../workloads/samples.ts';
 
 const host = {

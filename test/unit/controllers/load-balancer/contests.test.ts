@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Contests } from '../../../../src/controllers/load-balancer/contests.ts';
 import { conditionType } from '../../../../src/controllers/load-balancer/present.ts';
-import type { Service } from '../../../../src/objects/service.ts';
+import type { Service } from '../../../../src/objects/core.generated.ts';
 
 function showing(...shown: string[]): Service {
   return {

@@ -16,7 +16,8 @@ import {
   type AddressRequest,
 } from '../../../../src/controllers/load-balancer/request.ts';
 import { parseStrictAddress } from '../../../../src/objects/address.ts';
-import type { IPFamily, Service } from '../../../../src/objects/service.ts';
+import type { IPFamily } from '../../../../src/objects/address.ts';
+import type { Service } from '../../../../src/objects/core.generated.ts';
 import { formatTime } from '../../../../src/objects/time.ts';
 
 /** What a user can do to a cluster of eight Services and two pools. */

@@ -16,7 +16,7 @@ import {
   presentAddresses,
 } from '../../../../src/controllers/load-balancer/present.ts';
 import type { Condition } from '../../../../src/objects/meta.ts';
-import type { Service, ServiceStatus } from '../../../../src/objects/service.ts';
+import type { Service, ServiceStatus } from '../../../../src/objects/core.generated.ts';
 import { had } from './given.ts';
 
 const now = Date.parse('2026-01-01T00:00:00Z');

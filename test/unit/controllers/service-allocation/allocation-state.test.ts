@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { AllocationState } from '../../../../src/controllers/service-allocation/allocation-state.ts';
 import { specValues, viewOf } from '../../../../src/controllers/service-allocation/plan-view.ts';
 import { Waiters } from '../../../../src/controllers/service-allocation/waiters.ts';
-import type { Service } from '../../../../src/objects/service.ts';
+import type { Service } from '../../../../src/objects/core.generated.ts';
 import { service } from './samples.ts';
 
 const range = { first: 30_000, last: 30_009 };

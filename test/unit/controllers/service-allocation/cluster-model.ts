@@ -8,7 +8,7 @@ import {
 } from '../../../../src/controllers/service-allocation/plan-view.ts';
 import { isRecord, type JsonRecord } from '../../../../src/objects/json.ts';
 import { keyOf } from '../../../../src/objects/key.ts';
-import type { Service, ServiceSpec } from '../../../../src/objects/service.ts';
+import type { Service, ServiceSpec } from '../../../../src/objects/core.generated.ts';
 
 /** One state of one Service; without an object: it was deleted. */
 interface Change {

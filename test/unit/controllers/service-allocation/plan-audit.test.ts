@@ -4,8 +4,8 @@ import { newIPAddress } from '../../../../src/controllers/service-allocation/ip-
 import { audit } from '../../../../src/controllers/service-allocation/plan-audit.ts';
 import { viewOf } from '../../../../src/controllers/service-allocation/plan-view.ts';
 import { keyOf } from '../../../../src/objects/key.ts';
-import type { IPAddress } from '../../../../src/objects/networking.ts';
-import type { Service } from '../../../../src/objects/service.ts';
+import type { Service } from '../../../../src/objects/core.generated.ts';
+import type { IPAddress } from '../../../../src/objects/networking.generated.ts';
 import { service } from './samples.ts';
 
 function findings(services: readonly Service[], addresses: readonly IPAddress[] | undefined): string[] {
@@ -58,7 +58,10 @@ describe('audit', () => {
     const leaked = newIPAddress('10.0.0.9', 'default/a');
     const mine = newIPAddress('10.0.0.5', 'default/a');
     expect(findings([a], [mine, leaked])).toEqual(['IPAddress 10.0.0.9 IPAddressWrongReference 10.0.0.9']);
-    const gateway = { metadata: { name: '10.0.0.10' }, spec: { parentRef: { resource: 'gateways' } } };
+    const gateway = {
+      metadata: { name: '10.0.0.10' },
+      spec: { parentRef: { resource: 'gateways', name: 'a' } },
+    };
     expect(findings([a], [mine, gateway])).toEqual([]);
     const modified = { ...newIPAddress('10.0.0.11', 'default/a'), spec: {} };
     expect(findings([a], [mine, modified])).toEqual(['IPAddress 10.0.0.11 IPAddressNotAllocated 10.0.0.11']);

@@ -7,7 +7,8 @@ import {
   missingNodePorts,
 } from '../../../../src/controllers/service-allocation/plan-needs.ts';
 import { viewOf } from '../../../../src/controllers/service-allocation/plan-view.ts';
-import type { IPFamily, ServiceSpec } from '../../../../src/objects/service.ts';
+import type { IPFamily } from '../../../../src/objects/address.ts';
+import type { ServiceSpec } from '../../../../src/objects/core.generated.ts';
 import { service } from './samples.ts';
 
 const v4: IPFamily[] = ['IPv4'];

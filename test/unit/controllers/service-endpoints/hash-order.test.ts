@@ -6,7 +6,7 @@ import {
   slicePortsInOrder,
   subsetsInOrder,
 } from '../../../../src/controllers/service-endpoints/hash-order.ts';
-import type { EndpointSubset } from '../../../../src/objects/endpoints.ts';
+import type { EndpointSubset } from '../../../../src/objects/core.generated.ts';
 
 /** FNV-1a as its authors define it, in big numbers. */
 function defined(text: string): string {

@@ -14,7 +14,7 @@ import { slimPod } from '../../../../src/controllers/service-endpoints/pod-cache
 import { keyOf } from '../../../../src/objects/key.ts';
 import { containsLabels } from '../../../../src/objects/labels.ts';
 import type { KubeObject } from '../../../../src/objects/meta.ts';
-import type { Pod } from '../../../../src/objects/pod.ts';
+import type { Pod } from '../../../../src/objects/core.generated.ts';
 import { pod, service } from './samples.ts';
 
 /** An informer whose cache the test fills itself. */

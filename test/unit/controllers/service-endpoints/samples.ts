@@ -1,7 +1,5 @@
 /** Services, Pods and Nodes to plan with, in the shape in which an API server gives them. */
-import type { Node } from '../../../../src/objects/node.ts';
-import type { Pod } from '../../../../src/objects/pod.ts';
-import type { Service, ServiceSpec } from '../../../../src/objects/service.ts';
+import type { Node, Pod, Service, ServiceSpec } from '../../../../src/objects/core.generated.ts';
 
 export function service(spec: Partial<ServiceSpec> = {}, metadata: Service['metadata'] = {}): Service {
   return {

@@ -11,7 +11,7 @@ import {
 import { scaledValue } from '../../../../src/controllers/workloads/plan-scaled-value.ts';
 import { hashTemplate, sameTemplate } from '../../../../src/controllers/workloads/plan-template.ts';
 import { compileLabelSelector } from '../../../../src/objects/labels.ts';
-import type { ControllerRevision } from '../../../../src/objects/workloads.ts';
+import type { ControllerRevision } from '../../../../src/objects/apps.generated.ts';
 import { FakeClock } from '../../../support/fake-clock.ts';
 import { deployment, pod } from './samples.ts';
 

@@ -1,8 +1,7 @@
 import type { KubeObject, ObjectMeta } from '../../../../src/objects/meta.ts';
-import type { Node } from '../../../../src/objects/node.ts';
-import type { Pod, PodSpec } from '../../../../src/objects/pod.ts';
+import type { Deployment, ReplicaSet } from '../../../../src/objects/apps.generated.ts';
+import type { Node, Pod, PodSpec } from '../../../../src/objects/core.generated.ts';
 import { formatTime } from '../../../../src/objects/time.ts';
-import type { Deployment, ReplicaSet } from '../../../../src/objects/workloads.ts';
 
 /** 2026-01-01T00:00:00Z. */
 export const now = 1_767_225_600_000;

@@ -4,9 +4,8 @@ import {
   planDaemonSet,
   planDaemonSetStatus,
 } from '../../../../../src/controllers/workloads/daemon-sets/plan.ts';
-import type { Node } from '../../../../../src/objects/node.ts';
-import type { Pod, PodSpec } from '../../../../../src/objects/pod.ts';
-import type { DaemonSet } from '../../../../../src/objects/workloads.ts';
+import type { DaemonSet } from '../../../../../src/objects/apps.generated.ts';
+import type { Node, Pod, PodSpec } from '../../../../../src/objects/core.generated.ts';
 import { node, now, pod } from '../samples.ts';
 
 function daemonSet(

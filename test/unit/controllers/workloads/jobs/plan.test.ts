@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { planJob } from '../../../../../src/controllers/workloads/jobs/plan.ts';
-import type { Pod } from '../../../../../src/objects/pod.ts';
+import type { Job, JobStatus } from '../../../../../src/objects/batch.generated.ts';
+import type { Pod } from '../../../../../src/objects/core.generated.ts';
 import { formatTime } from '../../../../../src/objects/time.ts';
-import type { Job, JobStatus } from '../../../../../src/objects/workloads.ts';
 import { now, pod } from '../samples.ts';
 
 function job(spec: Partial<Job['spec']> = {}, status: JobStatus = {}): Job {

@@ -3,7 +3,7 @@ import {
   planReplicas,
   planReplicaSetStatus,
 } from '../../../../../src/controllers/workloads/replica-sets/plan.ts';
-import type { ReplicaSet } from '../../../../../src/objects/workloads.ts';
+import type { ReplicaSet } from '../../../../../src/objects/apps.generated.ts';
 import { now, pod } from '../samples.ts';
 
 function replicaSet(replicas: number, status: ReplicaSet['status'] = {}): ReplicaSet {
@@ -140,7 +140,9 @@ describe('planReplicaSetStatus', () => {
 
   it('does not count finished Pods as terminating', () => {
     const pods = [pod('a', { leaving: true }), pod('b', { leaving: true, phase: 'Succeeded' })];
-    expect(planReplicaSetStatus(replicaSet(1), pods, undefined, now).terminatingReplicas).toBe(1);
+    expect(planReplicaSetStatus(replicaSet(1), pods, undefined, now)).toMatchObject({
+      terminatingReplicas: 1,
+    });
   });
 
   it('reports a failure once, and takes it back', () => {

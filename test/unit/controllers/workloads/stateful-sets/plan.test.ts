@@ -6,8 +6,8 @@ import {
 } from '../../../../../src/controllers/workloads/stateful-sets/plan.ts';
 import { draftPod, isMember } from '../../../../../src/controllers/workloads/stateful-sets/plan-pod.ts';
 import { hashOfData, planHistory } from '../../../../../src/controllers/workloads/plan-history.ts';
-import type { Pod } from '../../../../../src/objects/pod.ts';
-import type { ControllerRevision, StatefulSet } from '../../../../../src/objects/workloads.ts';
+import type { ControllerRevision, StatefulSet } from '../../../../../src/objects/apps.generated.ts';
+import type { Pod } from '../../../../../src/objects/core.generated.ts';
 import { now, pod } from '../samples.ts';
 
 function statefulSet(spec: Partial<StatefulSet['spec']> = {}, image = 'i:1'): StatefulSet {
@@ -152,7 +152,7 @@ describe('draftPod', () => {
         metadata: { labels: { app: 'db' } },
         spec: { containers: [{ name: 'main' }], volumes: [{ name: 'tmp' }, { name: 'data' }] },
       },
-      volumeClaimTemplates: [{ metadata: { name: 'data' } }],
+      volumeClaimTemplates: [{ metadata: { name: 'data' }, spec: {}, status: {} }],
     });
     const { metadata, spec } = draftPod(set, revisionOf(set, 1), 2);
     expect(metadata).toMatchObject({ name: 'db-2', generateName: 'db-' });
