@@ -9,19 +9,36 @@ import { isKubeObject } from '../client/resources.ts';
 
 const fieldManager = 'servicenet-up';
 
-/**
- * Applies the objects of YAML or JSON files in their order, by server-side apply.
- * @returns one line for each object, such as `service/catalog`.
- * @throws {Error} naming the file, for a file that cannot be read or whose content is refused.
- */
-export async function applyFiles(client: Transport, files: readonly string[]): Promise<string[]> {
-  const lines: string[] = [];
+/** A file of Kubernetes objects in YAML or JSON. */
+export interface Manifest {
+  /** Its path, or `-` for standard input. */
+  readonly file: string;
+  readonly text: string;
+}
+
+/** Reads files; `-` is standard input. @throws {Error} naming the file that cannot be read. */
+export async function readManifests(files: readonly string[]): Promise<readonly Manifest[]> {
+  const manifests: Manifest[] = [];
   for (const file of files) {
-    const objects = await readObjects(file);
+    manifests.push({ file, text: file === '-' ? await text(process.stdin) : await readText(file) });
+  }
+  return manifests;
+}
+
+/**
+ * Applies the objects of manifests in their order, by server-side apply.
+ * @returns one line for each object, such as `service/catalog`.
+ * @throws {Error} naming the file, for one that is not YAML or whose content is refused.
+ */
+export async function applyManifests(client: Transport, manifests: readonly Manifest[]): Promise<string[]> {
+  const lines: string[] = [];
+  for (const manifest of manifests) {
+    const objects = await objectsOf(manifest);
     try {
       pushAll(lines, await applyObjects(client, objects));
     } catch (error) {
-      throw new Error(`${file}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+      const why = error instanceof Error ? error.message : String(error);
+      throw new Error(`${manifest.file}: ${why}`, { cause: error });
     }
   }
   return lines;
@@ -54,11 +71,11 @@ export async function applyObjects(client: Transport, objects: readonly KubeObje
   return lines;
 }
 
-/** The objects of a YAML or JSON file; `-` is standard input. @throws {Error} naming the file. */
-export async function readObjects(file: string): Promise<KubeObject[]> {
+/** The objects of a manifest. @throws {Error} naming the file. */
+export async function objectsOf({ file, text: yaml }: Manifest): Promise<KubeObject[]> {
   // Most starts apply nothing, and the library takes 10 MiB.
   const { parseAllDocuments } = await import('yaml');
-  const documents = parseAllDocuments(file === '-' ? await text(process.stdin) : await readText(file));
+  const documents = parseAllDocuments(yaml);
   const objects: KubeObject[] = [];
   for (const document of documents) {
     const [error] = document.errors;

@@ -17,18 +17,22 @@ const establishing = 10_000;
 /**
  * Defines AddressPools and, if addresses are given, makes the pool `default` of them. A pool of that name which is
  * there already (`--data-dir`) is its owner's, and stays as it is.
+ * @returns the addresses of the pool that was made.
  */
-export async function offerAddresses(client: Transport, addresses: readonly string[]): Promise<void> {
+export async function offerAddresses(
+  client: Transport,
+  addresses: readonly string[],
+): Promise<readonly string[]> {
   await applyObjects(client, [definition]);
-  if (addresses.length === 0) return;
+  if (addresses.length === 0) return [];
   const pool = { metadata: { name: 'default' }, spec: { addresses: [...addresses], avoidFirstLast: true } };
   const deadline = performance.now() + establishing;
   for (;;) {
     try {
       await new ResourceClient(client, addressPools).create(pool);
-      return;
+      return addresses;
     } catch (error) {
-      if (isAlreadyExists(error)) return;
+      if (isAlreadyExists(error)) return [];
       // A new kind is served a moment after its definition is stored.
       if (!isNotFound(error) || performance.now() > deadline) throw error;
       await sleep(interval);

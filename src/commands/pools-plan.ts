@@ -8,7 +8,7 @@ import { formatTime } from '../objects/time.ts';
 import { isDNS1123Subdomain } from '../objects/names.ts';
 import { connectCluster } from './cluster.ts';
 import { columns } from './columns.ts';
-import { readObjects } from './apply.ts';
+import { objectsOf, readManifests } from './apply.ts';
 
 /**
  * Prints which Services an edit of AddressPools would affect, without making it. Answers the exit code: 1 when a
@@ -42,16 +42,17 @@ export async function poolsPlan(config: PoolsPlanConfig): Promise<0 | 1> {
 
 async function readPools(files: readonly string[]): Promise<AddressPool[]> {
   const pools: AddressPool[] = [];
-  for (const file of files) {
-    for (const object of await readObjects(file)) {
+  for (const manifest of await readManifests(files)) {
+    for (const object of await objectsOf(manifest)) {
       if (object.kind !== addressPools.kind || !addressPools.isObject(object)) {
         throw new Error(
-          `${file}: ${object.kind ?? 'an object'} ${object.metadata.name ?? ''} is not an AddressPool`,
+          `${manifest.file}: ${object.kind ?? 'an object'} ${object.metadata.name ?? ''} is not an AddressPool`,
         );
       }
       const { name = '' } = object.metadata;
       const [wrong] = name === '' ? ['it has no name'] : isDNS1123Subdomain(name);
-      if (wrong !== undefined) throw new Error(`${file}: AddressPool ${JSON.stringify(name)}: ${wrong}`);
+      if (wrong !== undefined)
+        throw new Error(`${manifest.file}: AddressPool ${JSON.stringify(name)}: ${wrong}`);
       pools.push(object);
     }
   }

@@ -1,9 +1,9 @@
 import { Argument, Command, Option } from 'commander';
-import { defaultPoolRanges } from '../config/default-pool.ts';
 import { upConfig } from '../config/up.ts';
 import { logFormats, logLevels } from '../telemetry/log.ts';
 import { version } from '../telemetry/version.ts';
 import { explanation } from './explanation.ts';
+import { selectLocal, selectRemote } from './select-controllers.ts';
 
 /** The command line. Commands are loaded when they are called: `--help` must not wait for them. */
 export function program(): Command {
@@ -77,8 +77,7 @@ function upCommand(): Command {
     )
     .option(
       '--default-pool <ranges>',
-      'addresses of the default pool for LoadBalancer Services: CIDRs and ranges; "" for no pool',
-      defaultPoolRanges,
+      'addresses of the default pool for LoadBalancer Services: CIDRs and ranges; "" for no pool (default: a range for documentation, such as 192.0.2.0/24, that no interface of this machine has)',
     )
     .option('--controllers <list>', 'controllers to run: a list of *, name and -name; "" for none', '*')
     .addOption(
@@ -102,7 +101,8 @@ function upCommand(): Command {
     .addOption(logLevelFlag('warn'))
     .addOption(logFormatFlag())
     .action(async (program: readonly string[], options: Record<string, unknown>) => {
-      const config = upConfig(options, process.stderr.isTTY, program);
+      const context = { isTerminal: process.stderr.isTTY, program, selectControllers: selectLocal };
+      const config = upConfig(options, context);
       const { up } = await import('./up.ts');
       process.exitCode = await up(config);
     });
@@ -156,7 +156,7 @@ function controllerCommand(): Command {
     .addOption(logFormatFlag())
     .action(async (options: Record<string, unknown>) => {
       const { controllerConfig } = await import('../config/controller.ts');
-      const config = controllerConfig(options, process.stderr.isTTY);
+      const config = controllerConfig(options, process.stderr.isTTY, selectRemote);
       const { controller } = await import('./controller.ts');
       await controller(config);
     });

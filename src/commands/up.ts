@@ -1,16 +1,18 @@
 import { flushCompileCache } from 'node:module';
 import type { Logger } from 'pino';
-import { type Embedded, startEmbedded } from '../apiserver/embedded.ts';
+import type { Embedded } from '../apiserver/embedded.ts';
 import type { UpConfig } from '../config/up.ts';
 import { createLog } from '../telemetry/log.ts';
-import { removeKubeconfig, writeKubeconfig } from './kubeconfig-file.ts';
+import { readManifests } from './apply.ts';
 import { type End, endInReverse } from './ending.ts';
-import { giveBackMemory } from './memory.ts';
+import { removeKubeconfig, writeKubeconfig } from './kubeconfig-file.ts';
+import { introduction } from './local-cluster/introduction.ts';
+import { ClientsThread } from './local-cluster/thread.ts';
 import { runProgram } from './run-program.ts';
 import { exitCodes, untilSignal } from './signals.ts';
 
 /**
- * Runs the embedded API server until a signal comes, or the program ends that is to run against it.
+ * Runs a local cluster until a signal comes, or the program ends that is to run against it.
  * @returns the exit code.
  */
 export async function up(config: UpConfig): Promise<number> {
@@ -20,38 +22,36 @@ export async function up(config: UpConfig): Promise<number> {
   // What was started, to be ended in reverse, however far the start came.
   const started: End[] = [];
   try {
-    const server = await startEmbedded({
-      bindAddress: config.bindAddress,
-      port: config.port,
-      serviceCidrs: config.serviceCidrs,
-      nodePorts: config.nodePorts,
-      authorizationMode: config.authorizationMode,
-      allocation: config.allocation,
+    const manifests = await readManifests(config.apply);
+    const thread = new ClientsThread();
+    started.push(() => thread.stop());
+    // Behind the start of the thread: the two load their code at the same time.
+    const { startLocalCluster } = await import('./local-cluster/cluster.ts');
+    const cluster = await startLocalCluster({
+      config,
+      manifests,
       log,
-      ...(config.token === undefined ? {} : { adminToken: config.token }),
-      ...(config.dataDir === undefined ? {} : { dataDirectory: config.dataDir }),
+      startClients: (clients, server) => thread.start(clients, server, config),
     });
-    started.push(() => server.close());
+    started.push(() => cluster.stop());
+    const { server, report, failure } = cluster;
     await writeKubeconfig(config.kubeconfigPath, server.kubeconfig);
     started.push(() => removeKubeconfig(config.kubeconfigPath, server.kubeconfig));
-    if (alone)
+    const stopped = await Promise.race([signal.received, Promise.resolve(undefined)]);
+    if (stopped !== undefined) return alone ? 0 : exitCodes[stopped];
+    if (alone) {
       process.stdout.write(`servicenet is ready: ${server.url} (${Math.round(performance.now())} ms)\n`);
-    // Half of the code is the controllers and their client: it is loaded while the server answers already.
-    const { startClients } = await import('./clients.ts');
-    const clients = await startClients(config, server, log);
-    started.push(() => clients.stop());
-    const introduced = clients.introduction.then((introduction) => ({ introduction }));
-    const begun = await Promise.race([introduced, signal.received]);
+    }
+    const table = thread.serviceTable.then((services) => ({ services }));
+    const begun = await Promise.race([table, signal.received]);
     if (typeof begun === 'string') return alone ? 0 : exitCodes[begun];
-    if (alone) process.stdout.write(begun.introduction);
-    // Else only a process that ends in peace leaves its compiled code to the next one.
+    // Otherwise only a process that ends by itself leaves its compiled code to the next one.
     flushCompileCache();
-    giveBackMemory(log);
-    const { failure } = clients;
     if (!alone) {
       const { program, kubeconfigPath: kubeconfig } = config;
       return await runProgram({ program, kubeconfig, interrupted: signal.received, failure });
     }
+    process.stdout.write(introduction(config, report, begun.services));
     const ended = Promise.race([signal.received, failure]);
     if (config.liveView && process.stdout.isTTY) await watch(config, server, log, ended);
     await ended;

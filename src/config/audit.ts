@@ -1,5 +1,5 @@
 import { clusterConfig, type ClusterConfig } from './common-flags.ts';
-import { Flags, oneOf, text } from './flags.ts';
+import { Flags, oneOf } from './flags.ts';
 import { nodePortRange } from './service-ranges.ts';
 
 /** The configuration of `servicenet audit`: validated, frozen. */
@@ -14,7 +14,7 @@ export function auditConfig(options: Readonly<Record<string, unknown>>): AuditCo
   const flags = new Flags(options);
   return Object.freeze({
     cluster: clusterConfig(flags),
-    nodePorts: nodePortRange(flags.read('serviceNodePortRange', text)),
+    nodePorts: flags.read('serviceNodePortRange', nodePortRange),
     output: flags.read('output', oneOf(['table', 'json'])),
   });
 }

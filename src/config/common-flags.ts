@@ -1,5 +1,5 @@
 import { type Flags, oneOf, optional, serverUrl, textOf } from './flags.ts';
-import { ConfigError } from './service-ranges.ts';
+import { ConfigError } from './errors.ts';
 
 /** Flags that several commands have. */
 

@@ -1,16 +1,17 @@
 import type { LabelRequirement } from '../objects/label-requirement.ts';
 import { parseLabelSelector } from '../objects/labels.ts';
 import { clusterConfig, type ClusterConfig, type LogConfig, logConfig } from './common-flags.ts';
+import { ConfigError } from './errors.ts';
 import { bindAddress, duration, Flags, oneOf, optional, someList, text, textOf, yesOrNo } from './flags.ts';
 import { type LoadBalancerSettings, loadBalancerSettings } from './load-balancer.ts';
-import { ConfigError, nodePortRange, serviceCidrs } from './service-ranges.ts';
+import { nodePortRange, serviceCidrs } from './service-ranges.ts';
 
 const seconds = 1000;
 
 /** The configuration of `servicenet controller`: validated, frozen. */
 export interface ControllerConfig extends LogConfig {
   readonly cluster: ClusterConfig;
-  /** As in kube-controller-manager's flag: `*`, `name`, `-name`. */
+  /** Names of the controllers to run. */
   readonly controllers: readonly string[];
   /** Services whose endpoints are written; empty: all. */
   readonly serviceSelector: readonly LabelRequirement[];
@@ -37,21 +38,22 @@ export interface LeaderElectionConfig {
  * Checks the flags of `servicenet controller`.
  *
  * @param isTerminal whether standard error is one: then logs are pretty by default.
+ * @param selectControllers the names that a choice such as `*`, `name`, `-name` selects; throws WrongValue.
  * @throws {ConfigError} naming the flag and what it takes.
  */
 export function controllerConfig(
   options: Readonly<Record<string, unknown>>,
   isTerminal: boolean,
+  selectControllers: (choice: readonly string[]) => readonly string[],
 ): ControllerConfig {
   const flags = new Flags(options);
-  const range = flags.read('serviceClusterIpRange', optional(text));
   return Object.freeze({
     cluster: clusterConfig(flags),
-    controllers: flags.read('controllers', someList),
+    controllers: flags.read('controllers', (value) => selectControllers(someList(value))),
     serviceSelector: labelSelector('--service-selector', flags.read('serviceSelector', optional(text)) ?? ''),
     allocation: flags.read('allocation', oneOf(['server', 'controller'])),
-    serviceCidrs: range === undefined ? undefined : serviceCidrs(range),
-    nodePorts: nodePortRange(flags.read('serviceNodePortRange', text)),
+    serviceCidrs: flags.read('serviceClusterIpRange', optional(serviceCidrs)),
+    nodePorts: flags.read('serviceNodePortRange', nodePortRange),
     loadBalancer: loadBalancerSettings(flags),
     metrics: flags.read('metricsBindAddress', bindAddress),
     leaderElection: flags.read('leaderElect', yesOrNo) ? leaderElection(flags) : undefined,

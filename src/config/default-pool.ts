@@ -1,28 +1,53 @@
-import { parseAddressRange } from '../allocation/address-range.ts';
-import type { IPFamily } from '../objects/address.ts';
-import { ConfigError } from './service-ranges.ts';
+import { AddressRange, parseAddressRange } from '../allocation/address-range.ts';
+import { addressBits, type IPFamily, parseCidr } from '../objects/address.ts';
+import { WrongValue } from './errors.ts';
+import { list, type Reader } from './flags.ts';
 
-/** Documentation ranges (RFC 5737, RFC 3849): no network has them, so nothing can be taken away by accident. */
-export const defaultPoolRanges = '192.0.2.0/24,2001:db8::/64';
+/** Ranges for documentation (RFC 5737, RFC 3849), which are routed nowhere; the first that is free is taken. */
+const candidates = {
+  IPv4: ['192.0.2.0/24', '198.51.100.0/24', '203.0.113.0/24'],
+  IPv6: ['2001:db8::/64', '2001:db8:1::/64', '2001:db8:2::/64'],
+} as const;
 
 /**
- * Reads `--default-pool`: CIDRs and ranges, both families; "" for no pool.
+ * Reads `--default-pool`: CIDRs and ranges, both families; "" for no pool; undefined when it is not given.
  *
  * @param families of the Service ranges: what others have is left out, because no Service could use it.
- * @throws {ConfigError}
  */
-export function defaultPool(text: string, families: readonly IPFamily[]): readonly string[] {
-  const items = text
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== '');
+export function defaultPool(families: readonly IPFamily[]): Reader<readonly string[] | undefined> {
+  return (value) => (value === undefined ? undefined : addressRanges(list(value), families));
+}
+
+/** The items that are ranges of one of the families. @throws {WrongValue} for one that is no range. */
+export function addressRanges(items: readonly string[], families: readonly IPFamily[]): readonly string[] {
   return items.filter((item) => {
     const range = parseAddressRange(item);
     if (range === undefined) {
-      throw new ConfigError(
-        `--default-pool: "${item}" is neither a CIDR nor a range such as 192.0.2.10-192.0.2.20`,
-      );
+      throw new WrongValue(`"${item}" is neither a CIDR nor a range such as 192.0.2.10-192.0.2.20`);
     }
     return families.includes(range.family);
   });
+}
+
+/**
+ * A range for documentation for each family, unless every one overlaps a network of this machine.
+ *
+ * @param networks of its interfaces, with their addresses: `192.0.2.7/24`.
+ */
+export function freeRanges(networks: readonly string[], families: readonly IPFamily[]): readonly string[] {
+  const taken = networks.flatMap((network) => networkOf(network) ?? []);
+  return families.flatMap((family) => {
+    const free = candidates[family].find((candidate) => {
+      const range = networkOf(candidate);
+      return range !== undefined && !taken.some((network) => network.overlaps(range));
+    });
+    return free ?? [];
+  });
+}
+
+function networkOf(address: string): AddressRange | undefined {
+  const cidr = parseCidr(address);
+  if (cidr === undefined) return undefined;
+  const size = 1n << BigInt(addressBits(cidr.family) - cidr.prefixLength);
+  return new AddressRange(cidr.family, cidr.network, cidr.network + size - 1n, cidr.canonical);
 }

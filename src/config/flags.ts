@@ -1,32 +1,33 @@
 import { parseStrictAddress } from '../objects/address.ts';
-import { ConfigError } from './service-ranges.ts';
+import { ConfigError, WrongValue } from './errors.ts';
 
-/** What a flag's value means; throws {@link WrongValue}. Plain functions: zod would take 14 MiB of `up`. */
-type Reader<T> = (value: unknown) => T;
+/** What a value means; throws {@link WrongValue}. Plain functions: zod would take 14 MiB of `up`. */
+export type Reader<T> = (value: unknown) => T;
 
-/** A value that a flag does not take; the message says what it takes. */
-class WrongValue extends Error {
-  override readonly name = 'WrongValue';
-}
-
-/** The flags of a command, as commander gives them. */
+/** The flags of a command as commander gives them, or the options of a function. */
 export class Flags {
   readonly #options: Readonly<Record<string, unknown>>;
+  readonly #spell: (name: string) => string;
 
-  constructor(options: Readonly<Record<string, unknown>>) {
+  /** @param spell how an error names an option; default as a flag: `--cluster-cidr` for `clusterCidr`. */
+  constructor(options: Readonly<Record<string, unknown>>, spell: (name: string) => string = flagOf) {
     this.#options = options;
+    this.#spell = spell;
   }
 
-  /** One flag's value. @param name in camel case. @throws {ConfigError} naming the flag and what it takes. */
+  /** One option's value. @param name in camel case. @throws {ConfigError} naming the option and what it takes. */
   read<T>(name: string, reader: Reader<T>): T {
     try {
       return reader(this.#options[name]);
     } catch (error) {
       if (!(error instanceof WrongValue)) throw error;
-      const flag = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-      throw new ConfigError(`--${flag}: ${error.message}`);
+      throw new ConfigError(`${this.#spell(name)}: ${error.message}`);
     }
   }
+}
+
+function flagOf(name: string): string {
+  return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
 /** Any text, the empty one too. */

@@ -1,6 +1,6 @@
 import { clusterConfig, type ClusterConfig } from './common-flags.ts';
 import { Flags, oneOf, optional, text } from './flags.ts';
-import { ConfigError } from './service-ranges.ts';
+import { ConfigError } from './errors.ts';
 
 const sources = ['metallb', 'cilium', 'kube-vip'] as const;
 

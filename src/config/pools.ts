@@ -1,7 +1,7 @@
 import { clusterConfig, type ClusterConfig } from './common-flags.ts';
 import { Flags, oneOf, texts } from './flags.ts';
 import { type LoadBalancerSettings, loadBalancerSettings } from './load-balancer.ts';
-import { ConfigError } from './service-ranges.ts';
+import { ConfigError } from './errors.ts';
 
 /** The configuration of `servicenet pools`: validated, frozen. */
 export interface PoolsConfig {

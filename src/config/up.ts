@@ -12,75 +12,62 @@ import {
   list,
   oneOf,
   optional,
-  text,
   textOf,
   texts,
   yesOrNo,
 } from './flags.ts';
+import type { LocalClusterConfig, SelectControllers } from './local-cluster.ts';
 import { nodePortRange, serviceCidrs } from './service-ranges.ts';
 
 /** The configuration of `servicenet up`: validated, frozen. */
-export interface UpConfig extends LogConfig {
-  readonly bindAddress: string;
-  /** 0 takes any free one. */
-  readonly port: number;
-  readonly serviceCidrs: ReturnType<typeof serviceCidrs>;
-  readonly nodePorts: ReturnType<typeof nodePortRange>;
-  /** The administrator's bearer token; undefined: a random one. */
-  readonly token: string | undefined;
+export interface UpConfig extends LocalClusterConfig, LogConfig {
   /** Files to apply. */
   readonly apply: readonly string[];
-  /** Simulated nodes. */
-  readonly nodes: number;
-  /** Where the Pods of simulated nodes get their addresses: one CIDR, or two of different families. */
-  readonly clusterCidrs: readonly string[];
   /** Whether a terminal shows everything as it changes. */
   readonly liveView: boolean;
-  /** Ranges of the pool that Services of type LoadBalancer get their addresses from; none: no pool. */
-  readonly defaultPool: readonly string[];
-  /** As in kube-controller-manager's flag: `*`, `name`, `-name`. */
-  readonly controllers: readonly string[];
-  readonly allocation: 'server' | 'controller';
-  /** Undefined: nowhere. */
-  readonly metricsBindAddress: { readonly host: string; readonly port: number } | undefined;
-  readonly authorizationMode: 'AlwaysAllow' | 'RBAC';
-  /** Where the store is kept; undefined: in memory. */
-  readonly dataDir: string | undefined;
   /** Where the kubeconfig is written, mode 0600. */
   readonly kubeconfigPath: string;
   /** A program and its arguments, to run against the server and then end; none: `up` ends with a signal. */
   readonly program: readonly string[];
 }
 
+/** What `upConfig` needs beside the flags. */
+export interface UpContext {
+  /** Whether standard error is a terminal: then logs are pretty by default. */
+  readonly isTerminal: boolean;
+  /** What stands behind the flags. */
+  readonly program: readonly string[];
+  readonly selectControllers: SelectControllers;
+}
+
 /**
  * Checks the flags of `servicenet up`. With a program, nothing of it is where another `up` may be: any free port, and
  * a kubeconfig of its own.
- * @param isTerminal whether standard error is one: then logs are pretty by default.
- * @param program what stands behind the flags.
  * @throws {ConfigError} naming the flag and what it takes.
  */
 export function upConfig(
   options: Readonly<Record<string, unknown>>,
-  isTerminal: boolean,
-  program: readonly string[] = [],
+  { isTerminal, program, selectControllers }: UpContext,
 ): UpConfig {
   const alone = program.length === 0;
   const flags = new Flags(options);
-  const serviceRanges = serviceCidrs(flags.read('serviceClusterIpRange', text));
+  const serviceRanges = flags.read('serviceClusterIpRange', serviceCidrs);
   const families = serviceRanges.map(({ range }) => range.family);
+  const nodes = flags.read('nodes', integer(0, 1000));
+  const allocation = flags.read('allocation', oneOf(['server', 'controller']));
   return Object.freeze({
     bindAddress: flags.read('bindAddress', address),
     port: flags.read('port', optional(integer(0, 65535))) ?? (alone ? 6443 : 0),
     serviceCidrs: serviceRanges,
-    nodePorts: nodePortRange(flags.read('serviceNodePortRange', text)),
+    nodePorts: flags.read('serviceNodePortRange', nodePortRange),
     token: flags.read('token', optional(textOf(8))),
     apply: flags.read('apply', texts),
-    nodes: flags.read('nodes', integer(0, 1000)),
-    clusterCidrs: clusterCidrs(flags.read('clusterCidr', optional(text)), families),
+    nodes,
+    clusterCidrs: flags.read('clusterCidr', clusterCidrs(families)),
     liveView: flags.read('liveView', yesOrNo) && alone,
-    defaultPool: defaultPool(flags.read('defaultPool', text), families),
-    controllers: flags.read('controllers', list),
-    allocation: flags.read('allocation', oneOf(['server', 'controller'])),
+    addressPool: flags.read('defaultPool', defaultPool(families)),
+    controllers: flags.read('controllers', (value) => selectControllers(list(value), { nodes, allocation })),
+    allocation,
     metricsBindAddress: flags.read('metricsBindAddress', bindAddress),
     authorizationMode: flags.read('authorizationMode', oneOf(['AlwaysAllow', 'RBAC'])),
     dataDir: flags.read('dataDir', optional(textOf())),

@@ -5,7 +5,7 @@
  *
  * @param choice the flag's items; none: no controller, as there.
  * @returns the chosen names, in the order of `known`.
- * @throws {Error} for a name that is not known.
+ * @throws {UnknownControllerError} for a name that is not known; the message has those that are.
  */
 export function selectControllers(choice: readonly string[], known: readonly KnownController[]): string[] {
   const items = choice.map((item) => item.trim());
@@ -22,7 +22,7 @@ export function selectControllers(choice: readonly string[], known: readonly Kno
     const name = known.find((controller) => [asked, `${asked}-controller`].includes(controller.name))?.name;
     if (name === undefined) {
       const names = known.map((controller) => controller.name).join(', ');
-      throw new Error(`"${item}" is not in the list of known controllers: ${names}`);
+      throw new UnknownControllerError(`"${item}" is not in the list of known controllers: ${names}`);
     }
     (off ? refused : named).add(name);
   }
@@ -31,6 +31,12 @@ export function selectControllers(choice: readonly string[], known: readonly Kno
     .map(({ name }) => name);
 }
 
+/** A name that no controller has. */
+export class UnknownControllerError extends Error {
+  override readonly name = 'UnknownControllerError';
+}
+
+/** A controller that can be chosen. */
 export interface KnownController {
   readonly name: string;
   readonly onByDefault: boolean;

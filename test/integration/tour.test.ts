@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { offerAddresses } from '../../src/commands/default-pool.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { Kubectl } from '../support/kubectl.ts';
 import { itemsOf, untilObject } from '../support/with-controllers.ts';
@@ -10,8 +9,7 @@ let server: TestServer;
 let kubectl: Kubectl;
 
 beforeAll(async () => {
-  server = await startApiServer({ nodes: 3, controllers: ['*', 'load-balancer-controller'] });
-  await offerAddresses(server.client, ['192.0.2.0/24']);
+  server = await startApiServer({ nodes: 3, addressPools: ['192.0.2.0/24'] });
   kubectl = new Kubectl(server.kubeconfig);
   await untilObject(
     server.client,

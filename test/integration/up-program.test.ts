@@ -6,7 +6,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Child } from '../e2e/child.ts';
 
 const main = new URL('../../src/main.ts', import.meta.url).pathname;
-const start = new URL('../../src/start.js', import.meta.url).pathname;
 let home = '';
 beforeAll(() => {
   home = mkdtempSync(join(tmpdir(), 'servicenet-home-'));
@@ -105,7 +104,7 @@ describe('a command line that cannot be carried out', () => {
     const child = new Child(process.execPath, [
       '--import',
       `data:text/javascript,${encodeURIComponent(old)}`,
-      start,
+      main,
       'version',
     ]);
     await child.closed;

@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Transport } from '../../src/client/transport.ts';
-import { applyFiles } from '../../src/commands/apply.ts';
-import { offerAddresses } from '../../src/commands/default-pool.ts';
+import { applyManifests, readManifests } from '../../src/commands/apply.ts';
 import type { JsonRecord } from '../../src/objects/json.ts';
 import { listAt, numberAt, recordAt, textAt } from '../../src/objects/read.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
@@ -21,11 +20,10 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'servicenet-examples-'));
   server = await startApiServer({
     nodes: 3,
-    controllers: ['*', 'load-balancer-controller'],
+    addressPools: ['192.0.2.0/24'],
     serviceClusterIpRange: '10.96.0.0/16,fd00:10:96::/112',
   });
   client = server.client;
-  await offerAddresses(client, ['192.0.2.0/24']);
 });
 afterAll(async () => {
   rmSync(folder, { recursive: true });
@@ -37,7 +35,7 @@ function example(name: string): string {
 }
 
 async function apply(name: string): Promise<void> {
-  await applyFiles(client, [example(name)]);
+  await applyManifests(client, await readManifests([example(name)]));
 }
 
 function service(namespace: string, name: string): string {
@@ -98,7 +96,7 @@ describe('deploy/examples', () => {
     expect(text).toContain('servicenet.dev/ready-after: 1s');
     const file = join(folder, 'headless-statefulset.yaml');
     writeFileSync(file, text.replace('ready-after: 1s', 'ready-after: 1h'));
-    await applyFiles(client, [file]);
+    await applyManifests(client, await readManifests([file]));
     const path = '/apis/discovery.k8s.io/v1/namespaces/database/endpointslices';
     const peers = (body: JsonRecord): unknown[] =>
       itemsOf(body)

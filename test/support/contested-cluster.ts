@@ -36,7 +36,7 @@ export class ContestedCluster {
   run(name: string): void {
     const transport = this.#contested.transport(name);
     const ranges = serviceCidrs(range);
-    const simulation = { count: 2, clusterCidrs: clusterCidrs(undefined, ['IPv4']) };
+    const simulation = { count: 2, clusterCidrs: clusterCidrs(['IPv4'])(undefined) };
     const allocation = {
       transport,
       allocation: 'controller',

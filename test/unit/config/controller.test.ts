@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { controllerConfig } from '../../../src/config/controller.ts';
+import { selectRemote } from '../../../src/commands/select-controllers.ts';
+import { controllerConfig as configOf, type ControllerConfig } from '../../../src/config/controller.ts';
 
 /** What commander gives without any flag. */
 const defaults = {
@@ -20,11 +21,15 @@ const defaults = {
   logLevel: 'info',
 };
 
+function controllerConfig(options: Readonly<Record<string, unknown>>, isTerminal: boolean): ControllerConfig {
+  return configOf(options, isTerminal, selectRemote);
+}
+
 describe('controllerConfig', () => {
   it("has kube-controller-manager's defaults", () => {
     expect(controllerConfig(defaults, false)).toEqual({
       cluster: { kind: 'kubeconfig' },
-      controllers: ['*'],
+      controllers: ['service-allocation-controller', 'load-balancer-controller'],
       serviceSelector: [],
       allocation: 'server',
       serviceCidrs: undefined,
@@ -72,7 +77,7 @@ describe('controllerConfig', () => {
       true,
     );
     expect(config.leaderElection).toBeUndefined();
-    expect(config.controllers).toEqual(['*', '-load-balancer']);
+    expect(config.controllers).toEqual(['service-allocation-controller']);
     expect(config.serviceSelector).toEqual([{ key: 'app', operator: 'in', values: ['a', 'b'] }]);
   });
 
@@ -90,6 +95,7 @@ describe('controllerConfig', () => {
     [{ serviceClusterIpRange: '10.0.0.0/33' }, '--service-cluster-ip-range'],
     [{ allocation: 'nobody' }, '--allocation'],
     [{ controllers: '' }, '--controllers'],
+    [{ controllers: 'scheduler' }, '--controllers: "scheduler" is not in the list of known controllers: '],
   ])('refuses %o by the name of the flag', (flags, flag) => {
     expect(() => controllerConfig({ ...defaults, ...flags }, true)).toThrow(flag);
   });

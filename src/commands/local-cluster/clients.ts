@@ -1,0 +1,130 @@
+import { networkInterfaces } from 'node:os';
+import type { Logger } from 'pino';
+import { createTransport } from '../../client/connect.ts';
+import type { Transport } from '../../client/transport.ts';
+import { freeRanges } from '../../config/default-pool.ts';
+import type { LocalClusterConfig } from '../../config/local-cluster.ts';
+import { serviceCidrs } from '../../config/service-ranges.ts';
+import { clusterControllers, runControllers, serviceAllocation } from '../../controllers/index.ts';
+import type { CatalogEntry } from '../../controllers/catalog.ts';
+import { checkTypesOnDemand } from '../../registry/admissionregistration/admissionpolicy/check-types-on-demand.ts';
+import { Metrics } from '../../telemetry/metrics.ts';
+import { applyManifests, type Manifest } from '../apply.ts';
+import { offerAddresses } from '../default-pool.ts';
+import { type End, endInReverse } from '../ending.ts';
+import { startTelemetryServer } from '../telemetry-server.ts';
+
+/** The way of the clients to their server, as its administrator. */
+export interface ServerAccess {
+  readonly url: string;
+  /** PEM of its authority, which the root CA publisher publishes. */
+  readonly ca: string;
+  readonly token: string;
+}
+
+/** What the clients need to know of a {@link LocalClusterConfig}; plain values, which another thread can be sent. */
+export type ClientsConfig = Pick<
+  LocalClusterConfig,
+  'nodes' | 'clusterCidrs' | 'controllers' | 'allocation' | 'nodePorts' | 'addressPool' | 'metricsBindAddress'
+> & {
+  /** One CIDR, or two with a comma between. */
+  readonly serviceClusterIpRange: string;
+  /** To be applied when the controllers run. */
+  readonly manifests: readonly Manifest[];
+};
+
+/** What there is when the clients have started. */
+export interface ClientsReport {
+  /** A line for each object of the manifests, such as `service/catalog`. */
+  readonly applied: readonly string[];
+  /** The ranges of the pool that was made for Services of type LoadBalancer. */
+  readonly addressPool: readonly string[];
+}
+
+/** The clients of a local cluster at work. */
+export interface RunningClients {
+  readonly report: ClientsReport;
+  /** Rejects when they die; otherwise never settles. */
+  readonly failure: Promise<never>;
+  /** Lets running work finish, then ends them. */
+  stop(): Promise<void>;
+}
+
+/** Clients in this thread. */
+export interface LocalClients extends RunningClients {
+  /** Their way to the server. */
+  readonly transport: Transport;
+}
+
+/**
+ * Runs the clients of a local cluster in this thread: offers addresses, starts the controllers, applies the manifests.
+ *
+ * @throws {Error} when one of these fails; then nothing of them is left.
+ */
+export async function startClients(
+  config: ClientsConfig,
+  server: ServerAccess,
+  log: Logger,
+): Promise<LocalClients> {
+  const started: End[] = [];
+  try {
+    const metrics = new Metrics();
+    const transport = await createTransport({ kind: 'endpoint', ...server }, metrics);
+    started.push(() => transport.close());
+    // Before the controllers, so that the first Services find the pool there.
+    const balanced = config.controllers.includes('load-balancer-controller');
+    const addressPool = balanced ? await offerAddresses(transport, poolRanges(config)) : [];
+    const controllers = runControllers({
+      transport,
+      catalog: catalog(config, transport, server.ca),
+      controllers: config.controllers,
+      log,
+      metrics,
+    });
+    started.push(() => controllers.stop());
+    const telemetry = await startTelemetryServer({
+      address: config.metricsBindAddress,
+      metrics,
+      ready: () => controllers.healthChecks(),
+      log,
+    });
+    started.push(() => telemetry.close());
+    const applied = await applyManifests(transport, config.manifests);
+    // What ends one controller ends all of them. `runControllers` logs it.
+    const failure = controllers.ended.then(() => new Promise<never>(() => undefined));
+    failure.catch(() => undefined);
+    return {
+      transport,
+      report: { applied, addressPool },
+      failure,
+      stop: () => endInReverse(started),
+    };
+  } catch (error) {
+    await endInReverse(started);
+    throw error;
+  }
+}
+
+function poolRanges({ addressPool, serviceClusterIpRange }: ClientsConfig): readonly string[] {
+  if (addressPool !== undefined) return addressPool;
+  const families = serviceCidrs(serviceClusterIpRange).map(({ range }) => range.family);
+  return freeRanges(networksOfInterfaces(), families);
+}
+
+/** Addresses of this machine with the prefix lengths of their networks: `192.168.1.7/24`. */
+function networksOfInterfaces(): readonly string[] {
+  return Object.values(networkInterfaces()).flatMap((addresses = []) =>
+    addresses.flatMap(({ cidr }) => cidr ?? []),
+  );
+}
+
+/** The controllers that may run: `config.controllers` says which do. */
+function catalog(config: ClientsConfig, transport: Transport, rootCa: string): readonly CatalogEntry[] {
+  const { nodes: count, clusterCidrs, allocation, nodePorts } = config;
+  const simulation = count === 0 ? {} : { simulation: { count, clusterCidrs } };
+  const ranges = { nodePorts, serviceCidrs: serviceCidrs(config.serviceClusterIpRange) };
+  return [
+    ...clusterControllers({ transport, rootCa, checkPolicyTypes: checkTypesOnDemand, ...simulation }),
+    serviceAllocation({ transport, allocation, ...ranges }, allocation === 'controller'),
+  ];
+}

@@ -1,0 +1,37 @@
+import type { UpConfig } from '../../config/up.ts';
+import type { ClientsReport } from './clients.ts';
+
+/** What `up` prints when it is ready: what there is, and what to try. */
+export function introduction(config: UpConfig, report: ClientsReport, serviceTable: string): string {
+  const applied = report.applied.map((line) => `  ${line}`);
+  // Workloads need nodes, and what gives a LoadBalancer its address.
+  const workload =
+    config.nodes === 0
+      ? ['  kubectl create service nodeport hello --tcp=80:8080']
+      : [
+          '  kubectl create deployment web --image=nginx --replicas=3',
+          '  kubectl expose deployment web --port=80 --type=LoadBalancer',
+        ];
+  return [
+    ...poolLine(config, report),
+    ...(applied.length === 0 ? [] : ['', 'Applied:', ...applied]),
+    '',
+    serviceTable,
+    'Try it:',
+    `  export KUBECONFIG=${config.kubeconfigPath}`,
+    '  kubectl get services --all-namespaces',
+    ...workload,
+    '  kubectl explain service.spec.ports',
+    '  kubectl get services --watch',
+    '',
+    'Stop it with Ctrl-C.',
+    '',
+  ].join('\n');
+}
+
+/** Where LoadBalancer Services get their addresses, if that was chosen here. */
+function poolLine(config: UpConfig, { addressPool }: ClientsReport): readonly string[] {
+  if (config.addressPool !== undefined || addressPool.length === 0) return [];
+  const ranges = addressPool.join(' and ');
+  return [`addresses of LoadBalancer Services: ${ranges} (for documentation; no interface here has them)`];
+}

@@ -1,0 +1,98 @@
+import { once } from 'node:events';
+import { getCompileCacheDir } from 'node:module';
+import { dirname, extname } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import type { LogConfig } from '../../config/common-flags.ts';
+import type { ClientsConfig, ClientsReport, RunningClients, ServerAccess } from './clients.ts';
+
+/** What the thread is told; it arrives as a structured clone. */
+export type ThreadOrder = ThreadStart | { readonly kind: 'stop' };
+
+export interface ThreadStart {
+  readonly kind: 'start';
+  readonly config: ClientsConfig;
+  readonly log: LogConfig;
+  readonly server: ServerAccess;
+}
+
+/** What the thread says: that it has started, then what the Services look like; or why it could not. */
+export type ThreadMessage =
+  | { readonly kind: 'started'; readonly report: ClientsReport }
+  | { readonly kind: 'services'; readonly table: string }
+  | { readonly kind: 'failed'; readonly message: string };
+
+/**
+ * MiB of the thread's heap. Young objects: V8 would take 48, and an idle thread keeps them. Old ones: a thousand nodes
+ * full of Pods need 1400.
+ */
+const heap = { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 1800 };
+
+/**
+ * The clients of a local cluster in a thread of their own (`worker.ts`): a busy controller delays no answer of the
+ * server. The thread loads its code from the start on, while the server does the same.
+ */
+export class ClientsThread {
+  /** The table of Services, once those of type LoadBalancer have their addresses. Rejects when the thread fails. */
+  readonly serviceTable: Promise<string>;
+  readonly #worker: Worker;
+  readonly #report: Promise<ClientsReport>;
+  readonly #failure: Promise<never>;
+  readonly #exited: Promise<unknown>;
+  #stopping = false;
+
+  constructor() {
+    // The file is TypeScript in the source tree, JavaScript in the package.
+    this.#worker = new Worker(new URL(`./worker${extname(import.meta.filename)}`, import.meta.url), {
+      env: { ...process.env, ...compileCache() },
+      resourceLimits: heap,
+    });
+    this.#exited = once(this.#worker, 'exit');
+    const report = Promise.withResolvers<ClientsReport>();
+    const table = Promise.withResolvers<string>();
+    const failure = Promise.withResolvers<never>();
+    this.#worker.on('message', (message: ThreadMessage) => {
+      if (message.kind === 'started') report.resolve(message.report);
+      else if (message.kind === 'services') table.resolve(message.table);
+      else failure.reject(new Error(message.message));
+    });
+    this.#worker.once('error', failure.reject);
+    this.#worker.once('exit', () => {
+      if (!this.#stopping) failure.reject(new Error('the thread of the controllers ended'));
+    });
+    this.#failure = failure.promise;
+    this.#report = Promise.race([report.promise, this.#failure]);
+    this.serviceTable = Promise.race([table.promise, this.#failure]);
+    // A failure is told to those who wait for one of these. Not everybody waits for each.
+    for (const promise of [this.#exited, this.#failure, this.#report, this.serviceTable]) {
+      promise.catch(() => undefined);
+    }
+  }
+
+  /** Starts the clients of a server. @throws {Error} when one of them cannot start. */
+  async start(
+    config: ClientsConfig,
+    server: ServerAccess,
+    { logLevel, logFormat }: LogConfig,
+  ): Promise<RunningClients> {
+    this.#order({ kind: 'start', config, server, log: { logLevel, logFormat } });
+    return { report: await this.#report, failure: this.#failure, stop: () => this.stop() };
+  }
+
+  /** Lets running work finish, ends the clients, then the thread. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    this.#order({ kind: 'stop' });
+    await this.#exited;
+  }
+
+  #order(order: ThreadOrder): void {
+    this.#worker.postMessage(order);
+  }
+}
+
+/** A thread does not inherit the cache that was turned on by a call. */
+function compileCache(): { NODE_COMPILE_CACHE?: string } {
+  const folder = getCompileCacheDir();
+  // Node adds a folder for its version to the one that it is told.
+  return folder === undefined ? {} : { NODE_COMPILE_CACHE: dirname(folder) };
+}

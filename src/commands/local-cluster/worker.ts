@@ -1,0 +1,54 @@
+/** The thread that `thread.ts` starts. */
+import { flushCompileCache } from 'node:module';
+import { parentPort } from 'node:worker_threads';
+import { createLog } from '../../telemetry/log.ts';
+import { untilServed } from '../default-pool.ts';
+import { explanation } from '../explanation.ts';
+import { serviceTable } from '../service-table.ts';
+import { startClients } from './clients.ts';
+import type { ThreadMessage, ThreadOrder, ThreadStart } from './thread.ts';
+
+/** Milliseconds that the table of Services waits for the addresses of those of type LoadBalancer. */
+const addressTimeoutMs = 2000;
+
+if (parentPort === null) throw new Error('this file is the entry of a thread');
+const port = parentPort;
+const say = (message: ThreadMessage): void => port.postMessage(message);
+const start = Promise.withResolvers<ThreadStart>();
+const stop = Promise.withResolvers<undefined>();
+port.on('message', (order: ThreadOrder) => {
+  if (order.kind === 'start') start.resolve(order);
+  else stop.resolve(undefined);
+});
+
+const order = await Promise.race([start.promise, stop.promise]);
+if (order !== undefined) {
+  try {
+    await run(order);
+  } catch (error) {
+    say({ kind: 'failed', message: await explanation(error) });
+  }
+}
+port.close();
+
+/** Runs the clients until the thread is told to end. */
+async function run({ config, server, log }: ThreadStart): Promise<void> {
+  const clients = await startClients(
+    config,
+    server,
+    createLog({ level: log.logLevel, format: log.logFormat }),
+  );
+  try {
+    say({ kind: 'started', report: clients.report });
+    const { transport, report } = clients;
+    if (config.controllers.includes('load-balancer-controller') && report.applied.length > 0) {
+      await untilServed(transport, addressTimeoutMs);
+    }
+    say({ kind: 'services', table: await serviceTable(transport) });
+    // Otherwise only a process that ends by itself leaves its compiled code to the next one.
+    flushCompileCache();
+    await Promise.race([stop.promise, clients.failure]);
+  } finally {
+    await clients.stop();
+  }
+}

@@ -1,0 +1,39 @@
+import type { nodePortRange, serviceCidrs } from './service-ranges.ts';
+
+/** What `servicenet up` and `servicenet/testing` start: an API server, its controllers, simulated nodes. */
+export interface LocalClusterConfig {
+  readonly bindAddress: string;
+  /** 0 takes any free one. */
+  readonly port: number;
+  readonly serviceCidrs: ReturnType<typeof serviceCidrs>;
+  readonly nodePorts: ReturnType<typeof nodePortRange>;
+  /** The administrator's bearer token; undefined: a random one. */
+  readonly token: string | undefined;
+  readonly authorizationMode: 'AlwaysAllow' | 'RBAC';
+  /** Who gives Services their addresses and node ports. */
+  readonly allocation: 'server' | 'controller';
+  /** Where the store is kept; undefined: in memory. */
+  readonly dataDir: string | undefined;
+  /** Simulated nodes. */
+  readonly nodes: number;
+  /** Where the Pods of simulated nodes get their addresses: one CIDR, or two of different families. */
+  readonly clusterCidrs: readonly string[];
+  /** Names of the controllers to run. */
+  readonly controllers: readonly string[];
+  /**
+   * Ranges of the pool that Services of type LoadBalancer get their addresses from; none: no pool; undefined: a range
+   * that no interface of this machine has.
+   */
+  readonly addressPool: readonly string[] | undefined;
+  /** Where health and metrics are served; undefined: nowhere. */
+  readonly metricsBindAddress: { readonly host: string; readonly port: number } | undefined;
+}
+
+/**
+ * Which controllers a choice such as `*`, `name`, `-name` selects, by name.
+ * @throws {WrongValue} for a name that is not known; the message has those that are.
+ */
+export type SelectControllers = (
+  choice: readonly string[],
+  cluster: Pick<LocalClusterConfig, 'nodes' | 'allocation'>,
+) => readonly string[];

@@ -1,0 +1,63 @@
+import type { KnownController } from '../runtime/selection.ts';
+
+/** Controllers of kube-controller-manager that run in `up` and can run beside a cluster (`catalog.ts`). */
+const clusterNames = [
+  'endpoints-controller',
+  'endpointslice-controller',
+  'endpointslice-mirroring-controller',
+  'namespace-controller',
+  'serviceaccount-controller',
+  'persistentvolumeclaim-protection-controller',
+  'service-cidr-controller',
+  'garbage-collector-controller',
+] as const;
+/** Those that only make sense in the process of the API server, whose authority and engine of CEL they use. */
+const serverNames = [
+  'root-ca-certificate-publisher-controller',
+  'validatingadmissionpolicy-status-controller',
+] as const;
+/** What simulated nodes and workloads need (`simulation.ts`). */
+const simulationNames = [
+  'node-lifecycle-controller',
+  'default-scheduler',
+  'kubelet',
+  'taint-eviction-controller',
+  'deployment-controller',
+  'replicaset-controller',
+  'replicationcontroller-controller',
+  'statefulset-controller',
+  'daemonset-controller',
+  'job-controller',
+  'disruption-controller',
+] as const;
+const loadBalancer = 'load-balancer-controller';
+const serviceAllocation = 'service-allocation-controller';
+
+/**
+ * The controllers that `up` and `servicenet/testing` know. This table exists so that `--controllers` can be checked
+ * before any of them is loaded.
+ */
+export function localControllers(cluster: {
+  readonly nodes: number;
+  readonly allocation: 'server' | 'controller';
+}): readonly KnownController[] {
+  const simulation = cluster.nodes === 0 ? [] : simulationNames;
+  return [
+    ...[...simulation, ...clusterNames, ...serverNames, loadBalancer].map(on),
+    // Our own server needs no audit.
+    { name: serviceAllocation, onByDefault: cluster.allocation === 'controller' },
+  ];
+}
+
+/** The controllers that `servicenet controller` knows. On by default are those that a cluster does not have. */
+export function remoteControllers(): readonly KnownController[] {
+  return [...[serviceAllocation, loadBalancer].map(on), ...clusterNames.map(off)];
+}
+
+function on(name: string): KnownController {
+  return { name, onByDefault: true };
+}
+
+function off(name: string): KnownController {
+  return { name, onByDefault: false };
+}

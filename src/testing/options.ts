@@ -1,0 +1,146 @@
+import type { RefuseRequest } from '../apiserver/http/refusal.ts';
+import { selectLocal } from '../commands/select-controllers.ts';
+import { clusterCidrs } from '../config/cluster-cidrs.ts';
+import { addressRanges } from '../config/default-pool.ts';
+import { ConfigError, WrongValue } from '../config/errors.ts';
+import { Flags, oneOf, optional, type Reader, text, textOf } from '../config/flags.ts';
+import type { LocalClusterConfig } from '../config/local-cluster.ts';
+import { nodePortRange, serviceCidrs } from '../config/service-ranges.ts';
+import { isRecord } from '../objects/json.ts';
+import { type LogLevel, logLevels } from '../telemetry/log.ts';
+
+/** Options of `startApiServer`; all have defaults. */
+export interface TestServerOptions {
+  /** One CIDR, or two of different families with a comma between; default `10.96.0.0/16`. */
+  readonly serviceClusterIpRange?: string | undefined;
+  /** Default `30000-32767`. */
+  readonly serviceNodePortRange?: string | undefined;
+  /** Default `AlwaysAllow`. */
+  readonly authorizationMode?: 'AlwaysAllow' | 'RBAC' | undefined;
+  /**
+   * Who gives Services their addresses and node ports; default `server`. With `controller` they are stored without,
+   * and the controller `service-allocation` gives them, if it runs.
+   */
+  readonly allocation?: 'server' | 'controller' | undefined;
+  /** The administrator's bearer token, at least 8 characters; default: a random one. */
+  readonly token?: string | undefined;
+  /** Keeps everything in this directory; default: in memory. */
+  readonly dataDirectory?: string | undefined;
+  /** 0, the default, takes any free port. */
+  readonly port?: number | undefined;
+  /**
+   * The controllers to run beside the server, as kube-controller-manager's `--controllers` (`*`, `name`, `-name`).
+   * Default: all with `nodes`; else the load balancer with `addressPools`; else none.
+   */
+  readonly controllers?: readonly string[] | undefined;
+  /** Simulated nodes, 0 to 1000, on which Deployments and other workloads run; default 0. */
+  readonly nodes?: number | undefined;
+  /** Where simulated Pods get their addresses; default `10.244.0.0/16`, and `fd00:10:244::/56` with dual-stack. */
+  readonly clusterCidr?: string | undefined;
+  /**
+   * Where Services of type LoadBalancer get their addresses, if the load balancer runs: CIDRs and ranges. Default: a
+   * range for documentation, such as `192.0.2.0/24`, that no interface of this machine has; empty: no pool.
+   */
+  readonly addressPools?: readonly string[] | undefined;
+  /**
+   * Answers requests with 429 or 503 and `Retry-After`, as kube-apiserver does when it is busy; undefined lets one
+   * through. Default: none is refused.
+   */
+  readonly refuse?: RefuseRequest | undefined;
+  /** Default `silent`. */
+  readonly logLevel?: LogLevel | undefined;
+}
+
+/** What `startApiServer` starts: validated. */
+export interface TestServerConfig extends LocalClusterConfig {
+  readonly refuse: RefuseRequest | undefined;
+  readonly logLevel: LogLevel;
+}
+
+const names: readonly (keyof TestServerOptions)[] = [
+  'serviceClusterIpRange',
+  'serviceNodePortRange',
+  'authorizationMode',
+  'allocation',
+  'token',
+  'dataDirectory',
+  'port',
+  'controllers',
+  'nodes',
+  'clusterCidr',
+  'addressPools',
+  'refuse',
+  'logLevel',
+];
+
+/** Checks options as strictly as flags. @throws {ConfigError} naming the option and what it takes. */
+export function testServerConfig(options: unknown): TestServerConfig {
+  const flags = new Flags(knownOptions(options), (name) => `startApiServer: ${name}`);
+  const serviceRanges = flags.read('serviceClusterIpRange', or('10.96.0.0/16', serviceCidrs));
+  const families = serviceRanges.map(({ range }) => range.family);
+  const nodes = flags.read('nodes', or(0, wholeNumber(0, 1000)));
+  const allocation = flags.read('allocation', or('server', oneOf(['server', 'controller'])));
+  const addressPool = flags.read(
+    'addressPools',
+    optional((value) => addressRanges(texts(value), families)),
+  );
+  const usual = nodes > 0 ? ['*'] : addressPool === undefined ? [] : ['load-balancer-controller'];
+  return {
+    bindAddress: '127.0.0.1',
+    port: flags.read('port', or(0, wholeNumber(0, 65535))),
+    serviceCidrs: serviceRanges,
+    nodePorts: flags.read('serviceNodePortRange', or('30000-32767', nodePortRange)),
+    token: flags.read('token', optional(textOf(8))),
+    authorizationMode: flags.read('authorizationMode', or('AlwaysAllow', oneOf(['AlwaysAllow', 'RBAC']))),
+    allocation,
+    dataDir: flags.read('dataDirectory', optional(textOf())),
+    nodes,
+    clusterCidrs: flags.read('clusterCidr', clusterCidrs(families)),
+    controllers: flags.read(
+      'controllers',
+      or(usual, (value) => selectLocal(texts(value), { nodes, allocation })),
+    ),
+    addressPool,
+    metricsBindAddress: undefined,
+    refuse: flags.read('refuse', optional(refusal)),
+    logLevel: flags.read('logLevel', or('silent', oneOf(logLevels))),
+  };
+}
+
+/** @throws {ConfigError} for what is no object, and for names that no option has. */
+function knownOptions(options: unknown): Readonly<Record<string, unknown>> {
+  const known = `the options are ${names.join(', ')}`;
+  if (!isRecord(options)) throw new ConfigError(`startApiServer: takes an object; ${known}`);
+  const unknown = Object.keys(options).filter((name) => !names.some((option) => option === name));
+  if (unknown.length > 0)
+    throw new ConfigError(`startApiServer: unknown option ${unknown.join(', ')}; ${known}`);
+  return options;
+}
+
+/** Reads what stands in for an option that is not given. */
+function or<T>(fallback: unknown, reader: Reader<T>): Reader<T> {
+  return (value) => reader(value === undefined ? fallback : value);
+}
+
+/** A number, both ends included. */
+function wholeNumber(least: number, most: number): Reader<number> {
+  return (value) => {
+    if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most) return value;
+    throw new WrongValue(`must be a whole number from ${least} to ${most}`);
+  };
+}
+
+function refusal(value: unknown): RefuseRequest {
+  if (!isRefusal(value)) throw new WrongValue('must be a function');
+  return value;
+}
+
+/** What it answers is checked by the compiler alone. */
+function isRefusal(value: unknown): value is RefuseRequest {
+  return typeof value === 'function';
+}
+
+function texts(value: unknown): readonly string[] {
+  if (!Array.isArray(value)) throw new WrongValue('must be a list of texts');
+  return value.map(text);
+}

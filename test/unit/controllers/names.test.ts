@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import type { Transport } from '../../../src/client/transport.ts';
+import {
+  clusterControllers,
+  controllersBesideACluster,
+  serviceAllocation,
+} from '../../../src/controllers/index.ts';
+import { localControllers, remoteControllers } from '../../../src/controllers/names.ts';
+import { selectControllers } from '../../../src/runtime/selection.ts';
+
+const nowhere = new Error('nothing is asked before a controller starts');
+const transport: Transport = {
+  server: 'http://127.0.0.1',
+  request: () => Promise.reject(nowhere),
+  stream: () => Promise.reject(nowhere),
+  close: () => Promise.resolve(),
+};
+const nodePorts = { first: 30_000, last: 32_767 };
+const allocation = { transport, allocation: 'server', nodePorts } as const;
+const sortedNames = (list: readonly { readonly name: string }[]): string[] =>
+  list.map(({ name }) => name).toSorted();
+
+test.each([0, 3])('those of `up` with %d nodes are those of its catalog', (nodes) => {
+  const simulation = { count: nodes, clusterCidrs: ['10.244.0.0/16'] };
+  const cluster = clusterControllers({
+    transport,
+    rootCa: 'PEM',
+    checkPolicyTypes: () => Promise.resolve([]),
+    ...(nodes === 0 ? {} : { simulation }),
+  });
+  const catalog = [...cluster, serviceAllocation(allocation, false)];
+  expect(sortedNames(localControllers({ nodes, allocation: 'server' }))).toEqual(sortedNames(catalog));
+});
+
+test('those of `servicenet controller` are those of its catalog, on by default the same', () => {
+  const catalog = controllersBesideACluster(allocation, { transport });
+  expect(sortedNames(remoteControllers())).toEqual(sortedNames(catalog));
+  expect(selectControllers(['*'], remoteControllers())).toEqual(selectControllers(['*'], catalog));
+});
