@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, globSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { isRecord } from '../../src/objects/json.ts';
@@ -12,24 +12,19 @@ const run = promisify(execFile);
 const seconds = 1000;
 const repository = process.cwd();
 
-/** What users have: every entry point, with types that are no `any`. */
+/** What users have, with types that are no `any`. */
 const program = `
-import { runControllers, startEmbedded, version } from 'servicenet';
-import { startEmbedded as same } from 'servicenet/apiserver';
-import { Controller, type RunOptions, runControllers as run } from 'servicenet/controller';
-import { startApiServer, type TestServer } from 'servicenet/testing';
+import { startApiServer, type TestServer, type TestServerOptions } from 'servicenet/testing';
 
-// @ts-expect-error it answers a text
-const wrong: number = version();
 // @ts-expect-error there is no such mode
-const options: Parameters<typeof startApiServer>[0] = { authorizationMode: 'ABAC' };
-// @ts-expect-error a transport is required
-const incomplete: RunOptions = { catalog: [] };
-const server: TestServer = await startApiServer({ authorizationMode: 'RBAC' });
+const mode: TestServerOptions = { authorizationMode: 'ABAC' };
+// @ts-expect-error there is no such option
+const option: TestServerOptions = { node: 1 };
+const server: TestServer = await startApiServer({ authorizationMode: 'RBAC', controllers: ['*'] });
 const { status } = await server.client.request('GET', '/api/v1/namespaces/default');
 await server.stop();
-const unused = [wrong, options, incomplete].length;
-console.log(status, same === startEmbedded, run === runControllers, typeof Controller, unused);
+const refused = await Promise.allSettled([startApiServer(mode), startApiServer(option)]);
+console.log(status, ...refused.map(({ status }) => status));
 `;
 
 describe('the package, as npm installs it into an empty directory', () => {
@@ -43,7 +38,8 @@ describe('the package, as npm installs it into an empty directory', () => {
     await run('npm', ['pack', '--pack-destination', directory], { cwd: repository, timeout: 300 * seconds });
     const [tarball = ''] = readdirSync(directory);
     writeFileSync(join(directory, 'package.json'), '{ "name": "user", "private": true, "type": "module" }');
-    const quiet = ['--prefer-offline', '--no-audit', '--no-fund', '--ignore-scripts'];
+    // With install scripts: a package must not have one that needs a file which is not in it.
+    const quiet = ['--prefer-offline', '--no-audit', '--no-fund', '--dangerously-allow-all-scripts'];
     await inside('npm', ['install', ...quiet, `./${tarball}`]);
   }, 480_000);
 
@@ -58,7 +54,7 @@ describe('the package, as npm installs it into an empty directory', () => {
     const promised = Object.values(recordAt(manifest, 'exports')).flatMap((entry) =>
       isRecord(entry) ? [textAt(entry, 'types'), textAt(entry, 'default')] : [String(entry)],
     );
-    for (const file of [...promised, 'dist/start.js', 'deploy/base/deployment.yaml', 'LICENSE']) {
+    for (const file of [...promised, 'dist/main.js', 'deploy/base/deployment.yaml', 'LICENSE']) {
       expect(files, file).toContain(file.replace('./', ''));
     }
     const strange = files.filter((file) => /^(src|test|hack)\b|\.test\.|(?<!\.d)\.ts$/.test(file));
@@ -70,14 +66,53 @@ describe('the package, as npm installs it into an empty directory', () => {
     expect(modules.filter((file) => !files.includes(join('dist', file)))).toEqual([]);
   });
 
-  test('its entry points load, and their types hold under --strict with node’s resolution', async () => {
+  test('runs no script where it is installed', () => {
+    const manifest: unknown = JSON.parse(
+      readFileSync(join(directory, 'node_modules', 'servicenet', 'package.json'), 'utf8'),
+    );
+    const scripts = Object.keys(recordAt(manifest, 'scripts'));
+    const installing = [
+      'preinstall',
+      'install',
+      'postinstall',
+      'prepublish',
+      'preprepare',
+      'prepare',
+      'postprepare',
+    ];
+    expect(scripts.filter((name) => installing.includes(name))).toEqual([]);
+  });
+
+  test('links in its documents lead to files of the package', () => {
+    const root = join(directory, 'node_modules', 'servicenet');
+    const documents = globSync('*.md', { cwd: root }).concat(globSync('docs/**/*.md', { cwd: root }));
+    expect(documents).toEqual(expect.arrayContaining(['README.md', 'docs/testing-your-operator.md']));
+    const broken = documents.flatMap((document) =>
+      [...readFileSync(join(root, document), 'utf8').matchAll(/\]\(([^)\s#]+)(?:#[^)\s]*)?\)/g)]
+        .map(([, link = '']) => link)
+        .filter((link) => !/^https?:/.test(link) && !existsSync(join(root, dirname(document), link)))
+        .map((link) => `${document}: ${link}`),
+    );
+    expect(broken).toEqual([]);
+  });
+
+  test.each(['servicenet', 'servicenet/apiserver', 'servicenet/controller'])(
+    '%s is no entry point',
+    async (name) => {
+      const load = `import(${JSON.stringify(name)}).catch((error) => console.log(error.code))`;
+      const { stdout } = await inside(process.execPath, ['-e', load]);
+      expect(stdout.trim()).toBe('ERR_PACKAGE_PATH_NOT_EXPORTED');
+    },
+  );
+
+  test('its entry point loads, and its types hold under --strict with node’s resolution', async () => {
     writeFileSync(join(directory, 'use.ts'), program);
     const compiler = join(repository, 'node_modules', 'typescript', 'bin', 'tsc');
     const flags = ['--strict', '--skipLibCheck', 'false', '--target', 'es2024', '--types', 'node'];
     const resolution = ['--module', 'nodenext', '--moduleResolution', 'nodenext', '--outDir', 'out'];
     await inside(process.execPath, [compiler, ...flags, ...resolution, 'use.ts']);
     const { stdout } = await inside(process.execPath, ['out/use.js']);
-    expect(stdout.trim()).toBe('200 true true function 3');
+    expect(stdout.trim()).toBe('200 rejected rejected');
   }, 360_000);
 
   test('docs/testing-your-operator.md: its files compile, and their tests pass', async () => {

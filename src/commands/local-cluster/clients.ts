@@ -5,8 +5,12 @@ import type { Transport } from '../../client/transport.ts';
 import { freeRanges } from '../../config/default-pool.ts';
 import type { LocalClusterConfig } from '../../config/local-cluster.ts';
 import { serviceCidrs } from '../../config/service-ranges.ts';
-import { clusterControllers, runControllers, serviceAllocation } from '../../controllers/index.ts';
-import type { CatalogEntry } from '../../controllers/catalog.ts';
+import {
+  type CatalogEntry,
+  clusterControllers,
+  runControllers,
+  serviceAllocation,
+} from '../../controllers/index.ts';
 import { checkTypesOnDemand } from '../../registry/admissionregistration/admissionpolicy/check-types-on-demand.ts';
 import { Metrics } from '../../telemetry/metrics.ts';
 import { applyManifests, type Manifest } from '../apply.ts';

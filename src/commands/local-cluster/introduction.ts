@@ -33,5 +33,5 @@ export function introduction(config: UpConfig, report: ClientsReport, serviceTab
 function poolLine(config: UpConfig, { addressPool }: ClientsReport): readonly string[] {
   if (config.addressPool !== undefined || addressPool.length === 0) return [];
   const ranges = addressPool.join(' and ');
-  return [`addresses of LoadBalancer Services: ${ranges} (for documentation; no interface here has them)`];
+  return [`addresses of LoadBalancer Services: ${ranges} (for documentation; no interface has them)`];
 }
