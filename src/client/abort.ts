@@ -1,4 +1,4 @@
-/** `signal.aborted`, for places where TypeScript believes to know it: it changes while a function waits. */
+/** `signal.aborted` behind a function call: TypeScript would keep the narrowed value over an `await`. */
 export function isAborted(signal: AbortSignal): boolean {
   return signal.aborted;
 }

@@ -7,9 +7,9 @@ import { errorWord } from './errors.ts';
 import type { ApiResponse, ApiStream, RequestOptions, StreamOptions, Transport } from './transport.ts';
 
 /**
- * A transport that notices when the API server cannot be reached, or does not know us (401), and when it answers again:
- * a line in the log for each reason, with what to do, and another one a minute while it lasts. Whoever asked gets the
- * error all the same: every cache, queue and lease fails at once, and none of them needs a line of its own.
+ * A transport that notices when the API server cannot be reached or refuses the credentials (401), and when it answers
+ * again. It logs a line for each reason with what to do, and one a minute while it lasts. Callers still get the error,
+ * and need not log it: all caches, queues and leases fail at once.
  */
 export class AvailabilityTracker implements Transport {
   readonly server: string;
@@ -17,12 +17,12 @@ export class AvailabilityTracker implements Transport {
   readonly #log: Logger;
   readonly #clock: Clock;
   readonly #throttle: LogThrottle;
-  /** Since when, in monotonic milliseconds, as the log says; undefined while it answers. */
+  /** Start of the outage in monotonic milliseconds; undefined while the server answers. */
   #since: number | undefined;
   #problem: string | undefined;
   readonly #changed: ((problem: string | undefined) => void) | undefined;
 
-  /** @param changed hears at once of every problem, with what to do, and of its end. */
+  /** @param changed called with every problem and what to do, and with undefined when it is over. */
   constructor(
     transport: Transport,
     log: Logger,

@@ -6,7 +6,10 @@ interface LoopLimits {
   readonly max: number;
 }
 
-/** client-go's reflector (`tools/cache/reflector.go`): 0.8 s doubling to 30 s, forgotten after two quiet minutes. */
+/**
+ * client-go's reflector (`tools/cache/reflector.go`): 0.8 s doubling to 30 s, reset after two minutes without a
+ * failure.
+ */
 const reflectorLimits: LoopLimits = { base: 800, max: 30_000 };
 const quiet = 120_000;
 
@@ -24,7 +27,10 @@ export class LoopBackoff {
     this.#limits = limits;
   }
 
-  /** Milliseconds to wait after one more failure: between half of the present step and all of it, the base at least. */
+  /**
+   * Milliseconds to wait after one more failure: at random between half of the present step and the whole, at least the
+   * base.
+   */
   next(): number {
     const { base, max } = this.#limits;
     const now = this.#clock.monotonic();

@@ -1,29 +1,29 @@
 import { keyOf, type ObjectKey } from '../objects/key.ts';
 import type { KubeObject } from '../objects/meta.ts';
 
-/** The values under which an index files an object; none: it is not in the index. Must not throw. */
+/** The values under which an index files an object; none: the object is not in the index. Must not throw. */
 export type IndexFunction<T extends KubeObject> = (object: T) => readonly string[];
 
-/** Hears what changes in a cache. Handlers only note keys: they run inside the read loop. Objects are frozen. */
+/** Receives the changes of a cache. Handlers only enqueue keys: they run inside the read loop. Objects are frozen. */
 export interface CacheHandler<T extends KubeObject> {
-  /** `initial`: it existed before the cache was filled or before the handler came. */
+  /** `initial`: it existed before the cache was filled or before the handler was added. */
   added?(object: T, initial: boolean): void;
-  /** `old` may have another uid: the object was deleted and made anew while we did not look. */
+  /** `old` may have another uid: the object was deleted and created again between two reads. */
   updated?(object: T, old: T): void;
-  /** The last state known, which may not be the last there was. */
+  /** The last state that was seen; later changes may have been missed. */
   deleted?(object: T): void;
 }
 
-/** What controllers see of a cache: frozen objects, in no order. */
+/** The cache as controllers see it: frozen objects, in no order. */
 export interface CacheReader<T extends KubeObject> {
   readonly size: number;
   get(key: ObjectKey): T | undefined;
   has(key: ObjectKey): boolean;
   keys(): IterableIterator<ObjectKey>;
   values(): IterableIterator<T>;
-  /** The objects that an index files under a value. @throws {Error} for an index that was never added. */
+  /** The objects in an index under a value. @throws {Error} for an unknown index. */
   byIndex(index: string, value: string): readonly T[];
-  /** How many objects {@link byIndex} would answer, without collecting them. @throws {Error} as byIndex. */
+  /** The number of objects that {@link byIndex} would return, without collecting them. @throws {Error} as byIndex. */
   countByIndex(index: string, value: string): number;
 }
 
@@ -71,7 +71,7 @@ export class Cache<T extends KubeObject> implements CacheReader<T> {
     return found.filed.get(value)?.size ?? 0;
   }
 
-  /** Adds an index over what is there and what will come. Adding the same function again does nothing. */
+  /** Adds an index over present and future objects. Adding the same function again does nothing. */
   addIndex(name: string, indexFunction: IndexFunction<T>): void {
     const present = this.#indexes.get(name);
     if (present?.indexFunction === indexFunction) return;
@@ -81,7 +81,7 @@ export class Cache<T extends KubeObject> implements CacheReader<T> {
     for (const [key, object] of this.#objects) file(index, key, object);
   }
 
-  /** Stores an object and answers what was there. The caller has frozen it (`deepFreeze`). */
+  /** Stores an object and returns the previous one. The caller has frozen it (`deepFreeze`). */
   set(object: T): T | undefined {
     const key = keyOf(object);
     const old = this.#objects.get(key);
@@ -93,7 +93,7 @@ export class Cache<T extends KubeObject> implements CacheReader<T> {
     return old;
   }
 
-  /** Removes an object and answers it. */
+  /** Removes an object and returns it. */
   delete(key: ObjectKey): T | undefined {
     const old = this.#objects.get(key);
     if (old === undefined) return undefined;

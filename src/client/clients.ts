@@ -3,7 +3,7 @@ import { ResourceClient } from './resource-client.ts';
 import type { ResourceType } from './resources.ts';
 import type { Transport } from './transport.ts';
 
-/** Makes a {@link ResourceClient} of any resource, all on one transport. */
+/** Creates a {@link ResourceClient} of any resource, all on one transport. */
 export class Clients {
   readonly #transport: Transport;
 

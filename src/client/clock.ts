@@ -1,14 +1,14 @@
 import { performance } from 'node:perf_hooks';
 
-/** Where time comes from. Tests put `test/support/fake-clock.ts` in its place. */
+/** Time as a dependency: tests use `test/support/fake-clock.ts`. */
 export interface Clock {
-  /** Wall-clock milliseconds since 1970; may jump. Only for what is written into objects and logs. */
+  /** Wall-clock milliseconds since 1970; may jump. Only for values written into objects and logs. */
   now(): number;
-  /** Milliseconds that only grow, from an arbitrary start. For deadlines and durations. */
+  /** Milliseconds that never go back, from an arbitrary start. For deadlines and durations. */
   monotonic(): number;
   /** Calls `callback` once after `milliseconds` (at least 0). The timer does not keep the process alive. */
   after(milliseconds: number, callback: () => void): Timer;
-  /** Resolves after `milliseconds`, or at once when `signal` aborts: look at the signal afterwards. Never rejects. */
+  /** Resolves after `milliseconds`, or at once when `signal` aborts: check the signal afterwards. Never rejects. */
   sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
 }
 
@@ -35,7 +35,7 @@ export const systemClock: Clock = {
   sleep(milliseconds, signal) {
     if (signal?.aborted === true) return Promise.resolve();
     return new Promise((resolve) => {
-      // Unlike `after`, a sleeper is somebody's next step: the process must not end below it.
+      // Unlike the timers of `after`, this one is not unreferenced: the process must not exit while a caller awaits it.
       const timeout = setTimeout(finish, Math.min(Math.max(milliseconds, 0), longestTimeout));
       function finish(): void {
         clearTimeout(timeout);

@@ -6,10 +6,10 @@ import { endpointIdentity, type Identity } from './identity.ts';
 import type { ClusterSource, Transport } from './transport.ts';
 
 /**
- * Makes the transport to a cluster; connects when the first request is sent. client-node is loaded only for a
+ * Creates the transport to a cluster; connects when the first request is sent. client-node is loaded only for a
  * kubeconfig.
  *
- * @param clock waits where a server asks for it.
+ * @param clock for the pauses of Retry-After.
  *
  * @throws {Error} when the kubeconfig cannot be read or has no usable cluster.
  */

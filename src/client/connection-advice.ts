@@ -8,7 +8,7 @@ const untrusted =
   'the certificate of the API server is not trusted: give its CA, in the kubeconfig or with --certificate-authority';
 const noTls = 'what listens there does not speak TLS: check the scheme and the port';
 
-/** By the words of {@link ConnectionError}. */
+/** By the codes of {@link ConnectionError}. */
 const advices: ReadonlyMap<string, string> = new Map([
   [
     'ECONNREFUSED',
@@ -44,8 +44,8 @@ const broken = 'the connection to the API server broke off: check it, and what i
 const unknown = 'the API server does not accept the credentials: renew the token or certificate';
 
 /**
- * What a person can do when the API server is not reached or does not know us (401); undefined for other answers, and
- * where nobody waits for one.
+ * What an operator can do when the API server is not reached or refuses the credentials (401); undefined for other
+ * errors, and for requests that were aborted.
  */
 export function connectionAdvice(error: unknown): string | undefined {
   if (error instanceof StatusError) return error.code === 401 ? unknown : undefined;

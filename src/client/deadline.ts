@@ -1,7 +1,7 @@
 import { StatusError } from '../objects/status.ts';
 import { ConnectionError, UnexpectedAnswer } from './transport.ts';
 
-/** A time limit and the caller's signal in one, both taken off again when the request is over. */
+/** A time limit and the caller's signal in one; both are removed when the request is over. */
 export class Deadline {
   readonly #controller = new AbortController();
   readonly #outer: AbortSignal | undefined;
@@ -31,7 +31,7 @@ export class Deadline {
     return this.#end - performance.now();
   }
 
-  /** From now on only the caller's signal counts. */
+  /** Ends the time limit: from now on only the caller's signal counts. */
   extend(): void {
     clearTimeout(this.#timer);
   }
@@ -41,7 +41,7 @@ export class Deadline {
     this.#outer?.removeEventListener('abort', this.#onAbort);
   }
 
-  /** Gives a failure without an answer its name. Other errors stay as they are. */
+  /** Turns a failure without an answer into a {@link ConnectionError}. Other errors stay as they are. */
   explain(error: unknown, what: string): unknown {
     if (answered(error)) return error;
     if (this.#timedOut) return new ConnectionError('TIMEOUT', `${what}: no answer in time`, error);
@@ -54,7 +54,7 @@ export class Deadline {
   }
 }
 
-/** Errors that speak of an answer already. */
+/** Errors that are about an answer already. */
 function answered(error: unknown): boolean {
   return (
     error instanceof StatusError || error instanceof ConnectionError || error instanceof UnexpectedAnswer

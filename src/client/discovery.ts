@@ -3,14 +3,14 @@ import type { Transport } from './transport.ts';
 import { isRecord, isStringList } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
 
-/** A resource as discovery describes it, in the version that the server prefers. */
+/** A resource from discovery, in the version that the server prefers. */
 export interface ServedResource extends ResourceType {
   readonly verbs: readonly string[];
   /** All versions in which it is served. */
   readonly versions: readonly string[];
 }
 
-/** What a server serves. */
+/** The resources that a server serves. */
 export interface Discovery {
   readonly resources: readonly ServedResource[];
   /** Group versions that could not be read. Their resources are missing above. */
@@ -24,7 +24,7 @@ export interface DiscoveryFailure {
   readonly error: unknown;
 }
 
-/** Says which group version could not be read, and why. */
+/** Names the group version that could not be read, and the reason. */
 export function describeFailure({ group, version, error }: DiscoveryFailure): string {
   const why = error instanceof Error ? error.message : String(error);
   return `${group === '' ? version : `${group}/${version}`}: ${why}`;
@@ -60,7 +60,7 @@ export async function discover(transport: Transport, signal: AbortSignal): Promi
       }
     }),
   );
-  // Versions come in the server's order of preference: the first that has a resource counts.
+  // Versions are in the server's order of preference: the first one with a resource counts.
   const resources = new Map<string, ServedResource>();
   for (const resource of lists.flat()) {
     const name = `${resource.plural}.${resource.group}`;

@@ -2,20 +2,22 @@ import { createSecureContext } from 'node:tls';
 import { Agent, type Dispatcher, EnvHttpProxyAgent, ProxyAgent, Socks5ProxyAgent } from 'undici';
 import type { Credentials, ProxySetting } from './identity.ts';
 
-/** What a pool of connections is for: requests share a few, whose answers are read whole; each watch has its own. */
+/**
+ * Use of a connection pool: requests share a few connections and their answers are read whole; each watch has its own.
+ */
 export type PoolUse = 'requests' | 'watches';
 
-/** Makes pools of connections. */
+/** Creates connection pools. */
 export type DispatcherFactory = (tls: Credentials['tls'], use: PoolUse) => Dispatcher;
 
-/** Connections that requests share. */
+/** Connections shared by requests. */
 const sharedConnections = 32;
-/** Bytes of one answer: a list page is some megabytes, a whole list of a server without paging some hundred. */
+/** Limit of one answer in bytes: a page of a list has a few MB, a list without paging a few hundred. */
 const largestAnswer = 512 * 1024 * 1024;
-/** undici's word for no limit: what a watch reads is counted event by event (`watch-decoder.ts`). */
+/** undici's value for no limit: the bytes of a watch are limited per event (`watch-decoder.ts`). */
 const unlimited = -1;
 
-/** How to reach a server: directly, or by a proxy. */
+/** How to reach a server: directly or through a proxy. */
 export function dispatchers(proxy: ProxySetting | undefined): DispatcherFactory {
   if (proxy === undefined) return (tls, use) => new Agent(settings(tls, use));
   return (tls, use) => {
@@ -28,7 +30,7 @@ export function dispatchers(proxy: ProxySetting | undefined): DispatcherFactory 
 }
 
 function settings(tls: Credentials['tls'], use: PoolUse) {
-  // One for all connections: each would parse the certificates for itself and keep them, 20 KiB.
+  // One secure context for all connections: each would parse the certificates again and keep 20 KiB of them.
   const secureContext = createSecureContext(tls);
   // 30 s: below the idle limits of cloud load balancers, as client-go's dialer.
   const connect = { ...tls, secureContext, keepAlive: true, keepAliveInitialDelay: 30_000 };

@@ -2,7 +2,7 @@ import { isRecord } from '../objects/json.ts';
 import { isStatus, type StatusCause, type StatusDetails, StatusError } from '../objects/status.ts';
 import { ConnectionError, type ResponseHeaders } from './transport.ts';
 
-/** Reasons for answers that say none themselves (a proxy's, or an old server's). */
+/** Reasons for answers without one (of a proxy, or an old server). */
 const reasons = new Map<number, string>([
   [400, 'BadRequest'],
   [401, 'Unauthorized'],
@@ -21,7 +21,7 @@ const reasons = new Map<number, string>([
   [504, 'Timeout'],
 ]);
 
-/** At most so many characters of a foreign answer are shown. */
+/** Characters of an answer that is no Status which the message shows. */
 const shownBody = 200;
 
 /** Makes the error of an answer of 400 and above. */
@@ -77,13 +77,13 @@ export function isExpired(error: unknown): boolean {
   return error instanceof StatusError && (error.code === 410 || error.reason === 'Expired');
 }
 
-/** True for the 504 of a revision that the server has not reached: it was restored from a backup, or begun anew. */
+/** True for the 504 for a revision that the server has not reached: it was restored from a backup, or started empty. */
 export function isFutureRevision(error: unknown): boolean {
   if (!(error instanceof StatusError)) return false;
   return error.details?.causes?.some(({ reason }) => reason === 'ResourceVersionTooLarge') ?? false;
 }
 
-/** True when the object does not exist (any more). */
+/** True when the object does not exist. */
 export function isNotFound(error: unknown): boolean {
   return error instanceof StatusError && error.code === 404;
 }
@@ -93,7 +93,7 @@ export function isForbidden(error: unknown): boolean {
   return error instanceof StatusError && error.code === 403;
 }
 
-/** True when somebody else wrote in between. */
+/** True for a conflict: the object was changed since it was read. */
 export function isConflict(error: unknown): boolean {
   return error instanceof StatusError && error.code === 409 && error.reason === 'Conflict';
 }
@@ -103,26 +103,26 @@ export function isAlreadyExists(error: unknown): boolean {
   return error instanceof StatusError && error.code === 409 && error.reason === 'AlreadyExists';
 }
 
-/** Milliseconds that the server asked to wait; undefined when it did not. */
+/** Milliseconds of the server's Retry-After; undefined without one. */
 export function retryAfterOf(error: unknown): number | undefined {
   if (!(error instanceof StatusError)) return undefined;
   const seconds = error.details?.retryAfterSeconds;
   return seconds === undefined ? undefined : Math.min(seconds, longestRetryAfter) * 1000;
 }
 
-/** Seconds: a server (or a header gone wrong) may not silence us for longer. */
+/** Upper limit in seconds of a server's Retry-After. */
 const longestRetryAfter = 300;
 
 /**
- * True when the server was not reached, or does not know us: the transport of controllers says so, once for all who
- * meet it, and with what to do (`server-watch.ts`).
+ * True when the server was not reached or refuses the credentials. The transport of controllers logs this once for all
+ * callers, with what to do (`availability-tracker.ts`).
  */
 export function isUnreached(error: unknown): boolean {
   if (error instanceof StatusError) return error.code === 401;
   return error instanceof ConnectionError && !isEarlyEnd(error);
 }
 
-/** True when the server was reached, and ended a watch before it lasted: only the reflector knows. */
+/** True when the server was reached and closed a watch early. */
 export function isEarlyEnd(error: unknown): boolean {
   return error instanceof ConnectionError && earlyEnds.has(error.code);
 }
@@ -136,14 +136,14 @@ export function errorWord(error: unknown): string {
   return error instanceof Error ? error.name : 'Unknown';
 }
 
-/** `Retry-After` in seconds; the form with a date is not used by API servers and counts as absent. */
+/** `Retry-After` in seconds. The form with a date is not used by API servers and counts as absent. */
 export function retryAfterSeconds(headers: ResponseHeaders): number | undefined {
   const header = headers['retry-after'];
   return typeof header === 'string' && /^\d{1,9}$/.test(header) ? Number(header) : undefined;
 }
 
 function parseStatus(body: Buffer): unknown {
-  // A Status is small: what is not may be a page of a proxy, which is not worth the parsing.
+  // A Status is small: a longer body, such as a proxy's page, is not parsed.
   if (body.length > 1024 * 1024) return undefined;
   try {
     const value: unknown = JSON.parse(body.toString('utf8'));

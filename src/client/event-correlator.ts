@@ -1,12 +1,12 @@
 import type { Clock } from './clock.ts';
 
-/** What a new occurrence means for what is stored. */
+/** What to do with a new occurrence, given the Events sent before. */
 export type Correlation =
   | { readonly action: 'create'; readonly message: string; readonly record: EventRecord }
   | { readonly action: 'repeat'; readonly message: string; readonly record: EventRecord }
   | { readonly action: 'drop' };
 
-/** An Event that was sent, and how often it happened. */
+/** An Event that was sent, and its count. */
 export interface EventRecord {
   count: number;
   /** RFC 3339 of the first occurrence. */
@@ -17,9 +17,9 @@ export interface EventRecord {
 
 /** One occurrence. */
 export interface Occurrence {
-  /** Object, type and reason as one text: what is aggregated. */
+  /** Object, type and reason as one text: the key of aggregation. */
   readonly kind: string;
-  /** Object alone: what is limited. */
+  /** The object alone: the key of the rate limit. */
   readonly object: string;
   readonly message: string;
   readonly timestamp: string;
@@ -36,7 +36,10 @@ interface Bucket {
   refilledAt: number;
 }
 
-/** client-go's `tools/record/events_cache.go`: so many different messages of one kind within the window are told apart. */
+/**
+ * From client-go's `tools/record/events_cache.go`: the number of different messages of one kind within the window
+ * before they are aggregated.
+ */
 const distinctMessages = 10;
 const window = 600_000;
 /** Events per object in a burst, and milliseconds until one more is allowed. */
@@ -44,7 +47,7 @@ const burst = 25;
 const refill = 300_000;
 const remembered = 4096;
 
-/** Decides which occurrences become Events of their own, as kube components do, so that users are told and not flooded. */
+/** Decides which occurrences become Events of their own, with the limits of kube components. */
 export class EventCorrelator {
   readonly #clock: Clock;
   readonly #aggregates = new RecentMap<Aggregate>(remembered);
@@ -55,7 +58,7 @@ export class EventCorrelator {
     this.#clock = clock;
   }
 
-  /** What to do about an occurrence. */
+  /** What to do with an occurrence. */
   correlate({ kind, object, message, timestamp }: Occurrence): Correlation {
     const combined = this.#isOneOfMany(kind, message);
     const text = combined ? `(combined from similar events): ${message}` : message;
@@ -95,7 +98,7 @@ export class EventCorrelator {
   }
 }
 
-/** A Map that forgets what was not asked for longest. */
+/** A Map that drops its least recently used entries. */
 class RecentMap<V> {
   readonly #entries = new Map<string, V>();
   readonly #limit: number;

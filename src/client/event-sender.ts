@@ -35,7 +35,7 @@ const events = {
 
 export interface EventSenderOptions {
   readonly transport: Transport;
-  /** Who speaks: `source.component`, e.g. `servicenet`. */
+  /** The name of the reporting program: `source.component`, e.g. `servicenet`. */
   readonly component: string;
   readonly clock: Clock;
   readonly random: Random;
@@ -50,13 +50,13 @@ interface Waiting {
   readonly correlation: Sendable;
 }
 
-/** More would mean that the server does not keep up; Events are the first thing to leave out. */
+/** Events that may wait. When the server does not keep up, further Events are dropped first. */
 const longestQueue = 1000;
-/** Tries of one Event, and milliseconds between them, half at random (client-go: 12 tries, 10 s). */
+/** Tries of one Event, and milliseconds between them, half of it random (client-go: 12 tries, 10 s). */
 const tries = 12;
 const pause = 10_000;
 
-/** Sends Events one after another, in the order in which they happened. */
+/** Sends Events one after another, in order. */
 export class EventSender implements EventRecorder {
   readonly #options: EventSenderOptions;
   readonly #client: ResourceClient<Event>;
@@ -110,7 +110,7 @@ export class EventSender implements EventRecorder {
     }
   }
 
-  /** Sends what waits, for at most so many milliseconds, and takes no more. */
+  /** Sends what waits, for at most the given milliseconds, and accepts no more. */
   async close(timeoutMs = 2000): Promise<void> {
     const enough = new AbortController();
     const late = this.#options.clock.sleep(timeoutMs, enough.signal);
@@ -120,7 +120,7 @@ export class EventSender implements EventRecorder {
     await this.#idle;
   }
 
-  /** Distinct within this process and, by the time in it, between processes (client-go: name and nanoseconds). */
+  /** Unique within this process and, by the time in it, across processes (client-go: name and nanoseconds). */
   #eventName(name: string): string {
     this.#sequence = (this.#sequence + 1) % 1_000_000;
     const nanoseconds = BigInt(Math.floor(this.#options.clock.now())) * 1_000_000n + BigInt(this.#sequence);
@@ -145,7 +145,7 @@ export class EventSender implements EventRecorder {
     this.#sending = false;
   }
 
-  /** Retries what never reached the server; what the server refused stays refused. */
+  /** Retries what never reached the server; refused Events are not retried. */
   async #deliver(waiting: Waiting): Promise<void> {
     const { clock, random } = this.#options;
     for (let attempt = 1; ; attempt++) {
@@ -170,7 +170,7 @@ export class EventSender implements EventRecorder {
         await this.#client.mergePatch(namespace, record.name, { count, lastTimestamp, message }, options);
         return;
       } catch (error) {
-        // Events live for an hour: then the series goes on in a new one.
+        // Events expire after an hour: then the series continues in a new one.
         if (!isNotFound(error)) throw error;
       }
     }

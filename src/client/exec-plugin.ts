@@ -25,12 +25,12 @@ export function parseExecSettings(value: unknown): ExecSettings {
   throw new Error(`the exec plugin of the kubeconfig is not valid: ${z.prettifyError(parsed.error)}`);
 }
 
-/** The cluster as a plugin is told of it. */
+/** The cluster as passed to a plugin. */
 export type ClusterForPlugin = Readonly<Record<string, unknown>>;
 
-/** Milliseconds after which a plugin is ended: every request waits for it. */
+/** Milliseconds after which a plugin is killed: every request waits for it. */
 const timeoutMs = 60_000;
-/** Bytes of a plugin's answer, and of what it may say on its way. */
+/** Limit in bytes of a plugin's standard output, and of its standard error. */
 const largestAnswer = 1024 * 1024;
 
 const answer = z.object({
@@ -45,7 +45,7 @@ const answer = z.object({
 });
 
 /**
- * Runs a plugin once. It gets no input: controllers have nobody who could be asked.
+ * Runs a plugin once, without standard input: there is no user to ask.
  *
  * @param folder where the kubeconfig is: a command with a path is relative to it.
  * @param cluster passed on when the settings ask for it.
@@ -94,7 +94,7 @@ function run(
 ): Promise<string> {
   return new Promise((done, failed) => {
     const child = spawn(command, args ?? [], { env, stdio: ['ignore', 'pipe', 'pipe'] });
-    // Not by spawn's own timeout: what the plugin has started itself may keep its output open.
+    // Not spawn's own timeout: child processes of the plugin may keep its output open.
     const late = setTimeout(() => {
       failed(new Error(`${what} did not finish within ${timeoutMs / 1000} s`));
       child.kill('SIGKILL');

@@ -25,7 +25,7 @@ const streamTimeout = 30_000;
 const mostRetries = 10;
 
 interface Pools {
-  /** What they were made of. */
+  /** The credentials that the pools were made with. */
   readonly tls: Credentials['tls'];
   readonly fingerprint: string;
   readonly unary: Dispatcher;
@@ -43,7 +43,7 @@ export class HttpTransport implements Transport {
   readonly #prefix: string;
   readonly #origin: string;
   #pools: Pools | undefined;
-  /** Dispatchers of earlier certificates: the connections that still carry something hold them, and nothing else. */
+  /** Dispatchers of earlier certificates. Only their open connections refer to them. */
   #retired: readonly WeakRef<Dispatcher>[] = [];
   #closed = false;
 
@@ -60,7 +60,7 @@ export class HttpTransport implements Transport {
     const url = new URL(identity.server);
     this.#host = url.host;
     this.#origin = url.origin;
-    // Rancher and others serve the API below a path.
+    // Rancher and others serve the API under a path.
     this.#prefix = url.pathname === '/' ? '' : url.pathname;
   }
 
@@ -118,8 +118,8 @@ export class HttpTransport implements Transport {
   }
 
   /**
-   * Sends again what the server puts off: 429 and 503 with `Retry-After`, reads and writes alike, as nothing was done
-   * yet (client-go `rest/with_retry.go`). What would come too late for the deadline is answered as it is.
+   * Sends again after 429 and 503 with `Retry-After`, reads and writes alike, as the server has done nothing yet
+   * (client-go `rest/with_retry.go`). When the wait would pass the deadline, that answer is returned.
    */
   async #sendUntilAnswered(
     method: string,
@@ -141,7 +141,7 @@ export class HttpTransport implements Transport {
     }
   }
 
-  /** Sends once, and a second time when the first was refused for its credentials: then nothing was done yet. */
+  /** Sends once, and a second time when the first was refused with 401: the server has done nothing then. */
   async #send(
     method: string,
     path: string,
@@ -165,9 +165,9 @@ export class HttpTransport implements Transport {
         },
         body,
         signal,
-        // Without this undici closes the connection after each DELETE that has a body.
+        // Without this undici closes the connection after each DELETE with a body.
         reset: false,
-        // The deadline above is the only clock: undici's own ones would cut watches and long lists.
+        // Only the deadline above applies: undici's own limits would cut watches and long lists.
         headersTimeout: 0,
         bodyTimeout: 0,
       });
@@ -185,7 +185,7 @@ export class HttpTransport implements Transport {
     }
   }
 
-  /** Certificates rotate too: other ones need other connections, while the old ones finish what they carry. */
+  /** Certificates rotate too: new ones need new connections, while the old connections finish their requests. */
   #poolsFor({ tls }: Credentials): Pools {
     if (this.#closed) throw new ConnectionError('CLOSED', 'the transport is closed');
     const present = this.#pools;
@@ -207,8 +207,8 @@ export class HttpTransport implements Transport {
   }
 
   /**
-   * Lets pools finish what they carry: a watch may take minutes. They are not told to close, as undici's `destroy` does
-   * nothing to what is closing; connections that are idle go by themselves after some seconds.
+   * Lets pools finish their requests: a watch may take minutes. They are not closed here, as undici's `destroy` has no
+   * effect on a pool that is closing; idle connections end by themselves after some seconds.
    */
   #retire({ unary, streams }: Pools): void {
     const alive = this.#retired.filter((one) => one.deref() !== undefined);

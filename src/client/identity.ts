@@ -3,7 +3,7 @@ import type { ConnectionOptions } from 'node:tls';
 import type { Clock } from './clock.ts';
 import type { EndpointSource } from './transport.ts';
 
-/** What a connection and a request show of who we are. */
+/** The credentials of a connection and of a request. */
 export interface Credentials {
   /** Lower-case names: authorization, impersonate-user. */
   readonly headers: Readonly<Record<string, string | string[]>>;
@@ -13,24 +13,24 @@ export interface Credentials {
   >;
 }
 
-/** Where credentials come from. They change while the process runs. */
+/** A source of credentials, which change while the process runs. */
 export interface Identity {
   readonly server: string;
-  /** A proxy between us and the server; absent: none. */
+  /** A proxy in front of the server; absent: none. */
   readonly proxy?: ProxySetting;
   /** The credentials for the next request; cheap to call. */
   credentials(): Promise<Credentials>;
-  /** The server refused them with 401: the next call shall look for new ones. */
+  /** Call when the server refused the credentials with 401: the next call gets new ones. */
   refused(): void;
 }
 
-/** `uri`: one proxy for everything; `environment`: what HTTPS_PROXY and NO_PROXY say. */
+/** `uri`: one proxy for everything; `environment`: by HTTPS_PROXY and NO_PROXY. */
 export type ProxySetting = { readonly kind: 'uri'; readonly uri: string } | { readonly kind: 'environment' };
 
 /** client-go reads token files again every minute (`transport/token_source.go`). */
 export const tokenLifetime = 60_000;
 
-/** A token in a file that somebody else rotates. */
+/** A token in a file that is rotated by others, such as the kubelet. */
 export class TokenFile {
   readonly #path: string;
   readonly #clock: Clock;
@@ -42,7 +42,10 @@ export class TokenFile {
     this.#clock = clock;
   }
 
-  /** The token, at most a minute old. While the file cannot be read, the last token goes on. @throws {Error} when there never was one. */
+  /**
+   * The token, at most a minute old. While the file cannot be read, the last token is used. @throws {Error} when there
+   * never was one.
+   */
   async token(): Promise<string> {
     const now = this.#clock.monotonic();
     if (this.#token !== undefined && now - this.#readAt < tokenLifetime) return this.#token;
@@ -63,7 +66,7 @@ export class TokenFile {
   }
 }
 
-/** The identity that an {@link EndpointSource} says. */
+/** The identity for an {@link EndpointSource}. */
 export function endpointIdentity(source: EndpointSource, clock: Clock): Identity {
   const { ca, cert, key, token, tokenFile } = source;
   const file = tokenFile === undefined ? undefined : new TokenFile(tokenFile, clock);

@@ -2,7 +2,7 @@ import { isRecord } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import type { IndexFunction } from './cache.ts';
 
-/** The names of the indexes that more than one controller uses, each with its function below. */
+/** The names of the indexes that several controllers use; their functions are below. */
 export const byNamespace = 'namespace';
 export const byOwner = 'owner';
 export const byNode = 'node';
@@ -33,7 +33,7 @@ const labelIndexes = new Map<string, IndexFunction<KubeObject>>();
 
 /**
  * The index that files an object under `namespace/value` of one label, e.g. EndpointSlices by
- * `kubernetes.io/service-name`. Asking twice answers the same function, so that informers can share it.
+ * `kubernetes.io/service-name`. Repeated calls return the same function, so that informers can share it.
  */
 export function indexByLabel(label: string): IndexFunction<KubeObject> {
   const known = labelIndexes.get(label);

@@ -21,18 +21,21 @@ export interface InformerFactoryOptions {
   readonly pageSize?: number;
 }
 
-/** One informer as the factory holds it: objects of any type. */
+/** An informer of any object type, as the factory holds it. */
 interface Running {
   readonly informer: Informer<KubeObject>;
   run(signal: AbortSignal): Promise<void>;
-  /** Another user asks for the same resource: whole objects are kept unless its `transform` is that of all others. */
+  /** Adds a user of the same resource: whole objects are kept unless its `transform` is that of all others. */
   share(transform: unknown): void;
 }
 
-/** Milliseconds of silence after which a cache counts as stale: two lost bookmarks and a failed attempt or two. */
+/**
+ * Milliseconds without a sign of life after which a cache counts as stale: two lost bookmarks and one or two failed
+ * attempts.
+ */
 const staleAfter = 300_000;
 
-/** Makes informers, one per resource, and keeps them following the server. */
+/** Creates informers, one per resource, and keeps them in sync with the server. */
 export class InformerFactory implements Informers {
   readonly #options: InformerFactoryOptions;
   readonly #informers = new Map<string, Running>();
@@ -57,7 +60,7 @@ export class InformerFactory implements Informers {
     return this.#informers.get(name)?.informer;
   }
 
-  /** Starts every informer, those that are asked for later too. Call once. */
+  /** Starts all informers, including those that are requested later. Call once. */
   start(signal: AbortSignal): void {
     this.#signal = signal;
     for (const running of this.#informers.values()) this.#finished.push(running.run(signal));
@@ -68,7 +71,7 @@ export class InformerFactory implements Informers {
     await Promise.all(this.#finished);
   }
 
-  /** Not ready before every cache is filled, nor while one has not heard of the server for five minutes. */
+  /** Not ready before every cache has synced, nor while one had no sign of life for five minutes. */
   healthChecks(): readonly HealthCheck[] {
     const { clock } = this.#options;
     const name = (bad: (informer: Informer<KubeObject>) => boolean): string =>

@@ -1,4 +1,4 @@
-/** What client-node does not read of a kubeconfig, or does not do as client-go does. */
+/** The parts of a kubeconfig that client-node does not read, or treats differently from client-go. */
 import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
@@ -15,20 +15,20 @@ export interface KubeConfigUser {
   readonly folder: string;
   /** Absolute. */
   readonly tokenFile?: string;
-  /** The settings of an exec plugin, not checked yet. */
+  /** The settings of an exec plugin, not validated yet. */
   readonly exec?: JsonRecord;
-  /** The settings of an OpenID Connect provider, not checked yet. */
+  /** The settings of an OpenID Connect provider, not validated yet. */
   readonly oidc?: JsonRecord;
   /** The headers of impersonation (`as`, `as-uid`, `as-groups`, `as-user-extra`); lower-case names. */
   readonly impersonation: Readonly<Record<string, string | string[]>>;
-  /** The extension of the cluster that is meant for exec plugins. */
+  /** The extension of the cluster for exec plugins. */
   readonly pluginConfig: unknown;
 }
 
 /**
  * Reads a user from the first file of a source that has it; undefined when none has.
  *
- * @throws {Error} when what it says of impersonation is malformed: without it we would be somebody else.
+ * @throws {Error} when its settings of impersonation are malformed: ignoring them would change the identity.
  */
 export async function readKubeConfigUser(
   source: KubeConfigSource,
@@ -91,7 +91,7 @@ async function readDocument(path: string): Promise<JsonRecord> {
     const document: unknown = parse(await readFile(path, 'utf8'));
     return isRecord(document) ? document : {};
   } catch {
-    // In a Pod there is none; where there should be one, client-node has told of it.
+    // Absent in a Pod; elsewhere client-node has reported the missing user.
     return {};
   }
 }

@@ -18,11 +18,11 @@ import { CachedLogin, type Login } from './login.ts';
 import type { KubeConfigSource } from './transport.ts';
 
 /**
- * The identity that a kubeconfig says. client-node reads the file, authorities, certificates and the service account
- * of a Pod; exec plugins, OIDC and impersonation are done here, as its own do not ask again after a 401, do not
- * refresh, or are missing. client-node costs half a second and 80 MB to load, so that only this function loads it.
+ * The identity of a kubeconfig. client-node reads the file, authorities, certificates and the service account of a Pod.
+ * Exec plugins, OIDC and impersonation are done here: client-node's do not ask again after a 401, do not refresh, or
+ * are missing. client-node takes 0.5 s and 80 MB to load, so that only this function loads it.
  *
- * @throws {Error} when there is no usable cluster in it, or its proxy or user is malformed.
+ * @throws {Error} when it has no usable cluster, or its proxy or user is malformed.
  */
 export async function kubeConfigIdentity(source: KubeConfigSource, clock: Clock): Promise<Identity> {
   const { KubeConfig } = await import('@kubernetes/client-node');
@@ -31,11 +31,11 @@ export async function kubeConfigIdentity(source: KubeConfigSource, clock: Clock)
   if (source.context !== undefined) config.setCurrentContext(source.context);
   const cluster = config.getCurrentCluster();
   if (cluster === null) throw new Error(noCluster(config));
-  // What client-node makes up when it finds nothing.
+  // The default that client-node makes when it finds no configuration.
   if (source.path === undefined && cluster.server === 'http://localhost:8080') {
     throw new Error('there is no kubeconfig: set KUBECONFIG, or name a file or a server');
   }
-  // Without a user client-node leaves out the authority of the cluster, too.
+  // Without a user, client-node leaves out the cluster's authority, too.
   if (config.getCurrentUser() === null) config.loadFromClusterAndUser(cluster, { name: 'nobody' });
   const user = await readKubeConfigUser(source, config.getCurrentUser()?.name ?? '', cluster.name);
   const login = user === undefined ? undefined : await loginOf(user, cluster, clock);
@@ -54,13 +54,13 @@ export async function kubeConfigIdentity(source: KubeConfigSource, clock: Clock)
   });
 }
 
-/** @throws {Error} that names the file: what Node.js and the parser say does not always. */
+/** @throws {Error} that names the file, which the errors of Node.js and the parser do not always do. */
 function load(config: KubeConfig, path: string | undefined): void {
   try {
     if (path === undefined) config.loadFromDefault();
     else config.loadFromFile(path);
   } catch (error) {
-    // A parser draws the place below its first line.
+    // The parser draws the position below its first line.
     const [reason = ''] = String(error instanceof Error ? error.message : error).split('\n', 1);
     const file = path ?? process.env['KUBECONFIG'] ?? '~/.kube/config';
     throw new Error(`cannot read the kubeconfig ${file}: ${reason}`, { cause: error });
@@ -83,14 +83,14 @@ function proxyOf({ name, proxyUrl }: Cluster): ProxySetting {
   if (['http:', 'https:', 'socks5:'].includes(URL.parse(proxyUrl)?.protocol ?? '')) {
     return { kind: 'uri', uri: proxyUrl };
   }
-  // It may hold a password.
+  // The URL may contain a password.
   throw new Error(`the proxy-url of the cluster "${name}" is not an http, https or socks5 URL`);
 }
 
 async function loginOf(user: KubeConfigUser, cluster: Cluster, clock: Clock): Promise<Login | undefined> {
   const { folder } = user;
   const now = (): number => clock.now();
-  // Each of them is loaded only where it is used.
+  // Each is loaded only where it is used.
   if (user.exec !== undefined) {
     const { parseExecSettings, runExecPlugin } = await import('./exec-plugin.ts');
     const exec = parseExecSettings(user.exec);
@@ -108,7 +108,7 @@ async function loginOf(user: KubeConfigUser, cluster: Cluster, clock: Clock): Pr
   return undefined;
 }
 
-/** `ExecCredential.spec.cluster`: the names are those of a kubeconfig. */
+/** `ExecCredential.spec.cluster`, with the names of a kubeconfig. */
 async function clusterForPlugin(cluster: Cluster, config: unknown): Promise<ClusterForPlugin> {
   const { server, caFile, caData, skipTLSVerify, tlsServerName, proxyUrl } = cluster;
   const authority = caFile ? (await readFile(caFile)).toString('base64') : caData;
@@ -122,7 +122,7 @@ async function clusterForPlugin(cluster: Cluster, config: unknown): Promise<Clus
   };
 }
 
-/** The token of a Pod's service account, which client-node would read anew for every request. */
+/** The token of a Pod's service account, cached: client-node would read the file for every request. */
 function serviceAccountFile(config: KubeConfig): string | undefined {
   const provider: unknown = config.getCurrentUser()?.authProvider;
   const settings = isRecord(provider) ? provider['config'] : undefined;
@@ -161,7 +161,7 @@ class KubeConfigIdentity implements Identity {
     this.#clock = options.clock;
   }
 
-  /** Files are read once a minute; a login is asked when its credential ran out. */
+  /** Files are read once a minute; a login is refreshed when its credential has expired. */
   credentials(): Promise<Credentials> {
     const now = this.#clock.monotonic();
     const isOld = now - this.#readAt >= tokenLifetime || this.#clock.now() >= this.#expiresAt;
@@ -211,7 +211,7 @@ class KubeConfigIdentity implements Identity {
   }
 }
 
-/** client-node's FileAuth leaves the line end on a token that it read from a file; a header may not hold one. */
+/** Removes the line end that client-node's FileAuth leaves on a token from a file: it is invalid in a header. */
 function lowerCase(headers: OutgoingHttpHeaders | readonly string[] | undefined): Record<string, string> {
   const result: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers ?? {})) {

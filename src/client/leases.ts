@@ -15,58 +15,57 @@ export interface LeaderElectionOptions {
   readonly namespace: string;
   /** The Lease's name. */
   readonly name: string;
-  /** Unique to this process, over restarts too: `<host name>_<uuid>`. */
+  /** Unique to this process, also across restarts: `<host name>_<uuid>`. */
   readonly identity: string;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
   readonly metrics?: Metrics;
-  /** Milliseconds that others wait for a silent leader; default 15,000 (`--leader-elect-lease-duration`). */
+  /** Milliseconds that candidates wait for a silent leader; default 15,000 (`--leader-elect-lease-duration`). */
   readonly leaseDuration?: number;
-  /** Milliseconds that the leader goes on without a renewal; default 10,000 (`--leader-elect-renew-deadline`). */
+  /** Milliseconds that the leader continues without a renewal; default 10,000 (`--leader-elect-renew-deadline`). */
   readonly renewDeadline?: number;
   /** Milliseconds between tries; default 2,000 (`--leader-elect-retry-period`). */
   readonly retryPeriod?: number;
 }
 
-/** What others see in the Lease. */
+/** The content of the Lease. */
 type LeaseSpec = Lease['spec'];
 
 /** The spread of the retry period (client-go's JitterFactor). */
 const jitter = 1.2;
 
-/** Why {@link LeaderElector.run} ended: told to stop, or another may lead by now. */
+/** Why {@link LeaderElector.run} ended: its signal aborted, or another process may lead. */
 export type ElectionEnd = 'stopped' | 'lost';
 
-/** The reason with which the signal of the work aborts when it must end at once: another may lead already. */
+/** The abort reason of the work's signal when it must end at once because another process may lead. */
 export class LeaseLost extends Error {
   override readonly name = 'LeaseLost';
 }
 
 /**
- * Leader election by a Lease, after client-go's `tools/leaderelection`. Only times observed here count: a foreign
- * lease is over when it has not changed for its duration by our own monotonic clock, however wrong the clocks of
- * others are, and whatever times it carries.
+ * Leader election by a Lease, after client-go's `tools/leaderelection`. Times in the Lease are ignored, as clocks
+ * differ: the lease of another has expired when it has not changed for its duration by our own monotonic clock.
  *
- * It cannot rule out two leaders for a moment (a process that hangs longer than the lease lasts): writes must carry a
- * resourceVersion all the same.
+ * Two leaders for a moment are possible (a process that hangs longer than the lease lasts): writes must carry a
+ * resourceVersion.
  */
 export class LeaderElector {
   readonly #options: LeaderElectionOptions;
   readonly #leaseDuration: number;
   readonly #renewDeadline: number;
   readonly #retryPeriod: number;
-  /** The Lease as last seen, and when it last looked different. */
+  /** The Lease as last seen, and the time of its last change. */
   #lease: Lease | undefined;
   #observedAt = 0;
-  /** Monotonic time at which the last successful renewal was sent. */
+  /** Monotonic time of the start of the last successful renewal. */
   #renewedAt = Number.NEGATIVE_INFINITY;
-  /** A write was sent that has no answer: the Lease may be ours, or ours in another version. */
+  /** True after a write without an answer: the Lease may be ours, or ours in another version. */
   #isUnsure = false;
   #reportedHolder: string | undefined;
   readonly #throttle: LogThrottle;
 
-  /** @throws {RangeError} for durations that cannot work together. */
+  /** @throws {RangeError} for inconsistent durations. */
   constructor(options: LeaderElectionOptions) {
     const { leaseDuration = 15_000, renewDeadline = 10_000, retryPeriod = 2000 } = options;
     if (!(retryPeriod > 0) || renewDeadline <= retryPeriod * jitter || leaseDuration <= renewDeadline) {
@@ -81,27 +80,27 @@ export class LeaderElector {
     this.#retryPeriod = retryPeriod;
   }
 
-  /** True while nobody else can have taken the lease. Ask again right before what only a leader may do. */
+  /** True while no other process can have taken the lease. Check it right before writes that only a leader may make. */
   get isLeader(): boolean {
     return this.#options.clock.monotonic() - this.#renewedAt < this.#renewDeadline;
   }
 
-  /** The present holder's identity as last seen; "" for none. */
+  /** The holder's identity as last seen; "" for none. */
   get holder(): string {
     return this.#lease?.spec.holderIdentity ?? '';
   }
 
   /**
    * Waits for the lease, then calls `lead` with a signal that aborts when the lease is lost or `signal` aborts, and
-   * renews while it runs. When `lead` has ended after a stop, the lease is released so that another need not wait.
-   * Resolves after `lead` has ended; rejects only with what `lead` throws.
+   * renews while it runs. When `lead` has ended after a stop, the lease is released, so that the next leader does not
+   * have to wait. Resolves after `lead` has ended; rejects only with what `lead` throws.
    */
   async run(signal: AbortSignal, lead: (signal: AbortSignal) => Promise<void>): Promise<ElectionEnd> {
     const { clock, random, log, metrics, identity, name } = this.#options;
     while (!(await this.#tryAcquireOrRenew(signal))) {
       if (!signal.aborted) await clock.sleep(this.#retryPeriod * (1 + jitter * random()), signal);
       if (!isAborted(signal)) continue;
-      // A try whose answer was lost may have been done all the same.
+      // A try whose answer was lost may have been applied.
       await this.#release();
       return 'stopped';
     }
@@ -109,7 +108,7 @@ export class LeaderElector {
     metrics?.leader.set({ name }, 1);
     const work = new AbortController();
     const ended = new AbortController();
-    // The loop of renewals and the work end each other: whichever is first.
+    // The renewal loop and the work stop each other: whichever ends first.
     const working = lead(work.signal).finally(() => ended.abort());
     const renewing = this.#renewUntilLost(AbortSignal.any([signal, ended.signal]));
     try {
@@ -117,7 +116,7 @@ export class LeaderElector {
       if (lost) log.error({ lease: name, identity }, 'lost the lease, stopping work');
       work.abort(lost ? new LeaseLost() : undefined);
       metrics?.leader.set({ name }, 0);
-      // While the work winds down, nobody else may begin: renew until it has ended.
+      // While the work stops, no other process may begin: renew until it has ended.
       const winding = lost ? undefined : this.#renewUntilLost(ended.signal);
       await working;
       await winding;
@@ -139,7 +138,7 @@ export class LeaderElector {
       await clock.sleep(Math.max(0, Math.min(this.#retryPeriod, deadline - clock.monotonic())), signal);
       if (isAborted(signal)) break;
       if (clock.monotonic() >= deadline) return true;
-      // A renewal that hangs must not outlive the deadline.
+      // A renewal that hangs must not last beyond the deadline.
       const attempt = new AbortController();
       const limit = clock.after(deadline - clock.monotonic(), () => attempt.abort());
       await this.#tryAcquireOrRenew(AbortSignal.any([signal, attempt.signal]));
@@ -154,7 +153,7 @@ export class LeaderElector {
     const { client, clock, identity, namespace, name, log } = this.#options;
     const started = clock.monotonic();
     try {
-      // While it is ours, one request does: nobody else writes it.
+      // The holder needs one request: no other process writes the Lease.
       const known = this.#lease;
       if (
         known !== undefined &&
@@ -182,7 +181,8 @@ export class LeaderElector {
     } catch (error) {
       if (signal.aborted) return false;
       const someoneElse = isConflict(error) || isAlreadyExists(error);
-      // What is refused, and that nobody answers, the transport says once for all (permissions.ts, server-watch.ts).
+      // Missing permissions and an unreachable server are logged once by the transport (permission-tracker.ts,
+      // availability-tracker.ts).
       const isSaid = someoneElse || isForbidden(error) || isUnreached(error);
       const level = !isSaid && this.#throttle.isDue(errorWord(error)) ? 'warn' : 'debug';
       log[level]({ lease: name, err: error }, 'could not take or renew the lease');
@@ -205,7 +205,7 @@ export class LeaderElector {
     return this.#sent(client.replace({ ...lease, spec: this.#spec(lease.spec) }, this.#call(signal)));
   }
 
-  /** Remembers whether a write was answered. */
+  /** Records whether a write was answered. */
   async #sent(write: Promise<Lease>): Promise<Lease> {
     this.#isUnsure = true;
     try {
@@ -218,7 +218,10 @@ export class LeaderElector {
     }
   }
 
-  /** Half of the deadline: a hanging connection leaves time for a second try (as kube-controller-manager's client). */
+  /**
+   * Half of the deadline: after a hanging connection there is time for a second try (as kube-controller-manager's
+   * client).
+   */
   #call(signal?: AbortSignal): { timeout: number; signal?: AbortSignal } {
     return { timeout: this.#renewDeadline / 2, ...(signal === undefined ? {} : { signal }) };
   }
@@ -263,8 +266,8 @@ export class LeaderElector {
   }
 
   /**
-   * Gives the lease back; when that fails, others wait until it is over. A renewal that was under way when the work
-   * was told to stop may have been done all the same, and made another version of the Lease: what is there now counts.
+   * Releases the lease; when that fails, others wait until it expires. A renewal that was running when the signal
+   * aborted may have been applied and made a new version, so the Lease is read again.
    */
   async #release(): Promise<void> {
     const { client, clock, identity, log, name } = this.#options;
@@ -297,7 +300,7 @@ export class LeaderElector {
   }
 }
 
-/** A conflict comes from a write of ours that was late: there is one at most, and one more for whatever else. */
+/** A conflict comes from a late write of ours, of which there is at most one; one more try is for other causes. */
 const releaseTries = 3;
-/** Milliseconds: a lease that says more is waited for no longer than an hour. */
+/** Upper limit in milliseconds of a Lease's duration: an hour. */
 const longestForeignLease = 3_600_000;

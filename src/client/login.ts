@@ -1,24 +1,27 @@
-/** What a login hands out: a token, or a certificate with its key, in PEM. */
+/** The result of a login: a token, or a certificate with its key, in PEM. */
 export interface Credential {
   readonly token?: string;
   readonly cert?: string;
   readonly key?: string;
-  /** Milliseconds since 1970; absent: it does not run out. */
+  /** Expiry in milliseconds since 1970; absent: it does not expire. */
   readonly expiresAt?: number;
 }
 
-/** Hands out credentials that run out, and gets new ones when they did. */
+/** Provides credentials that expire, and gets new ones when they have. */
 export interface Login {
-  /** @throws {Error} when none can be had, in words for a person. */
+  /** @throws {Error} when there are none, with a message for the operator. */
   credential(): Promise<Credential>;
-  /** The server refused the last one. */
+  /** Call when the server refused the last one. */
   forget(): void;
 }
 
-/** Milliseconds that a credential is used at least: a server may refuse whatever we bring, and a plugin may be late. */
+/**
+ * Shortest use of a credential in milliseconds, against a server that refuses all of them and a plugin that returns
+ * expired ones.
+ */
 const shortestUse = 10_000;
 
-/** {@link Login} that keeps a credential while it lasts; all who ask at once share one answer. */
+/** {@link Login} that caches a credential until it expires; concurrent callers share one request. */
 export class CachedLogin implements Login {
   readonly #obtain: () => Promise<Credential>;
   readonly #now: () => number;
@@ -36,7 +39,7 @@ export class CachedLogin implements Login {
     if (current !== undefined) {
       const known = await current;
       if (this.#now() < known.expiresAt) return known;
-      // Whoever comes first gets a new one, for all.
+      // The first caller gets a new one, for all.
       if (this.#current !== current) return this.credential();
     }
     const next = this.#obtain().then((credential) => {
@@ -52,7 +55,7 @@ export class CachedLogin implements Login {
   }
 
   forget(): void {
-    // The clock may have been set back.
+    // True when the clock was set back.
     if (Math.abs(this.#now() - this.#obtainedAt) >= shortestUse) this.#current = undefined;
   }
 }

@@ -27,17 +27,17 @@ export function parseOidcSettings(value: unknown): OidcSettings {
   throw new Error(`the oidc provider of the kubeconfig is not valid: ${z.prettifyError(parsed.error)}`);
 }
 
-/** Milliseconds that a provider gets for an answer. */
+/** Milliseconds that a provider has to answer. */
 const timeoutMs = 30_000;
-/** Milliseconds before its end in which an ID token counts as run out (`expiryDelta` of oauth2). */
+/** Milliseconds before its expiry from which an ID token counts as expired (`expiryDelta` of oauth2). */
 const margin = 10_000;
 
 const discovered = z.object({ token_endpoint: z.url() });
 const granted = z.object({ id_token: z.string().min(1), refresh_token: z.string().nullish() });
 
 /**
- * Gives the ID token of the kubeconfig while it lasts, and then new ones for the refresh token. What the provider
- * answers is kept in memory only: the kubeconfig belongs to its user.
+ * Provides the ID token of the kubeconfig until it expires, and then new ones for the refresh token. They are kept in
+ * memory only: the kubeconfig is not written.
  */
 export class OidcProvider {
   readonly #settings: OidcSettings;
@@ -47,7 +47,7 @@ export class OidcProvider {
   #refreshToken: string | undefined;
 
   /**
-   * @param ca the authorities of the provider in PEM; absent: those of the system.
+   * @param ca the authorities of the provider in PEM; absent: the system's.
    * @param now milliseconds since 1970.
    */
   constructor(settings: OidcSettings, ca: string | Buffer | undefined, now: () => number) {
@@ -60,7 +60,7 @@ export class OidcProvider {
 
   /** @throws {Error} when there is no refresh token, or the provider refuses it. */
   async obtain(): Promise<Credential> {
-    // A server that refuses a token gets no second look at it.
+    // A token that the server refused is not used again.
     const first = this.#idToken;
     this.#idToken = undefined;
     if (first !== undefined && expiryOf(first) > this.#now())
@@ -85,7 +85,7 @@ export class OidcProvider {
         ...(secret === undefined || secret === null || secret === '' ? {} : { client_secret: secret }),
       });
       const answer = await ask(agent, place.token_endpoint, grant, granted);
-      // Providers that do not rotate refresh tokens send none.
+      // Providers that do not rotate refresh tokens return none.
       this.#refreshToken = answer.refresh_token ?? this.#refreshToken;
       return answer.id_token;
     } finally {
@@ -94,7 +94,7 @@ export class OidcProvider {
   }
 }
 
-/** GETs, or POSTs a form. */
+/** Sends a GET, or a POST of a form. */
 async function ask<T>(
   agent: Agent,
   url: string,
@@ -116,7 +116,7 @@ async function ask<T>(
   return parsed.data;
 }
 
-/** When an ID token runs out, less the margin, in milliseconds since 1970; 0 for what is no such token. */
+/** When an ID token expires, less the margin, in milliseconds since 1970; 0 for a text that is not an ID token. */
 function expiryOf(token: string): number {
   const payload = jsonOf(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'));
   const seconds = isRecord(payload) ? payload['exp'] : undefined;

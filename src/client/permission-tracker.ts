@@ -4,7 +4,7 @@ import type { HealthCheck } from '../telemetry/health.ts';
 import type { Clock } from './clock.ts';
 import type { ApiResponse, ApiStream, RequestOptions, StreamOptions, Transport } from './transport.ts';
 
-/** What was asked of the API server, in the words of RBAC rules. */
+/** A request in the terms of RBAC rules. */
 interface Permission {
   readonly verb: string;
   /** `services`, `services/status`. */
@@ -16,17 +16,16 @@ interface Permission {
 }
 
 interface Refusal extends Permission {
-  /** Of the last time, in monotonic milliseconds. */
+  /** Of the last refusal, in monotonic milliseconds. */
   readonly at: number;
 }
 
-/** Milliseconds: whoever needs something asks for it again sooner, however often it was refused. */
+/** Milliseconds without a new refusal after which one is dropped: callers retry more often than that. */
 const REMEMBERED = 1_800_000;
 
 /**
- * A transport that notices what the API server refuses (403): one line in the log for each verb and resource, with
- * what to do, and a readiness check that fails until the same is allowed. Whoever asked gets the error all the same,
- * and asks again slowly.
+ * A transport that notices what the API server refuses (403). It logs one line for each verb and resource with what to
+ * do, and has a readiness check that fails until the same is allowed. Callers still get the error, and retry slowly.
  */
 export class PermissionTracker implements Transport {
   readonly server: string;
@@ -55,7 +54,7 @@ export class PermissionTracker implements Transport {
     return this.#transport.close();
   }
 
-  /** Fails while something is refused; Events are not worth it. */
+  /** Fails while something is refused, except for Events. */
   healthCheck(): HealthCheck {
     return {
       name: 'permissions',
@@ -67,7 +66,7 @@ export class PermissionTracker implements Transport {
     };
   }
 
-  /** What is not asked for any more, as its namespace is gone, will never be allowed. */
+  /** Drops refusals that are not repeated, e.g. because their namespace is gone: they would never be allowed. */
   #forgetOld(): void {
     const now = this.#clock.monotonic();
     for (const [name, { at }] of this.#refused) if (now - at > REMEMBERED) this.#refused.delete(name);
@@ -97,7 +96,9 @@ export class PermissionTracker implements Transport {
   }
 }
 
-/** A 403 of the authorizer; admission's (a namespace that ends, a quota) name causes or say so in words. */
+/**
+ * A 403 of the authorizer; those of admission (a terminating namespace, a quota) have causes or say so in the message.
+ */
 function isRefusal(error: unknown): error is StatusError {
   return (
     error instanceof StatusError &&
@@ -139,5 +140,5 @@ function permissionOf(method: string, path: string): Permission | undefined {
   };
 }
 
-/** Subresources of a Namespace: `/namespaces/a/status` names no resource inside of it. */
+/** Subresources of a Namespace: `/namespaces/a/status` names no resource in it. */
 const namespaceParts = new Set(['status', 'finalize']);

@@ -32,18 +32,18 @@ import {
 import { WatchDecoder, type WatchEvent } from './watch-decoder.ts';
 import { Watchdog } from './watchdog.ts';
 
-/** Where a reflector brings what it reads. Calls come one at a time, in the server's order. Must not throw. */
+/** Receives what a reflector reads. Calls come one at a time, in the server's order. Must not throw. */
 export interface ReflectorSink<T extends KubeObject> {
-  /** A whole list begins: what is not upserted until {@link listed} is gone. */
+  /** A list begins: objects that are not upserted before {@link listed} are gone. */
   listing(): void;
   /** The present version of an object, from a list, or from an event (`fromList` false). */
   upsert(object: T, fromList: boolean): void;
   remove(object: KubeObject): void;
-  /** The list is whole. */
+  /** The list is complete. */
   listed(slices: TimeSlices): Promise<void>;
   /** A sign of life. */
   alive(): void;
-  /** The first list cannot be had yet, and why, in words for a person. */
+  /** The first list cannot be read yet, and why, as a message for the operator. */
   hindered?(why: string): void;
 }
 
@@ -59,38 +59,40 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
-  /** Objects per page of a list; default 500: a page is parsed in some 20 ms. */
+  /** Objects per page of a list; default 500, about 20 ms of parsing. */
   readonly pageSize?: number;
-  /** Ask for the initial objects as a watch (KEP-3157); falls back to pages where that leads nowhere. Default true. */
+  /** Request the initial objects as a watch (KEP-3157), with paged lists as the fallback. Default true. */
   readonly watchList?: boolean;
 }
 
-/** The server ends a watch after a random time between these, so that not all of them end at once; seconds. */
+/**
+ * Range in seconds of the random watch timeout that the server is asked for, so that watches do not all end at once.
+ */
 const watchSeconds = { min: 300, max: 600 };
 /**
- * Milliseconds without any byte after which a watch is opened again from where it was. Servers send a bookmark a
+ * Milliseconds without any byte after which a watch is opened again from its last revision. Servers send a bookmark a
  * minute; two may get lost. A half-open connection would otherwise stay silent for ever.
  */
 const inactivityLimit = 150_000;
-/** A watch that ends sooner than this, in milliseconds, counts as a failure: opening it again at once would spin. */
+/** A watch that ends sooner than this, in milliseconds, counts as a failure, and is opened again after a pause. */
 const shortWatch = 1000;
-/** Watches in a row that end too soon, after which it is worth a line in the log. */
+/** Watches in a row that end too soon before a line is logged. */
 const earlyEndsPatience = 3;
-/** Milliseconds between tries that authentication or RBAC refuses: a person has to act first. */
+/** Milliseconds between tries after 401 or 403: an operator must act first. */
 const refusedDelay = 30_000;
 
 /**
- * A resource that is not served may be so in a moment, when its CustomResourceDefinition is established: milliseconds
- * between looks, and the number of looks after which it is worth a line in the log.
+ * A resource that is not served may be soon, once its CustomResourceDefinition is established: milliseconds between
+ * tries, and the number of tries before a line is logged.
  */
 const unserved = { base: 100, max: 5000, maxLooks: 4 };
 
 /**
  * Keeps a sink equal to a resource of the server: list, then watch from the list's revision, for ever. It ends only
- * when told to stop. The counterpart of client-go's `tools/cache/reflector.go`.
+ * when its signal aborts. The counterpart of client-go's `tools/cache/reflector.go`.
  *
- * No gaps and no repeats: the revision from which a watch resumes is that of the last event given to the sink. When
- * the server no longer has it (410, as an answer or as an ERROR event), everything is listed again.
+ * No gaps and no repeats: the revision from which a watch resumes is that of the last event given to the sink. When the
+ * server no longer has it (410, as an answer or as an ERROR event), everything is listed again.
  */
 export class Reflector<T extends KubeObject> {
   readonly #options: ReflectorOptions<T>;
@@ -102,7 +104,7 @@ export class Reflector<T extends KubeObject> {
   /** The revision that the sink shows; undefined when it must be listed (again). */
   #revision: string | undefined;
   #watchList: boolean;
-  /** The continue token of a page expired: the next list is read in one piece. */
+  /** True when the continue token of a page expired: the next list is read without pages. */
   #unpaged = false;
   #dropped = 0;
   #earlyEnds = 0; // one after the other
@@ -141,9 +143,10 @@ export class Reflector<T extends KubeObject> {
     if (this.#revision === undefined) this.#options.sink.hindered?.(errorWord(error));
     const refused = error instanceof StatusError && (error.code === 401 || error.code === 403);
     const delay = Math.max(this.#backoff.next(), retryAfterOf(error) ?? 0, refused ? refusedDelay : 0);
-    // What RBAC refuses, and that nobody answers, the transport says once for all (permissions.ts, server-watch.ts).
+    // Missing permissions and an unreachable server are logged once by the transport (permission-tracker.ts,
+    // availability-tracker.ts).
     const isSaid = isForbidden(error) || isUnreached(error);
-    // A server that stops ends what has just begun, too.
+    // A server that stops closes new watches early, too.
     const isUsual = isEarlyEnd(error) && ++this.#earlyEnds < earlyEndsPatience;
     const level = isSaid || isUsual ? 'debug' : isExpired(error) ? 'info' : 'warn';
     log[level](
@@ -215,7 +218,7 @@ export class Reflector<T extends KubeObject> {
     this.#revision = revision;
   }
 
-  /** Reads one watch to its end. Without a revision it begins with the initial objects (WatchList). */
+  /** Reads one watch until it ends. Without a revision it begins with the initial objects (WatchList). */
   async #watch(revision: string | undefined, signal: AbortSignal): Promise<void> {
     const { clock, sink, metrics } = this.#options;
     const opened = clock.monotonic();
@@ -303,8 +306,8 @@ export class Reflector<T extends KubeObject> {
   }
 
   /**
-   * Goes on from the revision of a bookmark. One that is older than ours is of a server that began anew: it would be
-   * silent about all that it does until its revisions have caught up.
+   * Continues from the revision of a bookmark. One that is older than ours comes from a server that started anew: a
+   * watch from our revision would be silent until its revisions have caught up.
    */
   #advance(from: string, to: string): void {
     this.#revision = compareResourceVersions(to, from) < 0 ? undefined : to;
@@ -325,7 +328,7 @@ export class Reflector<T extends KubeObject> {
   #drop(count: number): void {
     const { log, metrics } = this.#options;
     metrics?.dropped.inc({ resource: this.#name }, count);
-    // The first one tells; a server that sends many would drown the log.
+    // Only the first is logged: a server may send many.
     if (this.#dropped === 0) log.warn({ resource: this.#name }, 'dropped an object that no schema allows');
     this.#dropped += count;
   }

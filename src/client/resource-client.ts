@@ -3,7 +3,7 @@ import type { KubeList, KubeObject } from '../objects/meta.ts';
 import { apiVersionOf, isKubeObject, resourceName, type ResourceType } from './resources.ts';
 import { type Query, type Transport, UnexpectedAnswer } from './transport.ts';
 
-/** What is sent to make an object: everything but metadata may be left to the server's defaults. */
+/** The object of a create: everything but metadata may be left to the server's defaults. */
 export type Draft<T extends KubeObject> = Partial<T> & Pick<T, 'metadata'>;
 
 /** One operation of an RFC 6902 patch. */
@@ -14,7 +14,7 @@ export type PatchOperation =
 
 export interface CallOptions {
   readonly signal?: AbortSignal;
-  /** Milliseconds until the whole answer must be there. */
+  /** Milliseconds until the whole answer must have arrived. */
   readonly timeout?: number;
 }
 
@@ -27,7 +27,7 @@ export interface WriteOptions extends CallOptions {
 
 export interface ApplyOptions extends WriteOptions {
   readonly fieldManager: string;
-  /** Take fields over from other managers. */
+  /** Force: take over fields of other managers. */
   readonly force?: boolean;
 }
 
@@ -44,9 +44,9 @@ export interface ListOptions extends CallOptions {
 
 /** One page of a list. */
 export interface Page<T extends KubeObject> extends KubeList<T> {
-  /** Items of a shape that no schema allows, which are left out. */
+  /** The number of items without a valid shape, which are left out. */
   readonly dropped: number;
-  /** Of the answer. */
+  /** Size of the answer. */
   readonly bytes: number;
 }
 
@@ -58,13 +58,13 @@ export interface DeleteOptions extends CallOptions {
   readonly dryRun?: boolean;
 }
 
-/** Bytes of a page that are parsed in some 10 ms. */
+/** Bytes of a page that take about 10 ms to parse. */
 const pageBytes = 768 * 1024;
 
 /**
- * The verbs of one resource, on plain JSON objects: what a server sends comes back whole, fields that this program
- * does not know included. Every method throws what {@link Transport.request} throws, and {@link UnexpectedAnswer}
- * for an answer of another shape. `namespace` is "" for cluster-scoped kinds.
+ * The verbs of one resource, on plain JSON objects, which keep all fields that the server sends. Every method throws
+ * what {@link Transport.request} throws, and {@link UnexpectedAnswer} for an answer of another shape. `namespace` is ""
+ * for cluster-scoped kinds.
  */
 export class ResourceClient<T extends KubeObject> {
   readonly resource: ResourceType<T>;
@@ -101,8 +101,8 @@ export class ResourceClient<T extends KubeObject> {
   }
 
   /**
-   * All pages, one after another, of at most `limit` (500) objects each, fewer where objects are large: a page is
-   * parsed in one go. A limit of 0 asks for everything at once. Throws 410 when a page's token expires.
+   * All pages, one after another, of at most `limit` (500) objects each, fewer where objects are large, as a page is
+   * parsed at once. A limit of 0 requests everything in one page. Throws 410 when a page's token expires.
    *
    * @throws {UnexpectedAnswer} for a page that names itself as the next one: such a list has no end.
    */
@@ -139,7 +139,7 @@ export class ResourceClient<T extends KubeObject> {
     );
   }
 
-  /** POST to a subresource whose answer is of another kind and of no use: `pods/binding`, `pods/eviction`. */
+  /** POST to a subresource whose answer is ignored: `pods/binding`, `pods/eviction`. */
   async post(
     namespace: string,
     name: string,
@@ -153,7 +153,7 @@ export class ResourceClient<T extends KubeObject> {
     });
   }
 
-  /** PUT. With `metadata.resourceVersion` it fails with 409 when somebody else wrote in between. */
+  /** PUT. With `metadata.resourceVersion` it fails with 409 when the object has changed since. */
   async replace(object: Draft<T>, options: WriteOptions = {}): Promise<T> {
     const { namespace = '', name = '' } = object.metadata;
     const path = this.path(namespace, name, options.subresource);
@@ -192,7 +192,7 @@ export class ResourceClient<T extends KubeObject> {
     return this.#call('PATCH', path, query, this.#typed(object), 'application/apply-patch+yaml', options);
   }
 
-  /** Resolves when the server accepted; the object may live on until its finalizers are gone. */
+  /** Resolves when the server has accepted the delete; the object may exist until its finalizers are removed. */
   async delete(namespace: string, name: string, options: DeleteOptions = {}): Promise<void> {
     const { preconditions, propagationPolicy, gracePeriodSeconds, dryRun } = options;
     await this.#transport.request('DELETE', this.path(namespace, name), {
@@ -253,7 +253,7 @@ export class ResourceClient<T extends KubeObject> {
     return { ...object, apiVersion: apiVersionOf(this.resource), kind: this.resource.kind };
   }
 
-  /** Objects inside lists carry no apiVersion and kind; ours always do. */
+  /** Adds apiVersion and kind, which objects inside lists do not carry. */
   #stamp(value: unknown): T | undefined {
     if (!isKubeObject(value)) return undefined;
     this.resource.complete?.(value);

@@ -15,22 +15,22 @@ export interface ResourceType<T extends KubeObject = KubeObject> {
   readonly plural: string;
   readonly kind: string;
   readonly namespaced: boolean;
-  /** Fills in outer members that minimal servers leave out; called before {@link isObject}. */
+  /** Adds outer members that some servers leave out; called before {@link isObject}. */
   readonly complete?: (object: KubeObject) => void;
-  /** True for objects whose outer shape is T's. Anything else that a server sends is dropped and counted. */
+  /** True for objects with the outer shape of T. Others that a server sends are dropped and counted. */
   readonly isObject: (object: KubeObject) => object is T;
-  /** What to do, in words for a person, when a server does not know a custom resource. */
+  /** What to do when a server does not know a custom resource, as a message for the operator. */
   readonly definedBy?: string;
-  /** Older servers do not have it: there it counts as a resource without objects. */
+  /** True for resources that older servers do not have: there they count as empty. */
   readonly isOptional?: boolean;
 }
 
-/** True for an object with a name and metadata of the right outer shape: what every cache and queue relies on. */
+/** True for an object with a name and metadata of the right outer shape: what caches and queues rely on. */
 export function isKubeObject(value: unknown): value is KubeObject {
   return isRecord(value) && isRecord(value['metadata']) && typeof value['metadata']['name'] === 'string';
 }
 
-/** True when the members are objects: `spec` and `status` are always there in what an API server sends. */
+/** True when the members are objects: an API server always sends `spec` and `status`. */
 function has(object: KubeObject, ...members: readonly string[]): boolean {
   return members.every((member) => isRecord(Reflect.get(object, member)));
 }
@@ -51,7 +51,7 @@ export const services: ResourceType<Service> = {
   plural: 'services',
   kind: 'Service',
   namespaced: true,
-  // A server without a status of Services, or one that has nothing to say in it yet.
+  // For servers that send no status of Services, or an empty one.
   complete: (object) => {
     if (Reflect.get(object, 'status') === undefined) Reflect.set(object, 'status', {});
   },
@@ -76,7 +76,7 @@ export const endpointSlices: ResourceType<EndpointSlice> = {
   plural: 'endpointslices',
   kind: 'EndpointSlice',
   namespaced: true,
-  // A server that keeps objects as they were sent, but for members that are null or empty.
+  // For servers that store objects as they were sent, except for members that are null or empty.
   complete: completeSlice,
   isObject: (object): object is EndpointSlice => {
     const list: unknown = Reflect.get(object, 'endpoints');

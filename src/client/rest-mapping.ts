@@ -7,7 +7,7 @@ interface Mapping {
   readonly namespaced: boolean;
 }
 
-/** Finds the path of any object by discovery, as kubectl does. Group versions are asked for once. */
+/** Finds the path of any object by discovery, as kubectl does. Each group version is requested once. */
 export class RestMapping {
   readonly #transport: Transport;
   readonly #kinds = new Map<string, ReadonlyMap<string, Mapping>>();

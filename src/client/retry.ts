@@ -7,8 +7,7 @@ const attempts = 5;
 const pause = 10;
 
 /**
- * Calls `write` again when somebody else wrote in between (409 Conflict). `write` must read the object anew each
- * time.
+ * Calls `write` again after a conflict (409). `write` must read the object anew each time.
  *
  * @throws what `write` throws last; anything but a conflict at once.
  */

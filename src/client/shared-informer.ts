@@ -19,7 +19,7 @@ export interface SharedInformerOptions<T extends KubeObject> {
   readonly metrics?: Metrics;
 }
 
-/** A cache, the sink that fills it, and those who want to hear of it. */
+/** A cache, the sink that fills it, and its event handlers. */
 export class SharedInformer<T extends KubeObject> implements Informer<T>, ReflectorSink<T> {
   readonly resource: ResourceType<T>;
   readonly #options: SharedInformerOptions<T>;
@@ -32,7 +32,7 @@ export class SharedInformer<T extends KubeObject> implements Informer<T>, Reflec
   #synced = false;
   #lastEventAt: number | undefined;
   #hindrance: string | undefined;
-  /** While a list is read: what the cache holds and the list has not shown. */
+  /** During a list: keys in the cache that the list has not shown yet. */
   #unseen: Set<ObjectKey> | undefined;
 
   constructor(options: SharedInformerOptions<T>) {
@@ -141,14 +141,14 @@ export class SharedInformer<T extends KubeObject> implements Informer<T>, Reflec
     for (const handler of this.#handlers) this.#tell(() => handler.deleted?.(old), old);
   }
 
-  /** What the cache stores of an object: transformed, without managedFields, frozen, with parts that others have too. */
+  /** The stored form of an object: transformed, without managedFields, frozen, with equal parts shared. */
   #keep(object: T, key: ObjectKey): T | undefined {
-    // Not `delete`: what is left would be a dictionary, twice as large and ten times slower to read.
+    // Not `delete`: it leaves an object in dictionary mode, twice as large and ten times slower to read.
     const { managedFields: _, ...metadata } = object.metadata;
     object.metadata = metadata;
     try {
       const kept = this.#options.transform?.(object) ?? object;
-      // The same texts: each object came with its own.
+      // Shares equal strings: each object came with its own copies.
       if (kept.apiVersion === this.#apiVersion) kept.apiVersion = this.#apiVersion;
       if (kept.kind === this.resource.kind) kept.kind = this.resource.kind;
       this.#parts.share(kept);
@@ -160,7 +160,7 @@ export class SharedInformer<T extends KubeObject> implements Informer<T>, Reflec
     }
   }
 
-  /** A handler's failure is its own: the cache and the other handlers go on. */
+  /** An error in a handler is logged; the cache and the other handlers go on. */
   #tell(call: () => void, object: T): void {
     try {
       call();

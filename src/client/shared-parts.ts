@@ -1,21 +1,21 @@
 import { isRecord } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
 
-/** Parts that are remembered, before those that nobody had again are forgotten. */
+/** Parts that are remembered; the least recently used are dropped. */
 const most = 1024;
-/** Characters of JSON beyond which a part is not looked up: it will hardly have an equal. */
+/** Length in characters of JSON above which a part is not looked up: an equal one is unlikely. */
 const longest = 4096;
 
 /**
- * Parts of objects that are equal, in memory once: the Pods of a workload differ in name, node and addresses, but not in
- * their containers, volumes and tolerations, which are most of a Pod; those that came in one second not in their times
- * and conditions. Objects are to be frozen.
+ * Keeps equal parts of objects in memory once. The Pods of a workload differ in name, node and addresses, but share
+ * containers, volumes and tolerations, which are most of a Pod; Pods of the same second share times and conditions. For
+ * objects that will be frozen.
  */
 export class SharedParts {
   readonly #parts = new Recent<object>();
   readonly #texts = new Recent<string>();
 
-  /** Puts what was seen before in the place of equal members of an object's spec, and of what its status repeats. */
+  /** Replaces members of an object's spec and repeated parts of its status by equal ones seen before. */
   share(object: KubeObject): void {
     const { metadata } = object;
     const created = metadata.creationTimestamp;
@@ -28,7 +28,7 @@ export class SharedParts {
     }
     const status: unknown = Reflect.get(object, 'status');
     if (isRecord(status) && !Object.isFrozen(status)) {
-      // Lists of addresses and the like are each object's own.
+      // Short lists such as addresses differ from object to object.
       for (const name in status) {
         if (name === 'conditions' || typeof status[name] === 'string')
           status[name] = this.#known(status[name]);
@@ -44,12 +44,12 @@ export class SharedParts {
   }
 }
 
-/** Values by their texts, as long as they come again. */
+/** Values by their texts, in two generations. */
 class Recent<T> {
   #recent = new Map<string, T>();
   #older = new Map<string, T>();
 
-  /** The value that had this text before, or else this one. */
+  /** The value seen before with this text, or else this one. */
   known(text: string, value: T): T {
     const recent = this.#recent.get(text);
     if (recent !== undefined) return recent;

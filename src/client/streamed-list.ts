@@ -1,4 +1,4 @@
-/** Lists that come as a watch (`sendInitialEvents`, KEP-3157): their end, and what to do when it does not come. */
+/** Lists that come as a watch (`sendInitialEvents`, KEP-3157): how they end, and the fallback when they do not. */
 import { isRecord } from '../objects/json.ts';
 import { StatusError } from '../objects/status.ts';
 import { isFutureRevision } from './errors.ts';
@@ -7,25 +7,25 @@ import { ConnectionError } from './transport.ts';
 const initialEventsEnd = 'k8s.io/initial-events-end';
 
 /**
- * A server that does not know `sendInitialEvents` answers with a plain watch: its objects come, but never the bookmark
- * that ends them. Milliseconds from the last object that was added, and from the beginning, after which paged lists
- * are used instead. Servers that know it send the bookmark within some 1.3 s.
+ * A server that does not know `sendInitialEvents` answers with a plain watch: its objects come without the bookmark
+ * that ends them. Milliseconds from the last object that was added, and from the beginning, after which paged lists are
+ * used instead. Servers that know it send the bookmark within about 1.3 s.
  */
 export const streamedList = { silence: 5000, longest: 60_000 };
 
-/** A streamed list that does not end: the server took it for a plain watch. */
+/** A streamed list that does not end: the server treated it as a plain watch. */
 export class EndlessList extends Error {
   override readonly name = 'EndlessList';
 }
 
-/** Statuses that say that the server does not know, or does not want, `sendInitialEvents`. */
+/** Statuses of servers that do not know or do not allow `sendInitialEvents`. */
 const refusals = new Set([400, 405, 406, 415, 422, 501]);
-/** Statuses after which a list would fare no better, or that ask for patience. */
+/** Statuses for which a list would fail as well, or that ask the client to wait. */
 const retriable = new Set([401, 403, 404, 410, 429, 500, 503]);
 
 /**
- * What to do when a streamed list failed: client-go's reflector lists whenever the error does not speak for trying the
- * same again, as making progress is better than waiting (`watchList` and its caller).
+ * What to do when a streamed list failed: client-go's reflector falls back to a list for every error that is not worth
+ * a retry (`watchList` and its caller).
  */
 export function streamedListVerdict(error: unknown): 'pages' | 'pages this time' | 'retry' {
   if (error instanceof EndlessList) return 'pages';

@@ -13,9 +13,9 @@ export interface RequestOptions {
   /** Lower-case names. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
-  /** Milliseconds until the whole answer must be there, with what is waited for Retry-After; default 60,000. */
+  /** Milliseconds until the whole answer must have arrived, waiting for Retry-After included; default 60,000. */
   readonly timeout?: number;
-  /** How often it is sent again when the server asks for it (429 and 503 with Retry-After); default 10. */
+  /** How often the request is sent again after 429 or 503 with Retry-After; default 10. */
   readonly maxRetries?: number;
 }
 
@@ -24,7 +24,7 @@ export interface StreamOptions {
   readonly query?: Query;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
-  /** Milliseconds until the headers must be there; default 30,000. The body has no deadline: watch it yourself. */
+  /** Milliseconds until the headers must have arrived; default 30,000. The body has no deadline: use a watchdog. */
   readonly timeout?: number;
   /** As in {@link RequestOptions}. */
   readonly maxRetries?: number;
@@ -36,42 +36,42 @@ export interface ApiResponse {
   /** Lower-case names. */
   readonly headers: ResponseHeaders;
   readonly bytes: Buffer;
-  /** The body as JSON. @throws {UnexpectedAnswer} when it is none. */
+  /** The body as JSON. @throws {UnexpectedAnswer} when it is not. */
   json(): unknown;
 }
 
 export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** An answer that goes on. Leaving the iteration early, or aborting the signal, closes the connection. */
+/** An answer that is read in pieces. Leaving the iteration early, or aborting the signal, closes the connection. */
 export interface ApiStream {
   readonly headers: ResponseHeaders;
   readonly chunks: AsyncIterable<Buffer>;
 }
 
-/** Speaks to one API server with one identity. */
+/** Sends requests to one API server with one identity. */
 export interface Transport {
   /** The server's URL without a trailing slash; for messages. */
   readonly server: string;
   /**
-   * Sends one request and reads the whole answer. It is sent again only where nothing was done yet: when the server
+   * Sends one request and reads the whole answer. It is sent again only where the server has done nothing yet: when it
    * refused the credentials once, and when it answered 429 or 503 with `Retry-After`, after that time and if that is
-   * before the timeout (client-go `rest/with_retry.go`). Callers know what else may be sent twice.
+   * before the timeout (client-go `rest/with_retry.go`). Other retries are up to the caller.
    *
    * @param path absolute, e.g. `/api/v1/services`; segments must be encoded already.
    * @throws {StatusError} for an answer of 400 and above, parsed from its Status or made from its code.
-   * @throws {ConnectionError} when no whole answer came; a write may have happened or not.
+   * @throws {ConnectionError} when no complete answer came; a write may have been applied.
    */
   request(method: string, path: string, options?: RequestOptions): Promise<ApiResponse>;
-  /** Opens a GET whose answer is read in pieces (a watch), outside of the pool of `request`. Throws as `request`. */
+  /** Opens a GET whose answer is read in pieces (a watch), on a connection of its own. Throws as `request`. */
   stream(path: string, options?: StreamOptions): Promise<ApiStream>;
   /** Closes all connections; running requests fail. */
   close(): Promise<void>;
 }
 
-/** No whole answer came: refused, reset, timed out, aborted, or broken TLS. `cause` has the reason. */
+/** No complete answer came: refused, reset, timed out, aborted, or broken TLS. `cause` has the reason. */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError';
-  /** A word for metrics and decisions: an errno (`ECONNREFUSED`), or `TIMEOUT`, `ABORTED`, `RESET`, `CREDENTIALS`. */
+  /** The code for metrics and decisions: an errno (`ECONNREFUSED`), or `TIMEOUT`, `ABORTED`, `RESET`, `CREDENTIALS`. */
   readonly code: string;
   constructor(code: string, message: string, cause?: unknown) {
     super(message, { cause });
@@ -79,12 +79,12 @@ export class ConnectionError extends Error {
   }
 }
 
-/** The server answered something that is not the Kubernetes API. */
+/** The server's answer is not one of the Kubernetes API. */
 export class UnexpectedAnswer extends Error {
   override readonly name = 'UnexpectedAnswer';
 }
 
-/** Where the API server is and who we are. */
+/** The address of the API server and the identity of the client. */
 export type ClusterSource = KubeConfigSource | EndpointSource;
 
 /**
@@ -97,7 +97,7 @@ export interface KubeConfigSource {
   readonly context?: string;
 }
 
-/** Said directly, without client-node: what `up` uses for its own controllers. */
+/** Given directly, without client-node: what `up` uses for its own controllers. */
 export interface EndpointSource {
   readonly kind: 'endpoint';
   /** `https://127.0.0.1:6443` or `http://…`. */
@@ -105,7 +105,7 @@ export interface EndpointSource {
   /** PEM. Absent: the system's authorities. */
   readonly ca?: string | Buffer;
   readonly token?: string;
-  /** Read again every minute and after a 401: tokens of service accounts are rotated. */
+  /** Read again every minute and after a 401, as service account tokens are rotated. */
   readonly tokenFile?: string;
   /** PEM of a client certificate and its key. */
   readonly cert?: string | Buffer;

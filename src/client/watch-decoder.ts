@@ -1,22 +1,22 @@
 import { isRecord } from '../objects/json.ts';
 import { UnexpectedAnswer } from './transport.ts';
 
-/** One line of a watch. `object` is not checked yet. */
+/** One line of a watch. `object` is not validated yet. */
 export interface WatchEvent {
   readonly type: string;
   readonly object: unknown;
 }
 
-/** Bytes of one event: etcd's limit for an object is 1.5 MiB; room for more, but not for a server gone mad. */
+/** Limit of one event in bytes. etcd's limit for an object is 1.5 MiB; this leaves room for more. */
 const largestEvent = 64 * 1024 * 1024;
 const newline = 0x0a;
 
-/** Cuts the chunks of a watch into its JSON lines. Bytes of a line wait in pieces until the line is whole. */
+/** Cuts the chunks of a watch into JSON lines. Parts of a line are kept until it is complete. */
 export class WatchDecoder {
   #pieces: Buffer[] = [];
   #waiting = 0;
 
-  /** The events that the chunk completes. @throws {UnexpectedAnswer} for a line that is no event. */
+  /** The events that the chunk completes. @throws {UnexpectedAnswer} for a line that is not an event. */
   *decode(chunk: Buffer): Generator<WatchEvent> {
     let start = 0;
     for (let end = chunk.indexOf(newline); end !== -1; end = chunk.indexOf(newline, start)) {

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from './clock.ts';
 
-/** Aborts a request when it is not fed in time, or when the outer signal does. */
+/** Aborts a request when {@link feed} is not called in time, or when the outer signal aborts. */
 export class Watchdog {
   readonly #clock: Clock;
   readonly #controller = new AbortController();
@@ -22,15 +22,15 @@ export class Watchdog {
     return this.#controller.signal;
   }
 
-  /** True when it was the watchdog that ended the request. */
+  /** True when the watchdog ended the request. */
   get starved(): boolean {
     return this.#starved;
   }
 
-  /** Life was seen; the next sign must come within so many milliseconds. */
+  /** Restarts the time limit, in milliseconds. */
   feed(limit: number): void {
     this.#fedAt = this.#clock.monotonic();
-    // One timer per limit, not per chunk: it looks for itself how long ago the last sign was.
+    // One timer per limit, not per chunk: when it fires it checks the time of the last sign of life.
     if (limit === this.#limit) return;
     this.#limit = limit;
     this.#timer?.cancel();

@@ -6,8 +6,8 @@ export type IPFamily = 'IPv4' | 'IPv6';
 
 /**
  * An IP address as Kubernetes reads it. Its validation (`apimachinery/pkg/util/validation/ip.go`) parses leniently
- * first (Go 1.16's `net.ParseIP`: leading zeros are decimal) and then names what a strict parser would refuse;
- * the flags are those findings. Whoever needs a strict address uses {@link parseStrictAddress}.
+ * first (Go 1.16's `net.ParseIP`: leading zeros are decimal) and then names what a strict parser would refuse; the
+ * flags are those findings. For strict addresses use {@link parseStrictAddress}.
  */
 export interface ParsedAddress {
   /** IPv4 for IPv4-mapped IPv6 addresses too, as Go's `net.IP.To4` has it. */
@@ -44,7 +44,7 @@ export function addressBits(family: IPFamily): 32 | 128 {
   return family === 'IPv4' ? 32 : 128;
 }
 
-/** Longest text that can be an address; absurd numbers of leading zeros are refused. */
+/** Longest text that can be an address; more leading zeros than this allows are refused. */
 const MAX_TEXT = 256;
 
 /** Reads an address leniently, as the first pass of Kubernetes' validation does. No zones, no CIDRs, no short forms. */
@@ -59,7 +59,7 @@ export function parseAddress(text: string): ParsedAddress | undefined {
   return parsed;
 }
 
-/** One request asks for its few addresses about ten times: the last answers save it 50 µs. */
+/** Validating one request parses its few addresses about ten times: remembering the last results saves 50 µs. */
 const recent = new Map<string, ParsedAddress>();
 const MAX_RECENT = 256;
 
@@ -148,7 +148,7 @@ export function formatV6Words(a: number, b: number, c: number, d: number): strin
 
 const dottedDecimal = /^(\d+)\.(\d+)\.(\d+)\.(\d+)$/;
 
-/** ipaddr.js would read `010.0.0.1` as octal and `1.2.3` as a short form: only four decimal fields get past here. */
+/** ipaddr.js would read `010.0.0.1` as octal and `1.2.3` as a short form: only four decimal fields are passed to it. */
 function parseV4(text: string): ParsedAddress | undefined {
   const match = dottedDecimal.exec(text);
   if (match === null) return undefined;
@@ -171,8 +171,8 @@ function parseV4(text: string): ParsedAddress | undefined {
 }
 
 /**
- * Leading zeros are taken off first (they are the only thing that Go's two parsers disagree about), then the text
- * must satisfy node's parser, and ipaddr.js gives its bytes.
+ * Leading zeros are removed first (Go's two parsers differ in nothing else), then the text must satisfy Node's parser,
+ * and ipaddr.js gives its bytes.
  */
 function parseV6(text: string): ParsedAddress | undefined {
   if (!/^[0-9a-fA-F:.]+$/.test(text)) return undefined;

@@ -1,8 +1,8 @@
 /**
  * The bytes of base64url without padding, as Go's `base64.RawURLEncoding` reads them: `=`, white space and the
- * characters of plain base64 are refused, bits behind the last byte are not looked at.
+ * characters of plain base64 are refused, bits behind the last byte are ignored.
  *
- * @returns where the first character is that cannot be read, in text that is not base64url.
+ * @returns the bytes, or the index of the first invalid character.
  */
 export function decodeBase64Url(text: string): Buffer | number {
   const bad = /[^A-Za-z0-9_-]/.exec(text);

@@ -1,6 +1,6 @@
 import { isRecord, isStringList } from './json.ts';
 import type { Endpoint } from './discovery.generated.ts';
-/** Adds what kube-apiserver shows always: both lists, and the conditions of each endpoint. */
+/** Adds what kube-apiserver always sends: both lists, and the conditions of each endpoint. */
 export function completeSlice(slice: object): void {
   for (const list of ['endpoints', 'ports']) {
     if (Reflect.get(slice, list) === undefined) Reflect.set(slice, list, null);

@@ -9,9 +9,9 @@ export interface FieldRequirement {
 
 /**
  * Parses the text of a `fieldSelector` parameter such as `metadata.name=a,status.phase!=Running` (apimachinery
- * `fields/selector.go`). In values, `\`, `,` and `=` are written with a backslash before them. Which fields a
- * resource supports is the caller's question; terms come sorted by their text, so that the caller's complaint about
- * an unknown field is about the same one as kube-apiserver's.
+ * `fields/selector.go`). In values, `\`, `,` and `=` are written with a backslash before them. The caller checks which
+ * fields a resource supports. Terms are sorted by their text, so that an error about an unknown field names the same
+ * field as kube-apiserver's.
  *
  * @throws {StatusError} 400 with kube-apiserver's text.
  */
@@ -53,7 +53,7 @@ function splitTerms(text: string): string[] {
   return terms;
 }
 
-/** The first operator splits the term: a field cannot be escaped. */
+/** The first operator splits the term: field names cannot be escaped. */
 function parseTerm(selector: string, term: string): FieldRequirement {
   const equals = term.indexOf('=');
   if (equals === -1) throw badRequest(`invalid selector: '${selector}'; can't understand '${term}'`);
@@ -77,7 +77,7 @@ function unescape(text: string): string {
       }
       value += next;
     } else if (character === ',' || character === '=') {
-      // Go prints the character as the number that a rune is.
+      // Go prints the character as a number, because a rune is one.
       throw badRequest(`invalid field selector: unescaped character in value: ${character.charCodeAt(0)}`);
     } else value += character;
   }

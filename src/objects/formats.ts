@@ -18,7 +18,7 @@ const patterns: ReadonlyMap<string, RegExp> = new Map([
   ['duration', /^-?(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h|d|w))+$/],
 ]);
 
-/** Formats without a pattern here: what they mean is decided below, or any string has them. */
+/** Formats without a pattern here: `hasFormat` decides them in code, or accepts any string. */
 const others = [
   'date',
   'bsonobjectid',
@@ -38,7 +38,7 @@ const others = [
 ];
 const recognized = new Set([...others, ...patterns.keys()].map(normalized));
 
-/** Dashes do not count. */
+/** Formats are compared without dashes. */
 function normalized(format: string): string {
   return format.replaceAll('-', '');
 }
@@ -50,7 +50,7 @@ const numeric: ReadonlyMap<string, readonly string[]> = new Map([
 ]);
 
 /**
- * The format that values of a type are checked for, "" where nobody checks it (apiextensions
+ * The format that values of a type are checked for, "" where it is not checked (apiextensions
  * `apiserver/validation/formats.go`).
  *
  * @param type "" when the schema names none.
@@ -76,7 +76,7 @@ export function hasFormat(format: string, text: string): boolean {
     case 'uri':
       return URL.canParse(text) || (text.startsWith('/') && !/[\s\x7f]/.test(text));
     case 'date': {
-      // Go reads dates, where a pattern lets the 31st of February pass.
+      // Go parses dates where a pattern would accept 31 February.
       const time = Date.parse(`${text}T00:00:00Z`);
       return !Number.isNaN(time) && new Date(time).toISOString().startsWith(`${text}T`);
     }

@@ -1,8 +1,8 @@
 import { isRecord } from './json.ts';
 
 /**
- * Freezes a tree of plain objects and lists. What is frozen already is taken to be frozen all the way down. Keeps its own
- * stack: a hostile peer can nest deeper than the call stack reaches.
+ * Freezes a tree of plain objects and lists. A frozen part is taken to be frozen all the way down. Iterative: input may
+ * be nested deeper than the call stack allows.
  */
 export function deepFreeze(root: object): void {
   const waiting: object[] = [root];

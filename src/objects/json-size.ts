@@ -1,9 +1,8 @@
 /**
- * Counts what in a JSON text a value follows: commas and opening brackets outside of strings. An object of two members
- * has two, with its own in the list that it is in.
+ * Counts the values of a JSON text: commas and opening brackets outside of strings.
  *
  * @param limit where counting ends.
- * @returns the count; more than `limit` when there are more.
+ * @returns the count, or more than `limit`.
  */
 export function countJsonValues(text: string, limit: number): number {
   let count = 0;
@@ -17,7 +16,7 @@ export function countJsonValues(text: string, limit: number): number {
 
 const [quote, comma, bracket, brace, backslash] = [0x22, 0x2c, 0x5b, 0x7b, 0x5c];
 
-/** Where the quote is that ends a string; the end of the text where none does. */
+/** The index of the quote that ends a string; the length of the text without one. */
 function endOfString(text: string, start: number): number {
   let at = start + 1;
   while (at < text.length && text.charCodeAt(at) !== quote) at += text.charCodeAt(at) === backslash ? 2 : 1;

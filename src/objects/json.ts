@@ -1,4 +1,4 @@
-/** Guards for values whose shape is not known yet. Everything that enters the process passes through one of them. */
+/** Guards for values of unknown shape, for data that enters the process. */
 
 /** A JSON object with unknown members. */
 export type JsonRecord = Record<string, unknown>;

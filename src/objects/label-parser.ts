@@ -10,7 +10,7 @@ interface Token {
   readonly text: string;
 }
 
-/** Longer ones first. */
+/** Operators, longer ones first. */
 const symbols: readonly TokenKind[] = ['!=', '==', ')', ',', '!', '=', '>', '<', '('];
 const endToken: Token = { kind: 'end', text: '' };
 const wantedOperators = 'in, notin, =, ==, !=, gt, lt';
@@ -46,7 +46,7 @@ export function scan(text: string): Token[] {
 const asWord = (token: Token): TokenKind =>
   token.kind === 'in' || token.kind === 'notin' ? 'identifier' : token.kind;
 
-/** Reads tokens from left to right, as apimachinery's Parser does; the order of its complaints is the contract. */
+/** Reads tokens from left to right, as apimachinery's Parser does, so that the first error is the same. */
 export class Parser {
   readonly #tokens: readonly Token[];
   #at = 0;
@@ -96,7 +96,7 @@ export class Parser {
     const key = token.text;
     const keyErrors = qualifiedNameErrors(key);
     if (keyErrors.length > 0) {
-      // "<nil>" is how Go prints the path that a query parameter does not have.
+      // "<nil>" is Go's print of a nil field path.
       throw unparsable(`<nil>: Invalid value: ${JSON.stringify(key)}: ${keyErrors.join('; ')}`);
     }
     if (negated) return checked(key, '!', []);

@@ -8,12 +8,12 @@ import {
 } from './label-requirement.ts';
 import type { LabelSelector } from './meta.ts';
 
-/** A selector that holds for every object has no requirements; one that holds for none is `nothing`. */
+/** A selector that matches every object has no requirements; one that matches none is `nothing`. */
 export type ParsedLabelSelector = readonly LabelRequirement[] | 'nothing';
 
 /**
- * Parses the text of a `labelSelector` parameter such as `a=b,c in (x,y),!d` (apimachinery `labels/selector.go`),
- * accepting what kube-apiserver accepts, oddities included: `a in (,b)` has the empty value in its set.
+ * Parses the text of a `labelSelector` parameter such as `a=b,c in (x,y),!d` (apimachinery `labels/selector.go`), with
+ * all that kube-apiserver accepts: `a in (,b)` has the empty value in its set.
  *
  * @throws {StatusError} 400 with kube-apiserver's text.
  */

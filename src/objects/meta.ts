@@ -47,8 +47,8 @@ export interface ObjectMeta {
 }
 
 /**
- * Any Kubernetes object. Objects inside lists carry neither `apiVersion` nor `kind`; whoever reads a list
- * adds them (client/) or leaves them out on purpose (apiserver/).
+ * Any Kubernetes object. Objects inside lists carry neither `apiVersion` nor `kind`: `client/` adds them when it reads
+ * a list.
  */
 export interface KubeObject {
   apiVersion?: string;

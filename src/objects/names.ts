@@ -1,7 +1,7 @@
 /**
  * The forms of names and keys (apimachinery `util/validation`, `api/validate/content`, `api/validation/generic.go`).
- * Each check returns what is wrong in kube-apiserver's words; an empty list means that the text is well-formed.
- * Every expression here matches in linear time.
+ * Each check returns kube-apiserver's error texts; an empty list means that the text is well-formed. Every expression
+ * here matches in linear time.
  */
 
 /** Checks one name; `prefix` is true for a generateName, whose last dash is not the end of the name. */
@@ -177,7 +177,7 @@ export const nameIsDNSLabel: NameRule = (name, prefix) =>
 export const nameIsDNS1035Label: NameRule = (name, prefix) =>
   isDNS1035Label(prefix ? maskTrailingDash(name) : name);
 
-/** A name that can be a segment of a path: the check that every kind passes last (`api/validation/path`). */
+/** A name that can be a segment of a path: the last check of every kind (`api/validation/path`). */
 export const nameIsPathSegment: NameRule = (name, prefix) => {
   if (!prefix && (name === '.' || name === '..')) return [`may not be '${name}'`];
   const errors: string[] = [];
@@ -186,7 +186,7 @@ export const nameIsPathSegment: NameRule = (name, prefix) => {
   return errors;
 };
 
-/** Makes a prefix that ends in a dash look like a finished name, as kube-apiserver does. */
+/** Replaces the dash at the end of a prefix, so that the rules of whole names apply to it, as in kube-apiserver. */
 function maskTrailingDash(name: string): string {
   return name.length > 1 && name.endsWith('-') ? `${name.slice(0, -2)}a` : name;
 }

@@ -1,4 +1,4 @@
-/** What workload controllers read of a Pod (pkg/api/v1/pod/util.go, pkg/controller/controller_utils.go). */
+/** The fields of a Pod that workload controllers read (pkg/api/v1/pod/util.go, pkg/controller/controller_utils.go). */
 import type { OwnerReference, KubeObject } from './meta.ts';
 import type { Pod, PodCondition } from './core.generated.ts';
 import { parseTime } from './time.ts';
@@ -11,12 +11,12 @@ export function conditionOf<T extends PodCondition>(
   return conditions?.find((condition) => condition.type === type);
 }
 
-/** True for a Pod whose containers all ended for good. */
+/** True for a Pod whose containers have all ended and are not restarted. */
 export function isFinished({ status }: Pod): boolean {
   return status.phase === 'Succeeded' || status.phase === 'Failed';
 }
 
-/** True for a Pod that counts as a replica: neither finished nor on its way out (`IsPodActive`). */
+/** True for a Pod that counts as a replica: neither finished nor being deleted (`IsPodActive`). */
 export function isActive(pod: Pod): boolean {
   return !isFinished(pod) && pod.metadata.deletionTimestamp === undefined;
 }
@@ -58,7 +58,7 @@ export function controllerOf({ metadata }: KubeObject): OwnerReference | undefin
   return metadata.ownerReferences?.find((owner) => owner.controller === true);
 }
 
-/** The reference that a controller's owner leaves on what it makes (`NewControllerRef`). */
+/** The controller reference that an owner sets on the objects it makes (`NewControllerRef`). */
 export function controllerReference(owner: KubeObject): OwnerReference {
   return {
     apiVersion: owner.apiVersion ?? '',
@@ -70,7 +70,7 @@ export function controllerReference(owner: KubeObject): OwnerReference {
   };
 }
 
-/** Oldest first; of the same second by name. */
+/** Oldest first; of the same second, by name. */
 export function byAge(a: KubeObject, b: KubeObject): number {
   const [first, second] = [a.metadata.creationTimestamp ?? '', b.metadata.creationTimestamp ?? ''];
   if (first !== second) return first < second ? -1 : 1;

@@ -6,7 +6,7 @@
 type QuantityFormat = 'BinarySI' | 'DecimalSI' | 'DecimalExponent';
 
 export interface Quantity {
-  /** The value in billionths: the finest that Kubernetes keeps. */
+  /** The value in billionths, the finest unit of Kubernetes. */
   readonly nanos: bigint;
   readonly format: QuantityFormat;
 }
@@ -17,16 +17,16 @@ const wrongSuffix = "unable to parse quantity's suffix";
 
 const form = /^([+-]?)([0-9]*)(?:\.([0-9]*))?((?:[eEinumkKMGTP]+[-+]?|[-+])[0-9]*|)$/;
 const exponentForm = /^[eE]([-+]?[0-9]+)$/;
-/** Longer texts are absurd, and slow to count with. */
+/** Longer texts are refused: arithmetic with them is slow. */
 const maxText = 1024;
 const nano = 1_000_000_000n;
 const nanoPower = -9;
 const milliPower = -3;
-/** What quantities of binary suffixes are cut to. */
+/** Upper limit of quantities with binary suffixes. */
 const maxBinaryNanos = (2n ** 63n - 1n) * nano;
-/** Ten to a higher power than this is not computed. */
+/** Powers of ten above this are not computed. */
 const maxPower = 2 * maxText;
-/** Digits of a decimal that fits into 64 bits for sure. */
+/** Decimals of this many digits always fit into 64 bits. */
 const maxDigits = 18;
 
 /** In steps of 1024, from 1024. */
@@ -39,10 +39,10 @@ interface QuantityText {
   readonly sign: string;
   /** Before the point, without leading zeros; "0" when nothing is left. */
   readonly whole: string;
-  /** Behind the point. */
+  /** After the point. */
   readonly fraction: string;
   readonly base: 2 | 10;
-  /** Of `base`. */
+  /** The exponent, of `base`. */
   readonly power: number;
   readonly format: QuantityFormat;
 }
@@ -55,10 +55,10 @@ function splitQuantity(text: string): QuantityText {
 }
 
 /**
- * Reads a quantity; values finer than a billionth are rounded away from zero, those with a binary suffix cut to
- * 2^63-1. A text without digits is zero.
+ * Reads a quantity; values finer than a billionth are rounded away from zero, those with a binary suffix cut to 2^63-1.
+ * A text without digits is zero.
  *
- * @throws {Error} with Go's text when it is none.
+ * @throws {Error} with Go's text when it is not a quantity.
  */
 export function parseQuantity(text: string): Quantity {
   return valueOf(splitQuantity(text));
@@ -73,10 +73,10 @@ function valueOf({ sign, whole, fraction, base, power, format }: QuantityText): 
 }
 
 /**
- * The text by which Kubernetes shows a quantity that it has read: the same where that looks canonical enough, which
- * `1.500` and `+1` do, too (`ParseQuantity`).
+ * The text that Kubernetes prints for a quantity that it has parsed: the given one where `ParseQuantity` takes it for
+ * canonical, which includes `1.500` and `+1`.
  *
- * @throws {Error} with Go's text when it is none.
+ * @throws {Error} with Go's text when it is not a quantity.
  */
 export function canonicalQuantity(text: string): string {
   const parts = splitQuantity(text);
@@ -96,7 +96,7 @@ export function canonicalAmount(text: string): string {
   return formatQuantity({ nanos: roundedUp(nanos, unit) * unit, format });
 }
 
-/** Small enough to be read without arithmetic of any length, and no zeros to take out. */
+/** True for texts that need no big integers and contain no redundant zeros. */
 function isKept({ whole, fraction, base, power }: QuantityText): boolean {
   if (base === 2) {
     const precision = 15 - whole.length - Math.trunc((power * 3) / 10) - 1;
@@ -124,24 +124,30 @@ export function formatQuantity({ nanos, format }: Quantity): string {
   }
   const [number, steps] = withoutFactors(size, 1000n);
   const power = nanoPower + steps * 3;
-  // Beyond E there is no suffix, and Kubernetes leaves it out.
+  // There is no suffix beyond E; Kubernetes then prints none.
   if (format !== 'DecimalExponent') return `${sign}${number}${decimalSuffixes[steps] ?? ''}`;
   return `${sign}${number}${power === 0 ? '' : `e${power}`}`;
 }
 
-/** Negative, zero or positive as `a` is less than, equal to or greater than `b`. @throws {Error} when one is none. */
+/**
+ * Negative, zero or positive as `a` is less than, equal to or greater than `b`. @throws {Error} when one is not a
+ * quantity.
+ */
 export function compareQuantities(a: string, b: string): number {
   const left = parseQuantity(a).nanos;
   const right = parseQuantity(b).nanos;
   return left < right ? -1 : Number(left > right);
 }
 
-/** A quantity in whole units or thousandths, rounded away from zero (`Value`, `MilliValue`). @throws {Error} when it is none. */
+/**
+ * A quantity in whole units or thousandths, rounded away from zero (`Value`, `MilliValue`). @throws {Error} when it is
+ * not a quantity.
+ */
 export function quantityIn(text: string, scale: 'units' | 'thousandths'): bigint {
   return roundedUp(parseQuantity(text).nanos, scale === 'units' ? nano : nano / 1000n);
 }
 
-/** How many units there are, rounded away from zero. */
+/** The number of units, rounded away from zero. */
 function roundedUp(nanos: bigint, unit: bigint): bigint {
   const size = nanos < 0n ? -nanos : nanos;
   const count = (size + unit - 1n) / unit;
@@ -159,7 +165,7 @@ function readSuffix(suffix: string): { base: 2 | 10; power: number; format: Quan
   return { base: 10, power, format: 'DecimalExponent' };
 }
 
-/** `digits` × 10^power in billionths, rounded up. Higher powers than the highest count as it. */
+/** `digits` × 10^power in billionths, rounded up. Powers above the maximum count as the maximum. */
 function scaled(digits: bigint, power: number): bigint {
   const shift = Math.min(power - nanoPower, maxPower);
   if (digits === 0n) return 0n;
@@ -169,7 +175,7 @@ function scaled(digits: bigint, power: number): bigint {
   return (digits + divisor - 1n) / divisor;
 }
 
-/** The number, which is not 0, with all factors taken out, and how many those were. */
+/** Takes all factors `factor` out of a number that is not 0: what is left, and how many there were. */
 function withoutFactors(number: bigint, factor: bigint): [rest: bigint, steps: number] {
   let rest = number;
   let steps = 0;

@@ -1,6 +1,6 @@
 /**
- * Reads members of objects whose shape is not checked again here: stored objects are valid, but a custom resource
- * or a kind served by its schema only may lack anything.
+ * Reads members of objects whose shape is not checked here. Stored objects are valid, but custom resources and kinds
+ * that are served by their schema only may lack any field.
  */
 import { isRecord, type JsonRecord } from './json.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Every error that the API server answers, by name: code, reason and wording are kube-apiserver's
- * (apimachinery `api/errors/errors.go`). Nothing else in the program constructs a StatusError for a client.
+ * The errors that the API server answers, by name: code, reason and wording are kube-apiserver's (apimachinery
+ * `api/errors/errors.go`). All StatusErrors for clients are made here.
  */
 import { type StatusCause, type StatusDetails, StatusError } from './status.ts';
 
@@ -109,7 +109,7 @@ export function unsupportedMediaType(message: string, details?: StatusDetails): 
   return new StatusError(415, 'UnsupportedMediaType', message, details === undefined ? {} : { details });
 }
 
-/** 503: what the request is for cannot be reached now. */
+/** 503: the target of the request cannot be reached now. */
 export function serviceUnavailable(message: string): StatusError {
   return new StatusError(503, 'ServiceUnavailable', message);
 }
@@ -129,7 +129,7 @@ export function headersTooLarge(message: string): StatusError {
   return new StatusError(431, 'RequestHeaderFieldsTooLarge', message);
 }
 
-/** 429; the client shall come back after the given whole seconds. */
+/** 429 with Retry-After in whole seconds. */
 export function tooManyRequests(message: string, retryAfterSeconds: number): StatusError {
   return new StatusError(429, 'TooManyRequests', message, {
     details: { retryAfterSeconds },
@@ -137,7 +137,7 @@ export function tooManyRequests(message: string, retryAfterSeconds: number): Sta
   });
 }
 
-/** 500 for a failure of the server that has a cause to tell. */
+/** 500 for a failure of the server with a cause. */
 export function internalError(message: string, cause?: unknown): StatusError {
   return new StatusError(500, 'InternalError', `Internal error occurred: ${message}`, {
     details: { causes: [{ message }] },
@@ -155,7 +155,7 @@ export function timedOut(why: string): StatusError {
   return new StatusError(504, 'Timeout', `Timeout: ${why}`, { details: {} });
 }
 
-/** 504 for a resource version from the future. @param retryAfterSeconds 0 says nothing of a retry. */
+/** 504 for a resource version from the future. @param retryAfterSeconds 0: no Retry-After. */
 export function resourceVersionTooLarge(
   requested: number | bigint,
   current: number,

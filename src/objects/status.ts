@@ -17,7 +17,7 @@ export interface StatusDetails {
   retryAfterSeconds?: number;
 }
 
-/** meta/v1 Status: what an API server answers where there is no object to give. */
+/** meta/v1 Status: the answer where there is no object to return. */
 export interface Status {
   kind: 'Status';
   apiVersion: 'v1';
@@ -40,8 +40,8 @@ export interface StatusErrorInit {
 }
 
 /**
- * A failed API request, on either side of the wire: the server throws it to answer, the client throws it when it
- * was answered so. Constructors by name are in `status-errors.ts`.
+ * A failed API request, on either side of the wire: the server throws it to answer with it, the client throws it for
+ * such an answer. Constructors by name are in `status-errors.ts`.
  */
 export class StatusError extends Error {
   override readonly name = 'StatusError';

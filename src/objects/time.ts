@@ -14,7 +14,7 @@ export function formatMicroTime(milliseconds: number): string {
   return `${iso(milliseconds).slice(0, 23)}${String(micros).padStart(3, '0')}Z`;
 }
 
-// One alternative each, no repetition that another could share: linear on any input.
+// Each alternative starts differently and no repetitions overlap: linear on any input.
 const rfc3339 = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:[.,](\d+))?(?:Z|([+-])(\d{2}):(\d{2}))$/;
 
 /**

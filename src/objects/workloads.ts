@@ -1,7 +1,7 @@
 import type { ReplicaSet } from './apps.generated.ts';
 import type { PodCondition, ReplicationController } from './core.generated.ts';
 
-/** What keeps so many Pods: apps/v1 ReplicaSet and its forerunner, core/v1 ReplicationController. */
+/** The two workloads that keep a number of Pods: apps/v1 ReplicaSet and core/v1 ReplicationController. */
 export type Replicated = ReplicaSet | ReplicationController;
 
 /** A condition of a workload. */

@@ -2,13 +2,15 @@ import type { Random } from '../client/clock.ts';
 
 /** Milliseconds. */
 export interface BackoffLimits {
-  /** Before the first retry. */
+  /** Delay before the first retry. */
   readonly base: number;
-  /** However often it failed. */
+  /** Upper limit of a delay. */
   readonly max: number;
 }
 
-/** Up to so much of a delay is added at random, so that keys that failed together do not come back together. */
+/**
+ * Jitter: up to this part of a delay is added at random, so that keys that failed together are not retried together.
+ */
 const jitter = 0.25;
 
 /** The delay after the given number of earlier failures: `base · 2^failures` up to `max`, and jitter on top. */

@@ -12,7 +12,7 @@ interface Clients {
   for<T extends KubeObject>(resource: ResourceType<T>): ResourceClient<T>;
 }
 
-/** All that a controller needs of the world; the same for every controller of a process but for `log`. */
+/** What a controller gets from its process. The same for every controller of a process, except for `log`. */
 export interface ControllerContext {
   readonly clients: Clients;
   readonly informers: Informers;
@@ -22,19 +22,20 @@ export interface ControllerContext {
   readonly log: Logger;
   readonly metrics: Metrics;
   /**
-   * Another process may have worked until a moment ago: what it wrote last may not be in the caches yet. Absent: false.
+   * True when another process may have worked until just now, so that its last writes may be missing in the caches.
+   * Absent: false.
    */
   readonly elected?: boolean;
   /**
-   * Whether the endpoints of a Service are ours to write (`--service-selector`), by its labels: those of the Service,
-   * or, when that is gone, those of what was written for it.
+   * Whether this process writes the endpoints of a Service (`--service-selector`). Takes the labels of the Service, or,
+   * when it is gone, those of the objects written for it.
    */
   serves(object: Pick<KubeObject, 'metadata'>): boolean;
 }
 
 /**
- * A controller that `--controllers` can name. `start` registers informers, indexes and handlers and answers what
- * will run once the caches are full; it does no I/O itself.
+ * A controller that `--controllers` can name. `start` registers informers, indexes and handlers, does no I/O, and
+ * returns what runs once the caches are full.
  */
 export interface ControllerDefinition {
   /** Lower case with dashes, e.g. `endpoint-slices`. */
@@ -42,8 +43,8 @@ export interface ControllerDefinition {
   start(context: ControllerContext): readonly Runnable[];
 }
 
-/** Something that runs until it is told to stop. */
+/** Something that runs until its signal aborts. */
 export interface Runnable {
-  /** Resolves when everything that was begun is finished, after the signal aborted. Rejects only on a bug. */
+  /** Resolves when all begun work is finished, after the signal aborted. Rejects only on a bug. */
   run(signal: AbortSignal): Promise<void>;
 }

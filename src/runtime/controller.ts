@@ -9,74 +9,74 @@ import type { ControllerContext, Runnable } from './context.ts';
 import { recordQueue } from './queue-metrics.ts';
 import { RateLimitedQueue } from './rate-limited-queue.ts';
 
-/** What a reconcile wants next. */
+/** The result of a reconcile. */
 export interface ReconcileResult {
-  /** Milliseconds until the key shall be looked at again, without an error and without back-off. */
+  /** Milliseconds after which the key is reconciled again, without an error and without back-off. */
   readonly requeueAfter?: number;
 }
 
 /**
- * Brings the world from what is to what should be, for one key.
+ * Reconciles one key: makes the actual state equal to the desired state.
  *
- * The contract is level-based. A key says that something about an object may have changed: not what, not how often,
- * not whether it still exists. A reconcile reads the present state from caches, plans the whole desired state, and
- * writes the difference; with no difference it writes nothing. It may be called at any time, again and again, after
- * any crash, and must come to the same end.
+ * The contract is level-based. A key says that something about an object may have changed: not what, not how often, not
+ * whether it still exists. A reconcile reads the present state from caches, plans the whole desired state, and writes
+ * the difference; with no difference it writes nothing. It may be called at any time, again and again, after any crash,
+ * and must come to the same result.
  *
  * One key never runs twice at once; different keys do. A key that is added while it runs is run once more afterwards.
  *
  * - Returning: the key is done and its back-off is forgotten.
  * - Returning `requeueAfter`: the same, and the key comes back after that time.
- * - Throwing: logged, counted, and retried with exponential back-off and jitter, for ever or `maxRetries` times.
- *   A server's Retry-After is kept; a refusal (403) is retried slowly.
+ * - Throwing: logged, counted, and retried with exponential back-off and jitter, without limit or `maxRetries` times.
+ *   A server's Retry-After is respected; after 403 the key is retried slowly.
  * - Throwing {@link TerminalError}: logged and counted, not retried until something changes.
  *
- * `signal` aborts when the process gives up waiting for a graceful end: pass it on to requests.
+ * `signal` aborts when the time for a graceful stop is over: pass it on to requests.
  */
 export type Reconcile = (key: ObjectKey, signal: AbortSignal) => Promise<ReconcileResult | undefined>;
 
-/** An error that trying again cannot mend. */
+/** An error that a retry cannot fix. */
 export class TerminalError extends Error {
   override readonly name = 'TerminalError';
 }
 
-/** What makes up one queue and its workers. A controller with two queues has two loops. */
+/** The parts of one queue and its workers. A controller with two queues has two loops. */
 export interface ControllerOptions {
-  /** Of the queue, in metrics and logs. */
+  /** Name of the queue in metrics and logs. */
   readonly name: string;
   readonly context: ControllerContext;
   readonly reconcile: Reconcile;
-  /** Keys at once; default 5, as kube-controller-manager's `--concurrent-…-syncs`. */
+  /** Keys that run at once; default 5, as kube-controller-manager's `--concurrent-…-syncs`. */
   readonly workers?: number;
-  /** Nothing runs before these have synced. */
+  /** Workers start after these have synced. */
   readonly waitFor: readonly SyncedSource[];
   /** Milliseconds between the retries of a key; default from 5 to 1,000,000, as client-go's default limiter. */
   readonly backoff?: BackoffLimits;
   /** Retries before a key is dropped until it is added again; default: no limit. */
   readonly maxRetries?: number;
-  /** Milliseconds that running keys get to finish after a stop, before their signal aborts; default 20,000. */
+  /** Milliseconds that running keys have to finish after a stop, before their signal aborts; default 20,000. */
   readonly drainTimeout?: number;
 }
 
-/** The part of an informer that a start waits for. */
+/** The part of an informer that the start of a loop waits for. */
 interface SyncedSource {
   synced(signal: AbortSignal): Promise<boolean>;
 }
 
-/** How urgent a key is: changes that users wait for come before what is only checked again. */
+/** Priorities of keys: changes that users wait for come before periodic checks. */
 export const Priority = { change: 0, resync: -100 } as const;
 
 export interface EnqueueOptions {
   /** Higher runs first; default {@link Priority.change}. A waiting key keeps the higher of two. */
   readonly priority?: number;
-  /** Milliseconds to wait first. Of two times for one key the earlier counts. */
+  /** Milliseconds to wait first. Of two times for one key the earlier applies. */
   readonly after?: number;
 }
 
 const defaultBackoff: BackoffLimits = { base: 5, max: 1_000_000 };
-/** Milliseconds between tries that RBAC refuses: a person has to act first. */
+/** Milliseconds between retries after 403: the permission must be granted first. */
 const refusedDelay = 30_000;
-/** Milliseconds that an aborted key gets to notice. */
+/** Milliseconds that an aborted key has to return. */
 const abortGrace = 5000;
 
 /** One queue with its workers; see {@link Reconcile} for the contract. */
@@ -84,7 +84,7 @@ export class Controller implements Runnable {
   readonly #options: ControllerOptions;
   readonly #queue: RateLimitedQueue;
   readonly #log: Logger;
-  /** Aborts when a graceful end takes too long. */
+  /** Aborts when a graceful stop takes too long. */
   readonly #giveUp = new AbortController();
 
   constructor(options: ControllerOptions) {
@@ -117,7 +117,7 @@ export class Controller implements Runnable {
           void running.add(() => this.#work(key)).then(pump);
         }
       };
-      // Not at once: handlers enqueue in the middle of an event, and a burst of events shall become one run.
+      // Deferred: handlers enqueue in the middle of an event, and a burst of events shall cause one run.
       let scheduled = false;
       this.#queue.onReady = () => {
         if (scheduled) return;
@@ -138,8 +138,8 @@ export class Controller implements Runnable {
   }
 
   /**
-   * Lets running keys finish; after a while, or at once where another may lead already, their signal aborts, and at
-   * last they are left behind.
+   * Lets running keys finish. After a time, or at once when another process may lead already, their signal aborts; keys
+   * that still run after that are abandoned.
    */
   async #drain(running: PQueue, atOnce: boolean): Promise<void> {
     const { context, drainTimeout = 20_000 } = this.#options;
@@ -199,8 +199,8 @@ export class Controller implements Runnable {
     const refused = isForbidden(error);
     const atLeast = retryAfterOf(error) ?? (refused ? refusedDelay : 0);
     const delay = Math.round(this.#queue.addRateLimited(key, Priority.change, atLeast));
-    // A conflict says that the cache was behind: the next try is the ordinary course of things.
-    // What RBAC refuses is said once, by the transport, and so is that the server is not there.
+    // A conflict means that the cache was behind, so that the retry is expected. A missing permission (403) and an
+    // unreachable server are logged once by the transport.
     const level = isConflict(error) || refused || isUnreached(error) ? 'debug' : 'warn';
     this.#log[level]({ key, err: error, retries, retryIn: delay }, 'reconcile failed, will retry');
   }

@@ -8,21 +8,21 @@ interface Delayed {
   readonly readyAt: number;
 }
 
-/** A {@link WorkQueue} that also takes keys for later (client-go `util/workqueue/delaying_queue.go`). */
+/** A {@link WorkQueue} whose keys can be added with a delay (client-go `util/workqueue/delaying_queue.go`). */
 export class DelayingQueue extends WorkQueue {
   readonly #delayed = new Map<string, Delayed>();
-  /** Entries that were replaced by an earlier one stay in the heap until they surface. */
+  /** Entries that an earlier one replaced stay in the heap until they reach the top. */
   readonly #order = new Heap<Delayed>((a, b) => a.readyAt < b.readyAt);
   #timer: Timer | undefined;
   #timerAt = Number.POSITIVE_INFINITY;
   #stopped = false;
 
-  /** Keys that are not due yet. */
+  /** The number of keys that are not due yet. */
   get delayed(): number {
     return this.#delayed.size;
   }
 
-  /** Adds a key after so many milliseconds. Of two times for one key the earlier counts. */
+  /** Adds a key after a delay in milliseconds. Of two times for one key the earlier applies. */
   addAfter(key: string, milliseconds: number, priority = 0): void {
     if (this.#stopped) return;
     if (!(milliseconds > 0)) {

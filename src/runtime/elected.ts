@@ -16,8 +16,8 @@ export function runElected(
 }
 
 /**
- * Runs all until the signal aborts. One that ends early, which only a bug can do, ends them all: half of the
- * controllers is what nobody asked for. Rejects with the first failure, after all have ended.
+ * Runs all until the signal aborts. When one ends early, which is a bug, all are stopped, so that no process runs only
+ * part of its controllers. Rejects with the first failure, after all have ended.
  */
 export async function runTogether(runnables: readonly Runnable[], signal: AbortSignal): Promise<void> {
   const together = new AbortController();

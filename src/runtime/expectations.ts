@@ -13,18 +13,22 @@ interface Expected {
   readonly until: number;
 }
 
-/** Milliseconds after which an unseen write no longer holds a reconcile back: the cache may have missed it for good. */
+/**
+ * Milliseconds after which a write that the cache has not shown no longer blocks a reconcile: its event may be lost.
+ */
 const timeoutMs = 60_000;
-/** How many deleted objects are remembered, for answers that arrive after the object's whole life was seen. */
+/**
+ * How many deleted objects are remembered, for answers that arrive after the events of the object's create and delete.
+ */
 const rememberedDeletes = 1000;
 
 /**
- * Remembers a controller's own writes until its cache shows them, so that a reconcile on a stale cache does not
- * write twice. Writes are filed under an owner: the key that is reconciled.
+ * Remembers a controller's own writes until its cache shows them, so that a reconcile on a stale cache does not write
+ * twice. Writes are filed under an owner: the key that is reconciled.
  *
- * Use: after each write call {@link written} or {@link deleted}; at the start of a reconcile ask {@link settled},
- * and when it is false write nothing: the event that brings the cache up to date enqueues the key again. Return a
- * `requeueAfter` of a second as well, for the event that never comes.
+ * Use: after each write call {@link written} or {@link deleted}; at the start of a reconcile check {@link settled}.
+ * When it is false, write nothing: the event that brings the cache up to date enqueues the key again. Return a
+ * `requeueAfter` of a second as well, in case the event is lost.
  */
 export class Expectations<T extends KubeObject> {
   readonly #clock: Clock;
@@ -43,7 +47,7 @@ export class Expectations<T extends KubeObject> {
     });
   }
 
-  /** A create or update was answered with `object`. */
+  /** Call when a create or update was answered with `object`. */
   written(owner: ObjectKey, object: T): void {
     const { uid = '', resourceVersion = '' } = object.metadata;
     if (this.#deletedUids.has(uid)) return;
@@ -52,7 +56,10 @@ export class Expectations<T extends KubeObject> {
     this.#expect(owner, object, resourceVersion);
   }
 
-  /** A delete of `object` was accepted. An object that finalizers keep counts as gone when its deletion shows. */
+  /**
+   * Call when a delete of `object` was accepted. An object that finalizers keep counts as gone when its
+   * deletionTimestamp shows.
+   */
   deleted(owner: ObjectKey, object: T): void {
     const cached = this.#informer.cache.get(keyOf(object));
     if (cached === undefined || isOnItsWay(cached, object.metadata.uid ?? '')) return;
@@ -117,7 +124,7 @@ function isAtLeast(object: KubeObject, resourceVersion: string): boolean {
   return compareResourceVersions(object.metadata.resourceVersion ?? '', resourceVersion) >= 0;
 }
 
-/** True when the object is another one by now, or its deletion has begun. */
+/** True when the object was replaced by another of the same name, or its deletion has begun. */
 function isOnItsWay(object: KubeObject, uid: string): boolean {
   return object.metadata.uid !== uid || object.metadata.deletionTimestamp !== undefined;
 }

@@ -1,11 +1,14 @@
 import type { ObjectMeta } from '../objects/meta.ts';
 
-/** What an API server calls us, by our User-Agent (apiserver `endpoints/handlers/create.go`, `managerOrUserAgent`). */
+/**
+ * The field manager that an API server derives from our User-Agent (apiserver `endpoints/handlers/create.go`,
+ * `managerOrUserAgent`).
+ */
 export const fieldManager = 'servicenet';
 
 /**
- * Whether the last write of an object was ours. Times are whole seconds: of two writes within one, that of somebody
- * else counts as the last.
+ * Whether the last write of an object was ours. Times are whole seconds: of two writes within one second, that of
+ * another manager counts as the last.
  */
 export function isLastWriter({ managedFields = [] }: ObjectMeta): boolean {
   let ours = '';

@@ -3,7 +3,7 @@ import type { HealthCheck } from '../telemetry/health.ts';
 import { runElected, runTogether } from './elected.ts';
 import type { Runnable } from './context.ts';
 
-/** Where and how long to hold the lease; the world (client, clock, log) comes from the process. */
+/** Where and how long to hold the lease; client, clock and log come from the process. */
 export type LeaderElectionSettings = Pick<
   LeaderElectionOptions,
   'namespace' | 'name' | 'identity' | 'leaseDuration' | 'renewDeadline' | 'retryPeriod'
@@ -13,7 +13,7 @@ export type LeaderElectionSettings = Pick<
 export class Leadership {
   readonly #elector: LeaderElector | undefined;
 
-  /** @param options absent: there is nobody to elect, and the work begins at once. */
+  /** @param options absent: no election, the work begins at once. */
   constructor(options: LeaderElectionOptions | undefined) {
     this.#elector = options === undefined ? undefined : new LeaderElector(options);
   }
@@ -25,7 +25,7 @@ export class Leadership {
     return 'stopped';
   }
 
-  /** Never fails: a standby is as ready as a leader. The name says which of the two this process is, and for whom. */
+  /** Never fails: a standby is as ready as a leader. The name says which of the two this process is, and who leads. */
   healthCheck(): HealthCheck {
     const elector = this.#elector;
     return {

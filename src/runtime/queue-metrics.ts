@@ -1,13 +1,16 @@
 import type { Metrics } from '../telemetry/metrics.ts';
 
-/** What a queue tells of itself (client-go `util/workqueue/metrics.go`). Times in seconds. */
+/** The metrics of a queue (client-go `util/workqueue/metrics.go`). Times in seconds. */
 export interface QueueRecorder {
   added(depth: number): void;
   taken(waited: number, depth: number): void;
   done(worked: number): void;
   retried(): void;
   emptied(): void;
-  /** Gives the recorder a look at what runs, in milliseconds of one clock. Called once, by the queue. */
+  /**
+   * Passes a function that returns the start times of the running keys, in milliseconds of one clock. Called once, by
+   * the queue.
+   */
   observe(look: () => RunningKeys): void;
 }
 

@@ -24,9 +24,9 @@ export class RateLimitedQueue extends DelayingQueue {
   }
 
   /**
-   * Adds a key again after a failure, later each time, and answers after how many milliseconds.
+   * Adds a key again after a failure, each time after a longer delay. Returns the delay in milliseconds.
    *
-   * @param atLeast milliseconds that somebody else asked for (Retry-After).
+   * @param atLeast the shortest delay in milliseconds, from the server's Retry-After.
    */
   addRateLimited(key: string, priority = 0, atLeast = 0): number {
     const failures = this.retries(key);
@@ -37,12 +37,12 @@ export class RateLimitedQueue extends DelayingQueue {
     return delay;
   }
 
-  /** How often the key failed since it was last forgotten. */
+  /** The number of failures of a key since it was last forgotten. */
   retries(key: string): number {
     return this.#failures.get(key) ?? 0;
   }
 
-  /** The key did well, or is given up: its next failure is its first. */
+  /** Resets the back-off of a key that succeeded or is dropped. */
   forget(key: string): void {
     this.#failures.delete(key);
   }

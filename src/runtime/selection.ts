@@ -3,7 +3,7 @@
  * off, `*` for all that are on by default; without `*` only the named ones run. `-name` beats `name`. The ending
  * `-controller` may be left out.
  *
- * @param choice the flag's items; none: no controller, as there.
+ * @param choice the flag's items; none: no controller, as in kube-controller-manager.
  * @returns the chosen names, in the order of `known`.
  * @throws {UnknownControllerError} for a name that is not known; the message has those that are.
  */

@@ -7,10 +7,10 @@ import type { KubeObject } from '../objects/meta.ts';
 import type { ControllerContext } from './context.ts';
 import { Expectations } from './expectations.ts';
 
-/** Milliseconds after which to look again for an own write that no event has shown. */
+/** Milliseconds after which to reconcile again when no event has shown an own write. */
 export const lookAgain = 1000;
 
-/** Writes the objects that a controller reconciles, and knows whether the cache shows them as they were written. */
+/** Writes the objects that a controller reconciles, and tracks whether the cache shows these writes. */
 export class StatusWriter<T extends KubeObject & { status: object }> {
   readonly #client: ResourceClient<T>;
   readonly #expectations: Expectations<T>;
@@ -25,9 +25,7 @@ export class StatusWriter<T extends KubeObject & { status: object }> {
     return this.#expectations.settled(key);
   }
 
-  /**
-   * Puts the status, and with it these annotations, unless they are there already; an object that is gone needs none.
-   */
+  /** Puts the status and these annotations, unless they are equal already. Does nothing for an object that is gone. */
   async write(
     object: T,
     status: T['status'],
@@ -46,7 +44,7 @@ export class StatusWriter<T extends KubeObject & { status: object }> {
     }
   }
 
-  /** The object was written in another way. */
+  /** Call after the object was written by other means. */
   noteWritten(object: T): void {
     this.#expectations.written(keyOf(object), object);
   }

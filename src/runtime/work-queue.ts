@@ -11,7 +11,7 @@ export interface KeyedQueueOptions {
 interface Entry {
   readonly key: string;
   readonly priority: number;
-  /** Order of arrival: keys of one priority leave first come, first served. */
+  /** Sequence number: keys of one priority leave in the order in which they came. */
   readonly sequence: number;
   readonly addedAt: number;
 }
@@ -19,16 +19,16 @@ interface Entry {
 /**
  * A queue of keys, the bottom layer (client-go `util/workqueue/queue.go` with priorities).
  *
- * A key is in one of three states, never in two: waiting (once, however often it was added), running, or running
- * with a second run due. So a key never runs twice at once, and nothing that is added is lost.
+ * A key is in one of three states, never in two: waiting (once, however often it was added), running, or running with a
+ * second run due. So a key never runs twice at once, and no added key is lost.
  */
 export class WorkQueue {
-  /** Called when a key may be taken; set by whoever runs the workers. */
+  /** Called when a key may be taken; set by the owner of the workers. */
   onReady: () => void = () => undefined;
   protected readonly clock: Clock;
   readonly #recorder: QueueRecorder | undefined;
   readonly #waiting = new Map<string, Entry>();
-  /** Entries that were replaced by a more urgent one stay in the heap until they surface. */
+  /** Entries that a more urgent one replaced stay in the heap until they reach the top. */
   readonly #order = new Heap<Entry>(
     (a, b) => a.priority > b.priority || (a.priority === b.priority && a.sequence < b.sequence),
   );
@@ -43,17 +43,17 @@ export class WorkQueue {
     recorder?.observe(() => ({ startedAt: this.#running.values(), now: clock.monotonic() }));
   }
 
-  /** Keys that wait for a worker; second runs that are due are not among them yet. */
+  /** The number of keys that wait for a worker, without second runs that are due. */
   get depth(): number {
     return this.#waiting.size;
   }
 
-  /** Keys that are being worked on. */
+  /** The number of keys that are running. */
   get running(): number {
     return this.#running.size;
   }
 
-  /** Adds a key; higher priorities leave first. A key that waits already keeps its place and the higher priority. */
+  /** Adds a key; higher priorities leave first. A key that waits already keeps its position and the higher priority. */
   add(key: string, priority = 0): void {
     if (this.#closed) return;
     if (this.#running.has(key)) {
@@ -65,7 +65,7 @@ export class WorkQueue {
     this.#enqueue(key, priority);
   }
 
-  /** The next key, which runs from now on until {@link done}; undefined when none waits. */
+  /** The next key, which counts as running until {@link done}; undefined when none waits. */
   take(): string | undefined {
     for (let entry = this.#order.pop(); entry !== undefined; entry = this.#order.pop()) {
       if (this.#waiting.get(entry.key) !== entry) continue;
@@ -78,7 +78,7 @@ export class WorkQueue {
     return undefined;
   }
 
-  /** Says that a key's run is over. A key that was added meanwhile waits again. */
+  /** Ends the run of a key. A key that was added meanwhile waits again. */
   done(key: string): void {
     const startedAt = this.#running.get(key);
     if (startedAt === undefined) return;
@@ -90,7 +90,7 @@ export class WorkQueue {
     if (!this.#closed) this.#place(key, priority);
   }
 
-  /** Takes in nothing more and forgets what waits; what runs goes on. */
+  /** Takes no more keys and drops those that wait; running keys go on. */
   close(): void {
     this.#closed = true;
     this.#waiting.clear();

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import type { Metrics } from './metrics.ts';
 
-/** One thing that must be well. Returns what is wrong, or undefined. */
+/** One health check. Returns what is wrong, or undefined. */
 export interface HealthCheck {
   /** Lower case with dashes; shown by `?verbose`. */
   readonly name: string;
@@ -15,15 +15,15 @@ export interface HealthOptions {
   /** 0: any free port. */
   readonly port: number;
   readonly metrics: Metrics;
-  /** A failure means that a restart would help. */
+  /** Liveness: a failure means that a restart would help. */
   readonly live: readonly HealthCheck[];
-  /** A failure means that the process is not at work (yet). */
+  /** Readiness: a failure means that the process does not work (yet). */
   readonly ready: readonly HealthCheck[];
 }
 
 /**
- * Answers `/healthz`, `/livez`, `/readyz` and `/metrics`, in the plain text that kube components answer with:
- * `ok`, or status 500 and one line per check.
+ * Answers `/healthz`, `/livez`, `/readyz` and `/metrics` as plain text like kube components: `ok`, or status 500 and
+ * one line per check.
  */
 export class HealthServer {
   readonly #options: HealthOptions;
@@ -39,7 +39,7 @@ export class HealthServer {
     });
   }
 
-  /** Starts to listen and answers the address. Rejects when the port is taken. */
+  /** Starts to listen and returns the address. Rejects when the port is taken. */
   async listen(): Promise<AddressInfo> {
     const { host, port } = this.#options;
     await new Promise<void>((resolve, reject) => {

@@ -14,14 +14,14 @@ export interface LogOptions {
   readonly level: LogLevel;
   /** `json`: one JSON object a line, for collectors; `pretty`: one readable line, for people. */
   readonly format: LogFormat;
-  /** Where lines go; default standard error, so that commands can print results. */
+  /** Where lines are written; default standard error, so that commands can print results. */
   readonly destination?: DestinationStream;
 }
 
 /**
- * Makes the log of a process. Conventions: one line per decision at `info`, with `key` the object's
- * `namespace/name`, `controller` the controller's name, `err` an error; the message is a constant phrase, what
- * varies is a member. Secrets never reach it: transports log no headers.
+ * Creates the log of a process. Conventions: one line per decision at `info`, with `key` the object's `namespace/name`,
+ * `controller` the controller's name, `err` an error; the message is a constant phrase, variable parts are members.
+ * Secrets never reach it: transports log no headers.
  */
 export function createLog({ level, format, destination }: LogOptions): Logger {
   const lines = destination ?? pino.destination({ dest: 2, sync: true });
@@ -40,8 +40,8 @@ export function createLog({ level, format, destination }: LogOptions): Logger {
 }
 
 /**
- * An error as the log has it. What comes from outside (a refusal of the API server, a broken connection, a full disk)
- * has a code, and says enough by its words; where in our code it was met helps only with bugs.
+ * An error as the log shows it. Errors from outside (an answer of the API server, a broken connection, a full disk)
+ * have a code and no stack; the stack is kept for bugs.
  */
 function describeError(error: unknown): unknown {
   const described: unknown = error instanceof Error ? stdSerializers.err(error) : error;
@@ -52,6 +52,6 @@ function describeError(error: unknown): unknown {
 
 function isForeign(error: unknown): boolean {
   const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
-  // Node's own checks of arguments and states
+  // Node's own checks of arguments and states.
   return typeof code === 'number' || (typeof code === 'string' && !code.startsWith('ERR_'));
 }

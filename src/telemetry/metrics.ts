@@ -1,9 +1,9 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { version } from './version.ts';
 
-/** Seconds, from a tenth of a millisecond to a quarter of an hour: `workqueue`'s own range, tenfold steps halved. */
+/** Buckets in seconds, from 0.1 ms to 15 minutes: the range of client-go's `workqueue`, with tenfold steps halved. */
 const queueBuckets = [0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300, 1000];
-/** Seconds; client-go's request buckets. */
+/** Buckets in seconds, as client-go's for requests. */
 const requestBuckets = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60];
 
 /**
@@ -155,7 +155,7 @@ export class Metrics {
     return () => this.#refreshers.delete(refresh);
   }
 
-  /** The text of `/metrics`. */
+  /** The content of `/metrics`. */
   async scrape(): Promise<string> {
     for (const refresh of this.#refreshers) refresh();
     return this.registry.metrics();

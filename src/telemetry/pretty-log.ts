@@ -11,7 +11,8 @@ const colours = {
   error: 'red',
   fatal: 'magenta',
 } as const;
-// Not `process.stderr.isTTY`: in a thread that is a pipe to the main one, while the log writes to the descriptor.
+// Not `process.stderr.isTTY`: in a worker thread that is a pipe to the main thread, while the log writes to the
+// descriptor.
 const withColour = isatty(2) && process.env['NO_COLOR'] === undefined;
 
 /** Turns pino's JSON lines into `12:34:56.789 INFO  message key=default/web …`. */
