@@ -4,8 +4,8 @@ import type { Issue } from './source.ts';
 import { type CelType, formatType } from './types.ts';
 
 /**
- * Lists and maps that are written down with items of several types (cel-go `cel/validator.go`
- * ValidateHomogeneousAggregateLiterals); what `format` takes may have them.
+ * Checks that the items of list and map literals have one type (cel-go `cel/validator.go`
+ * ValidateHomogeneousAggregateLiterals). Arguments of `format` may be mixed.
  */
 export function validateAlike(expression: Expression, checked: Checked): Issue[] {
   const { lists, maps } = literalsIn(expression);
@@ -26,7 +26,7 @@ function literalsIn(expression: Expression): Literals {
   return { lists, maps: expression.kind === 'map' ? [expression, ...maps] : maps };
 }
 
-/** Of a list the first item is told, of a map every key and value. */
+/** Reports the first item of a list, and every key and value of a map. */
 function differing(literal: Expression, { types }: Checked): Issue[] {
   const typeOf = (part: Expression, optional: boolean) => {
     const type = types.get(part);

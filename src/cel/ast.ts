@@ -21,7 +21,7 @@ export interface Select {
   readonly at: number;
   readonly operand: Expression;
   readonly field: string;
-  /** `has(a.b)`: asks whether the field is there. */
+  /** `has(a.b)`: a test whether the field is present. */
   readonly test: boolean;
 }
 
@@ -77,7 +77,7 @@ export interface StructField {
   readonly optional: boolean;
 }
 
-/** What a macro over a list, a map or an optional does with each item. */
+/** What a macro over a list, a map or an optional computes. */
 export type ComprehensionKind =
   | 'all'
   | 'exists'
@@ -98,13 +98,13 @@ export interface Comprehension {
   readonly range: Expression;
   /** One variable, or two: index and item of a list, key and value of a map. */
   readonly variables: readonly [string] | readonly [string, string];
-  /** Which items are taken; every one when undefined. */
+  /** The filter; undefined: every item. */
   readonly filter: Expression | undefined;
-  /** The predicate, or what is made of an item. */
+  /** The predicate, or the value computed from an item. */
   readonly body: Expression;
 }
 
-/** The parts of an expression, in the order in which they are written. */
+/** The operands of an expression, in source order. */
 export function partsOf(expression: Expression): readonly Expression[] {
   switch (expression.kind) {
     case 'literal':

@@ -5,30 +5,30 @@ import { orderedTypes } from './library/lists.ts';
 import * as types from './types.ts';
 import { type CelType, formatType, isUnchecked } from './types.ts';
 
-/** Variables of macros, in the order in which they hide each other. */
+/** The variables of enclosing macros, innermost first. */
 export type Locals = ReadonlyMap<string, CelType>;
 
-/** What checks the parts of a macro. */
+/** The checker as macros use it. */
 export interface Checking {
   visit(expression: Expression, locals: Locals): CelType;
-  /** The type with what is known of its parameters. */
+  /** The type with the known type parameters substituted. */
   apply(type: CelType): CelType;
-  /** A parameter that nothing else uses. */
+  /** A new type parameter. */
   fresh(): CelType;
-  /** True when values of the second type can stand where the first is wanted. */
+  /** True when values of the second type are assignable to the first. */
   fits(to: CelType, from: CelType): boolean;
-  /** Tells of each error twice that a visit finds. */
+  /** Reports each error of a visit twice. */
   tellTwice(visit: () => CelType): CelType;
-  /** Tells of an error. */
+  /** Reports an error. */
   fail(at: number, message: string): CelType;
   noOverload(at: number, name: string, args: readonly CelType[], isMember: boolean): CelType;
 }
 
-/** The type of what a macro makes. */
+/** The type of a macro's result. */
 export function checkMacro(node: Comprehension, locals: Locals, checking: Checking): CelType {
   const visitRange = () => checking.visit(node.range, locals);
   const isOptional = node.macro === 'optMap' || node.macro === 'optFlatMap';
-  // Those stand for two calls, each with what they are applied to.
+  // These stand for two calls, each with its target.
   const range = checking.apply(isOptional ? checking.tellTwice(visitRange) : visitRange());
   const inner = new Map(locals);
   const bound = itemTypes(node, range, checking);

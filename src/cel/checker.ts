@@ -9,27 +9,27 @@ import { type CelType, formatType, isUnchecked } from './types.ts';
 import { Substitution } from './unify.ts';
 import { isBytes, isUint, type Value } from './values.ts';
 
-/** What an expression may name. */
+/** The names that an expression may use. */
 export interface Scope {
   readonly variables: ReadonlyMap<string, CelType>;
   readonly functions: ReadonlyMap<string, readonly Overload[]>;
-  /** Types of which objects can be made, by name. */
+  /** Types that can be constructed, by name. */
   readonly structs?: (name: string) => types.ObjectType | undefined;
 }
 
-/** What is known of an expression once it is checked. */
+/** The result of a check. */
 export interface Checked {
   readonly type: CelType;
   readonly issues: readonly Issue[];
-  /** The forms of functions that a call may mean. */
+  /** The overloads that each call may refer to. */
   readonly overloads: ReadonlyMap<Call, readonly Overload[]>;
   /** The declared variables that the expression reads. */
   readonly variables: ReadonlySet<string>;
-  /** The type of each part of the expression. */
+  /** The type of each subexpression. */
   readonly types: ReadonlyMap<Expression, CelType>;
 }
 
-/** Finds the types of an expression and what is wrong with them (cel-go `checker/checker.go`). */
+/** Checks the types of an expression (cel-go `checker/checker.go`). */
 export function check(expression: Expression, scope: Scope): Checked {
   const checker = new Checker(scope);
   const type = checker.settled(checker.visit(expression, new Map()));
@@ -94,7 +94,7 @@ class Checker implements Checking {
   tellTwice(visit: () => CelType): CelType {
     const before = this.issues.length;
     const type = visit();
-    // Calls in calls would double them without end.
+    // Nested calls would double the errors at every level.
     if (this.issues.length < maxIssues) pushAll(this.issues, this.issues.slice(before));
     return type;
   }
@@ -146,7 +146,7 @@ class Checker implements Checking {
         return target.value;
       case 'object':
         if (target.open === true) return types.dynType;
-        // A keyword is as good as its escaped name behind a dot.
+        // Behind a dot, a keyword is allowed as well as its escaped name.
         return (
           target.fields.get(name) ??
           target.fields.get(`__${name}__`) ??
@@ -189,7 +189,7 @@ class Checker implements Checking {
     return found.kind === 'optional' && type.kind === 'optional' ? found : types.optionalType(found);
   }
 
-  /** All forms that fit are kept: with dyn arguments the values decide. */
+  /** Keeps all overloads that fit: with dyn arguments the values decide at run time. */
   #resolve(
     call: Call,
     name: string,
@@ -219,7 +219,7 @@ class Checker implements Checking {
     return this.fail(at, `found no matching overload for '${name}' applied to '${signature}'`);
   }
 
-  /** The form with parameters that no other call uses. */
+  /** The overload with fresh type parameters. */
   #instantiate({ params, result }: Overload): { params: readonly CelType[]; result: CelType } {
     const fresh = new Map<string, CelType>();
     const rename = (type: CelType): CelType => {
@@ -261,7 +261,7 @@ class Checker implements Checking {
     return types.listType(type ?? this.#substitution.fresh());
   }
 
-  /** An element behind a `?` is an optional, and counts as what is in it. */
+  /** An element after `?` is an optional; its type is that of the content. */
   #element(value: Expression, optional: boolean, locals: Locals): CelType {
     const type = this.#substitution.apply(this.visit(value, locals));
     if (!optional) return type;
@@ -281,13 +281,13 @@ class Checker implements Checking {
     return types.mapType(key ?? this.#substitution.fresh(), value ?? this.#substitution.fresh());
   }
 
-  /** The type of items of which some have one type and some another is dyn; `validateAlike` looks at them later. */
+  /** Items of different types have the type dyn together; `validateAlike` checks them later. */
   #join(before: CelType | undefined, next: CelType): CelType {
     if (before === undefined || isUnchecked(before)) return before ?? next;
     return this.fits(before, next) ? before : types.dynType;
   }
 
-  /** Fields are checked against the type, which must be known. */
+  /** Checks the fields against the type, which must be known. */
   #struct({ at, name, fields }: StructLiteral, locals: Locals): CelType {
     const type = this.#scope.structs?.(name);
     for (const { at: place, name: field, value, optional } of fields) {

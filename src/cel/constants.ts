@@ -1,4 +1,4 @@
-/** Parts of an expression that are worked out before it is evaluated (cel-go `interpreter/decorators.go`). */
+/** Constant folding: parts of an expression that are evaluated once (cel-go `interpreter/decorators.go`). */
 import { type Expression, partsOf } from './ast.ts';
 import type { Checked } from './checker.ts';
 import { evaluate } from './evaluate.ts';
@@ -6,15 +6,15 @@ import { Meter } from './meter.ts';
 import { compilePattern } from './patterns/program.ts';
 import type { Value } from './values.ts';
 
-/** Functions whose calls with one constant are constants. */
+/** Functions whose calls with one constant argument are constants. */
 const conversions = new Set('bool bytes double duration dyn int string timestamp type uint'.split(' '));
 const foldingLimit = 1_000_000;
 const noBindings: ReadonlyMap<string, Value> = new Map();
 
 /**
- * The values of literals of lists and maps with nothing but constants in them, and of conversions of a constant.
+ * The values of list and map literals that contain only constants, and of conversions of constants.
  *
- * @throws {EvaluationError} when there is no such value.
+ * @throws {EvaluationError} when the evaluation fails.
  */
 export function foldConstants(expression: Expression, checked: Checked): Map<Expression, Value> {
   const constants = new Map<Expression, Value>();
@@ -29,7 +29,7 @@ export function foldConstants(expression: Expression, checked: Checked): Map<Exp
   return constants;
 }
 
-/** A pattern that is written down is compiled with its expression (`apiserver/pkg/cel/library/regex.go`). */
+/** A pattern literal is compiled with its expression (`apiserver/pkg/cel/library/regex.go`). */
 function compileLiteral(part: Expression): void {
   if (part.kind !== 'call' || part.target === undefined) return;
   const [pattern] = part.args;

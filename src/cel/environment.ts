@@ -16,14 +16,14 @@ import type { Scope } from './checker.ts';
 import type { Library, Overload } from './overload.ts';
 import { patchFunctions, patchStructs } from './patch-types.ts';
 
-/** What an expression is for: rules ask, patches make objects. */
+/** The use of an expression: `rules`, or `patches`, which can construct objects. */
 export type Purpose = 'rule' | 'patch';
 
 type Environment = Pick<Scope, 'functions' | 'structs'>;
 
 const environments = new Map<Purpose, Environment>();
 
-/** What kube-apiserver's expressions have (`apiserver/pkg/cel/environment/base.go`), made when first asked for. */
+/** The environment of kube-apiserver's expressions (`apiserver/pkg/cel/environment/base.go`), created on first use. */
 export function environment(purpose: Purpose): Environment {
   const known = environments.get(purpose);
   if (known !== undefined) return known;

@@ -3,7 +3,7 @@ import { isBytes, isDuration, isList, isMap, isTimestamp, isUint, itemsOf, type 
 import { walk } from './walk.ts';
 
 /**
- * Equality of any two values: of different types they differ, numbers are compared by value (CEL's heterogeneous
+ * Equality of any two values: values of different types differ, numbers are compared by value (CEL's heterogeneous
  * equality).
  *
  * @param meter is charged for every item that is compared.
@@ -60,7 +60,7 @@ function numeric(value: Value): bigint | number | undefined {
   return isUint(value) ? value.value : undefined;
 }
 
-/** JavaScript compares bigints with numbers by their value. NaN is less and equal to nothing: NaN. */
+/** JavaScript compares bigints with numbers by value. The result is NaN when one is NaN. */
 function compareNumbers(a: bigint | number, b: bigint | number): number {
   if (a < b) return -1;
   if (a > b) return 1;
@@ -68,8 +68,7 @@ function compareNumbers(a: bigint | number, b: bigint | number): number {
 }
 
 /**
- * The order of two values: negative, zero or positive, NaN where there is none; undefined when their types have no
- * common order.
+ * The order of two values: negative, zero or positive, NaN for NaN; undefined when their types have no common order.
  */
 export function compare(a: Value, b: Value): number | undefined {
   const left = numeric(a);
@@ -84,7 +83,7 @@ export function compare(a: Value, b: Value): number | undefined {
   return undefined;
 }
 
-/** Go compares bytes of UTF-8, which is the order of code points and not that of UTF-16. */
+/** Go compares bytes of UTF-8, which is the order of code points, not of UTF-16. */
 function compareText(a: string, b: string): number {
   if (a === b) return 0;
   return Buffer.compare(Buffer.from(a), Buffer.from(b));

@@ -1,4 +1,7 @@
-/** Macros over lists, maps and optionals. What they cost is what cel-go's loops in their place cost (`parser/macro.go`). */
+/**
+ * Macros over lists, maps and optionals. Their cost is that of the loops that cel-go expands them to
+ * (`parser/macro.go`).
+ */
 import type { Comprehension, Expression } from './ast.ts';
 import { callCost } from './cost/call-cost.ts';
 import { units } from './cost/units.ts';
@@ -19,24 +22,24 @@ import {
   type Value,
 } from './values.ts';
 
-/** Where names get their values: variables of macros hide those around them. */
+/** The scope of names: variables of macros hide outer ones. */
 export interface Frame {
   find(name: string): Value | undefined;
 }
 
-/** What evaluates the parts of a macro. */
+/** The evaluator as macros use it. */
 export interface Evaluation {
   readonly meter: Meter;
   /** @throws {EvaluationError} @throws {CostLimitError} */
   run(expression: Expression, frame: Frame): Value;
-  /** The value, or the error that keeps it from being. @throws {CostLimitError} */
+  /** The value, or the evaluation error. @throws {CostLimitError} */
   attempt(expression: Expression, frame: Frame): Value | EvaluationError;
-  /** True for what costs nothing. */
+  /** True for expressions that cost nothing. */
   isConstant(expression: Expression): boolean;
 }
 
 const { reference, call, list } = units;
-/** `accu + [item]`, the item without. */
+/** `accu + [item]` without the cost of the item. */
 const append = reference + list + call;
 
 /** @throws {EvaluationError} @throws {CostLimitError} */
@@ -51,7 +54,7 @@ export function evaluateMacro(node: Comprehension, frame: Frame, evaluation: Eva
   return new Loop(node, range, frame, evaluation).run();
 }
 
-/** The range is bound to a variable, which is read for its keys and for its items. */
+/** cel-go binds the range to a variable, which is read for its keys and for its items. */
 function inOrder(node: Comprehension, range: Value, frame: Frame, evaluation: Evaluation): Value {
   const { meter } = evaluation;
   meter.charge(2 * reference);
@@ -61,7 +64,7 @@ function inOrder(node: Comprehension, range: Value, frame: Frame, evaluation: Ev
   return sortedBy(range, keys, meter);
 }
 
-/** cel-go evaluates the optional twice: to see whether it has a value, and for the value. */
+/** cel-go evaluates the optional twice: for the test and for the value. */
 function overOptional(
   { macro, variables: [name], body }: Comprehension,
   range: Value,
@@ -84,9 +87,9 @@ function overOptional(
   return new Optional(result);
 }
 
-/** One turn of a macro over a list or map. */
+/** One round of a macro over a list or map. */
 interface Round {
-  /** What the first variable holds. */
+  /** The value of the first variable. */
   readonly first: Value;
   readonly inner: Frame;
 }
@@ -123,7 +126,7 @@ class Loop {
         return new PlainList(Array.from(this.#chosen(body, append + reference), ({ first }) => first));
       case 'map':
       case 'transformList': {
-        // A list of a constant is a constant too.
+        // A list with one constant is a constant too.
         const cost = this.#evaluation.isConstant(body) ? append - list : append;
         return new PlainList(Array.from(this.#chosen(filter, cost), valueIn));
       }
@@ -138,7 +141,7 @@ class Loop {
     }
   }
 
-  /** Like a chain of && or ||: it ends with the first item that decides. */
+  /** As a chain of && or ||, it ends with the first item that decides. */
   #quantify(deciding: boolean): Value {
     const condition = deciding ? 2 * call + reference : call + reference;
     let failure: EvaluationError | undefined;
@@ -158,7 +161,7 @@ class Loop {
     return !deciding;
   }
 
-  /** The rounds whose filter is true. @param cost of each of them. */
+  /** The rounds whose filter is true. @param cost per round. */
   *#chosen(filter: Expression | undefined, cost: number): Generator<Round> {
     for (const round of this.#rounds()) {
       const taken = filter === undefined ? true : this.#evaluation.run(filter, round.inner);

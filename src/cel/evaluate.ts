@@ -23,15 +23,15 @@ import {
   type Value,
 } from './values.ts';
 
-/** Parts of an expression that have the same value whenever it is evaluated, and cost nothing then. */
+/** Constant parts of an expression, which cost nothing. */
 export type Constants = ReadonlyMap<Expression, Value>;
 
 /**
  * The value of a checked expression.
  *
- * @param bindings the values of the declared variables; one that is missing is an error when it is read.
+ * @param bindings the values of the declared variables; a missing one is an error when it is read.
  * @throws {EvaluationError} when there is no value.
- * @throws {CostLimitError} when it would do too much.
+ * @throws {CostLimitError} when the cost limit is passed.
  */
 export function evaluate(
   expression: Expression,
@@ -44,7 +44,10 @@ export function evaluate(
   return new Evaluator(checked, constants, meter).run(expression, frame);
 }
 
-/** Charges what cel-go charges (`interpreter/runtimecost.go`): one unit for a variable and for each member on the way from it. */
+/**
+ * Charges what cel-go charges (`interpreter/runtimecost.go`): one unit for a variable and for each member selected from
+ * it.
+ */
 class Evaluator implements Evaluation {
   readonly meter: Meter;
   readonly #checked: Checked;
@@ -56,7 +59,7 @@ class Evaluator implements Evaluation {
     this.meter = meter;
   }
 
-  /** @param bare a way that starts at a variable does not pay for the variable: it chooses or names a member. */
+  /** @param bare a path that starts at a variable does not pay for the variable: it selects or names a member. */
   run(expression: Expression, frame: Frame, bare = false): Value {
     switch (expression.kind) {
       case 'literal':
@@ -88,7 +91,7 @@ class Evaluator implements Evaluation {
     throw new EvaluationError(`no such attribute(s): ${name}`);
   }
 
-  /** What a member is read of. What is not itself on a way from a variable pays for the start of a new one. */
+  /** The operand of a selection. One that is not itself a path from a variable pays for the start of a new path. */
   #operand(operand: Expression, frame: Frame, bare: boolean): Value {
     const value = this.run(operand, frame, bare);
     if (!bare && !isWay(operand)) this.meter.charge(units.reference);
@@ -112,7 +115,7 @@ class Evaluator implements Evaluation {
       if (found !== undefined) this.meter.charge(units.reference);
       return new Optional(found);
     }
-    // To ask whether a member is there costs nothing.
+    // Testing the presence of a member costs nothing.
     if (!select.test) this.meter.charge(units.reference);
     const value = member(operand, select.field);
     if (select.test) return value !== undefined;
@@ -150,7 +153,7 @@ class Evaluator implements Evaluation {
     return call.name === 'or' ? target : target.value;
   }
 
-  /** All arguments, even when one of them fails: cel-go looks at the failures afterwards. @throws {EvaluationError} */
+  /** Evaluates all arguments even when one fails, as cel-go checks for errors afterwards. @throws {EvaluationError} */
   #args(parts: readonly Expression[], frame: Frame): Value[] {
     let failure: EvaluationError | undefined;
     const values = parts.map((part) => {
@@ -187,7 +190,7 @@ class Evaluator implements Evaluation {
     return same === (call.name === '_==_');
   }
 
-  /** Whether a value is in a list of scalars that is written down, which is looked up at no cost. */
+  /** Membership in a literal list of scalars, a lookup without cost. */
   #inConstants({ args: [item, list] }: Call, frame: Frame): Value | undefined {
     const items = list === undefined ? undefined : this.#constants.get(list);
     if (item === undefined || items === undefined || !isList(items)) return undefined;
@@ -228,7 +231,7 @@ class Evaluator implements Evaluation {
     return new Optional(found);
   }
 
-  /** An operand that decides makes up for others that fail, wherever they stand. */
+  /** An operand that decides the result hides the errors of others, in any order. */
   #logical({ operator, operands }: Logical, frame: Frame): Value {
     const deciding = operator === '||';
     let failure: EvaluationError | undefined;
@@ -293,7 +296,7 @@ class Evaluator implements Evaluation {
   }
 }
 
-/** True for what is reached from a variable, or from what an index or a choice gives. */
+/** True for paths that start at a variable, or at the result of an index or a conditional. */
 function isWay(expression: Expression): boolean {
   if (expression.kind === 'ident') return true;
   if (expression.kind === 'select') return !expression.test;

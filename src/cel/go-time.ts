@@ -1,4 +1,4 @@
-/** Times and durations in Go's texts, to the nanosecond. */
+/** Times and durations in Go's formats, with nanoseconds. */
 import { Duration, EvaluationError, Timestamp, checkedInt } from './values.ts';
 
 const nanosPerSecond = 1_000_000_000n;
@@ -14,7 +14,7 @@ const unitNanos: ReadonlyMap<string, bigint> = new Map([
 ]);
 const part = /(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)/y;
 const rfc3339 = /^(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))$/;
-/** Longer texts are no durations. */
+/** Longer texts are refused as durations. */
 const maxText = 256;
 
 /** A duration such as `1h30m` (Go's `time.ParseDuration`). @throws {EvaluationError} */
@@ -62,20 +62,20 @@ export function parseTimestamp(text: string): Timestamp {
 const firstSecond = -62_135_596_800n;
 const lastSecond = 253_402_300_799n;
 
-/** Seconds since 1970, if a time has them. @throws {EvaluationError} */
+/** Seconds since 1970, if within the range of times. @throws {EvaluationError} */
 export function secondsOf(seconds: bigint): bigint {
   if (seconds < firstSecond || seconds > lastSecond) throw new EvaluationError('timestamp overflow');
   return seconds;
 }
 
-/** The time that is so much later, in the same zone. @throws {EvaluationError} */
+/** The time plus a duration, in the same zone. @throws {EvaluationError} */
 export function later({ nanos, zone }: Timestamp, by: bigint): Timestamp {
   const sum = nanos + by;
   secondsOf((sum - (((sum % nanosPerSecond) + nanosPerSecond) % nanosPerSecond)) / nanosPerSecond);
   return new Timestamp(sum, zone);
 }
 
-/** A time as RFC 3339 with as many digits behind the point as it needs. */
+/** A time as RFC 3339 with as many decimals as it needs. */
 export function formatTimestamp({ nanos, zone }: Timestamp): string {
   const { milliseconds, rest } = split(nanos + BigInt(zone) * 60n * nanosPerSecond);
   const digits = rest.replace(/0{1,9}$/, '');
@@ -89,7 +89,7 @@ function zoneText(zone: number): string {
   return `${zone < 0 ? '-' : '+'}${pair(minutes / 60)}:${pair(minutes % 60)}`;
 }
 
-/** A duration in seconds, as cel-go writes one: `90s`, `1.5s`. */
+/** A duration in seconds, as cel-go prints it: `90s`, `1.5s`. */
 export function formatDuration(nanos: bigint): string {
   const size = nanos < 0n ? -nanos : nanos;
   const digits = String(size % nanosPerSecond)
@@ -98,7 +98,7 @@ export function formatDuration(nanos: bigint): string {
   return `${nanos < 0n ? '-' : ''}${size / nanosPerSecond}${digits === '' ? '' : `.${digits}`}s`;
 }
 
-/** Whole milliseconds below the time, and the nanoseconds of its second as nine digits. */
+/** The whole milliseconds of a time, rounded down, and the nanoseconds of its second as nine digits. */
 function split(nanos: bigint): { milliseconds: number; rest: string } {
   const within = ((nanos % nanosPerSecond) + nanosPerSecond) % nanosPerSecond;
   const seconds = (nanos - within) / nanosPerSecond;

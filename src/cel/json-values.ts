@@ -2,7 +2,7 @@ import { isRecord, type JsonRecord } from '../objects/json.ts';
 import { formatDuration, formatTimestamp } from './go-time.ts';
 import { EvaluationError, itemsOf, type MapValue, PlainList, typeName, type Value } from './values.ts';
 
-/** A value of which no schema is known: whole numbers are ints, others doubles. Members are read when they are asked for. */
+/** A value without a schema: whole numbers are ints, others doubles. Members are converted when they are read. */
 export function fromJson(data: unknown): Value {
   if (data === null || data === undefined) return null;
   if (typeof data === 'string' || typeof data === 'boolean') return data;
@@ -46,7 +46,7 @@ class JsonMap implements MapValue {
   }
 }
 
-/** A value as JSON has it. @throws {EvaluationError} for what JSON has no form of. */
+/** A value as JSON. @throws {EvaluationError} for values that JSON cannot represent. */
 export function toJson(value: Value): unknown {
   if (typeof value === 'bigint') return Number(value);
   if (typeof value !== 'object' || value === null) return value;

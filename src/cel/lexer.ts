@@ -7,13 +7,13 @@ export type Token =
   | { readonly kind: 'bytes'; readonly at: number; readonly text: string; readonly value: Uint8Array }
   | { readonly kind: 'int' | 'uint' | 'double'; readonly at: number; readonly text: string };
 
-/** Longest first. */
+/** Operators, longest first. */
 const symbols = /==|!=|<=|>=|&&|\|\||[-+*/%<>!?:.,()[\]{}]/y;
 const space = /(?:[\t\r\n\f ]|\/\/[^\n]*)+/y;
 const ident = /[_a-zA-Z][_a-zA-Z0-9]*/y;
 const double = /(?:\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?)/y;
 const integer = /(?:0x[0-9a-fA-F]+|\d+)[uU]?/y;
-/** A string's prefix and opening quotes. */
+/** The prefix and opening quotes of a string. */
 const opening = /([rR]?[bB]?|[bB][rR])("""|'''|"|')/y;
 
 function matchAt(pattern: RegExp, source: string, at: number): RegExpExecArray | undefined {
@@ -22,10 +22,10 @@ function matchAt(pattern: RegExp, source: string, at: number): RegExpExecArray |
 }
 
 /**
- * The tokens of an expression (cel-go `parser/gen/CEL.g4`), the end included. What is no token is told and left out, with
- * the character at which that showed (ANTLR's `Lexer.recover`).
+ * The tokens of an expression (cel-go `parser/gen/CEL.g4`), the end included. Invalid text is reported and skipped up
+ * to the character at which it showed (ANTLR's `Lexer.recover`).
  *
- * @throws {SyntaxIssue} for an escape of no character.
+ * @throws {SyntaxIssue} for an invalid escape.
  */
 export function tokenize(source: string): { readonly tokens: Token[]; readonly issues: Issue[] } {
   const tokens: Token[] = [];
@@ -47,7 +47,7 @@ export function tokenize(source: string): { readonly tokens: Token[]; readonly i
   return { tokens, issues };
 }
 
-/** A token, or the text that is none. */
+/** A token, or invalid text. */
 function readToken(source: string, at: number): Token | string {
   const quoted = matchAt(opening, source, at);
   if (quoted !== undefined) return readString(source, at, quoted[1] ?? '', quoted[2] ?? '"');
@@ -59,7 +59,7 @@ function readToken(source: string, at: number): Token | string {
   if (name !== undefined) return { kind: 'ident', at, text: name };
   const symbol = matchAt(symbols, source, at)?.[0];
   if (symbol !== undefined) return { kind: 'symbol', at, text: symbol };
-  // The half of a symbol shows to be none at the next character.
+  // The first half of a two-character symbol is found invalid at the next character.
   const half = matchAt(halfSymbol, source, at)?.[0];
   return half ?? String.fromCodePoint(source.codePointAt(at) ?? 0);
 }
@@ -72,18 +72,18 @@ function readString(source: string, at: number, prefix: string, quotes: string):
   const { end, fault } = findEnd(source, start, quotes, raw);
   if (fault !== undefined) return source.slice(at, fault);
   const text = source.slice(at, end + quotes.length);
-  // Line ends within a text are all the same.
+  // All kinds of line ends within a text are equal.
   const body = source.slice(start, end).replaceAll('\r\n', '\n').replaceAll('\r', '\n');
   const bytes = /[bB]/.test(prefix);
   if (bytes) return { kind: 'bytes', at, text, value: raw ? Buffer.from(body) : readEscapes(body, at, true) };
   return { kind: 'string', at, text, value: raw ? body : readEscapes(body, at, false).toString() };
 }
 
-/** Escapes as far as they can be read, and whole ones. */
+/** Escapes, complete or as far as they are valid. */
 const escape = /\\(?:[abfnrtv"'`\\?]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})/y;
 const escapeStart = /\\(?:[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7}|[0-3][0-7]?)?/y;
 
-/** Where a text ends; or behind the character that it cannot have. */
+/** The end of a text, or the offset after the character that is not allowed in it. */
 function findEnd(
   source: string,
   start: number,

@@ -3,14 +3,14 @@ import { parseDuration, parseTimestamp, secondsOf } from './go-time.ts';
 import { compilePattern } from './patterns/program.ts';
 import type { Issue } from './source.ts';
 
-/** What a literal must be, by the function that takes it (cel-go `cel/validator.go`). */
+/** The checks of literal arguments, by function (cel-go `cel/validator.go`). */
 const readers: ReadonlyMap<string, (value: string) => unknown> = new Map<string, (value: string) => unknown>([
   ['duration', parseDuration],
   ['timestamp', parseTimestamp],
   ['matches', compilePattern],
 ]);
 
-/** Durations, times and patterns that are written down in an expression are checked when it is compiled. */
+/** Checks literals of durations, times and patterns when an expression is compiled. */
 export function validateLiterals(expression: Expression): Issue[] {
   const issues: Issue[] = [];
   visit(expression, issues);

@@ -22,7 +22,10 @@ function form(kind: ComprehensionKind, text: string): { kind: ComprehensionKind;
   return { kind, form: text };
 }
 
-/** A call, or what the macro of that name makes of it (cel-go `parser/macro.go`, `ext/comprehensions.go`). @throws {SyntaxIssue} */
+/**
+ * A call, or the expansion of the macro of that name (cel-go `parser/macro.go`, `ext/comprehensions.go`). @throws
+ * {SyntaxIssue}
+ */
 export function expandMacro(
   name: string,
   at: number,
@@ -67,7 +70,7 @@ function has([arg]: readonly Expression[]): Expression {
   throw new SyntaxIssue(arg?.at ?? 0, 'invalid argument to has() macro');
 }
 
-/** Macros over an optional, which is no loop. */
+/** Macros over an optional, without a loop. */
 function isOptional(kind: ComprehensionKind): boolean {
   return kind === 'optMap' || kind === 'optFlatMap';
 }

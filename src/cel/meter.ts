@@ -1,4 +1,4 @@
-/** An evaluation that was stopped because it did too much. */
+/** Thrown when an evaluation passes its cost limit. */
 export class CostLimitError extends Error {
   override readonly name = 'CostLimitError';
   constructor() {
@@ -6,17 +6,17 @@ export class CostLimitError extends Error {
   }
 }
 
-/** Steps of our own that a unit of cost may stand for: cel-go's costs leave out some that take time here. */
+/** Our own steps per unit of cost: cel-go does not charge for some operations that take time here. */
 const stepsPerUnit = 10;
-/** For the budget of several evaluations: what common patterns take is less than their cost says. */
+/** Steps per unit for the budget of several evaluations: common patterns take fewer steps than their cost. */
 const stepsPerBudgetUnit = 20;
 
-/** Counts what an evaluation costs in cel-go's units, and ends it at a limit. */
+/** Counts the cost of an evaluation in cel-go's units, and stops it at a limit. */
 export class Meter {
   readonly #limit: number;
   #spent = 0;
   #steps = 0;
-  /** Steps that were counted but need not be taken. */
+  /** Steps that were counted but need not be executed. */
   #spared = 0;
   readonly #patterns = new Set<string>();
 
@@ -29,12 +29,12 @@ export class Meter {
     return this.#spent;
   }
 
-  /** Steps that were taken besides. */
+  /** Steps that were counted beside the cost. */
   get steps(): number {
     return this.#steps - this.#spared;
   }
 
-  /** What is left of a budget is less by this: what was spent, or what the steps stand for, where that is more. */
+  /** What is taken off a shared budget: the cost, or the equivalent of the steps if that is more. */
   get burden(): number {
     return Math.max(this.#spent, Math.ceil(this.steps / stepsPerBudgetUnit));
   }
@@ -46,8 +46,8 @@ export class Meter {
   }
 
   /**
-   * Counts steps that an evaluation takes here and cel-go does not charge for, so that none takes long whatever its
-   * cost is: callers count before they do the work.
+   * Counts steps that an evaluation executes here and cel-go does not charge for, so that the time is bounded whatever
+   * the cost is. Call it before the work is done.
    *
    * @throws {CostLimitError}
    */
@@ -57,8 +57,8 @@ export class Meter {
   }
 
   /**
-   * Counts the steps that compiling a pattern takes, the first time that an evaluation uses it: also when it is known
-   * from another one, so that the same evaluation ends the same way each time.
+   * Counts the steps of compiling a pattern, on its first use in an evaluation. They count also when the pattern is
+   * cached, so that an evaluation always has the same result.
    *
    * @throws {CostLimitError}
    */

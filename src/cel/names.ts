@@ -17,12 +17,12 @@ const typeNames: ReadonlyMap<string, CelType> = new Map([
   ['google.protobuf.Duration', types.durationType],
 ]);
 
-/** The type that a name such as `string` stands for, undefined when it is none. */
+/** The type of a type name such as `string`; undefined for other names. */
 export function namedType(name: string): CelType | undefined {
   return typeNames.get(name);
 }
 
-/** `a.b.c` of nothing but names. */
+/** The text of a path of names, `a.b.c`. */
 export function qualifiedName(expression: Expression): string | undefined {
   if (expression.kind === 'ident') return expression.name;
   if (expression.kind !== 'select' || expression.test) return undefined;
@@ -30,7 +30,7 @@ export function qualifiedName(expression: Expression): string | undefined {
   return operand === undefined ? undefined : `${operand}.${expression.field}`;
 }
 
-/** The name of the function that a checked call means: with the names before it where it is no member, as `sets.contains`. */
+/** The name of the function that a checked call refers to, with its namespace, such as `sets.contains`. */
 export function functionName({ name, target }: Call, overloads: readonly Overload[]): string {
   if (target === undefined || overloads[0]?.member !== false) return name;
   return `${qualifiedName(target) ?? ''}.${name}`;

@@ -1,4 +1,4 @@
-/** How functions of CEL are declared: with the types that the checker sees and the guards that an evaluation asks. */
+/** Declarations of functions: parameter types for the checker, and guards for the evaluation. */
 import type { Meter } from './meter.ts';
 import * as types from './types.ts';
 import {
@@ -18,19 +18,19 @@ import {
   type Value,
 } from './values.ts';
 
-/** What an argument must be. */
+/** A parameter. */
 export interface Param<T extends Value> {
   readonly type: types.CelType;
   is(value: Value): value is T;
 }
 
-/** One form of a function. */
+/** One overload of a function. */
 export interface Overload {
   /** Called as `target.name(args)`: the target is the first of the parameters. */
   readonly member: boolean;
   readonly params: readonly types.CelType[];
   readonly result: types.CelType;
-  /** Undefined when the arguments are not of this form. @throws {EvaluationError} @throws {CostLimitError} */
+  /** Undefined when the arguments do not match this overload. @throws {EvaluationError} @throws {CostLimitError} */
   call(args: readonly Value[], meter: Meter): Value | undefined;
 }
 
@@ -113,7 +113,7 @@ export function overload4<A extends Value, B extends Value, C extends Value, D e
   };
 }
 
-/** The form that is called on its first argument. */
+/** The overload that is called on its first argument. */
 export function member(overload: Overload): Overload {
   return { ...overload, member: true };
 }
@@ -141,14 +141,14 @@ export const duration: Param<Duration> = { type: types.durationType, is: isDurat
 const a = types.paramType('A');
 const b = types.paramType('B');
 
-/** Any value; the same one wherever it stands in a form. */
+/** Any type; the same one in all places of an overload. */
 export const anything: Param<Value> = { type: a, is: (_value): _value is Value => true };
 export const dynamic: Param<Value> = { type: types.dynType, is: anything.is.bind(anything) };
 export const listOfAny: Param<ListValue> = { type: types.listType(a), is: isList };
 export const mapOfAny: Param<MapValue> = { type: types.mapType(a, b), is: isMap };
 export const optionalOfAny: Param<Optional> = { type: types.optionalType(a), is: isOptional };
 
-/** A list whose items have a type; items are looked at when they are used. */
+/** A list with items of a type; items are checked when they are used. */
 export function listOf(type: types.CelType): Param<ListValue> {
   return { type: types.listType(type), is: isList };
 }

@@ -38,7 +38,7 @@ const startsExpression =
   "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
 const startsArgument = startsExpression.replace("'(', ", "'(', ')', ");
 
-/** Reads an expression; macros are expanded. @throws {SyntaxErrors} */
+/** Parses an expression and expands its macros. @throws {SyntaxErrors} */
 export function parse(source: string): Expression {
   const issues: Issue[] = [];
   try {
@@ -51,7 +51,7 @@ export function parse(source: string): Expression {
   throw new SyntaxErrors(issues);
 }
 
-/** @param issues what is wrong, as long as the rest can be read. @throws {SyntaxIssue} */
+/** @param issues collects errors after which parsing can continue. @throws {SyntaxIssue} */
 function read(source: string, issues: Issue[]): Expression {
   if (source.length > maxLength) {
     throw new SyntaxIssue(
@@ -68,10 +68,10 @@ class Parser {
   readonly #reader: TokenReader;
   readonly #issues: Issue[];
   #depth = 0;
-  /** What may stand where the next expression starts, as errors say. */
+  /** The tokens that error messages list where an expression is expected. */
   #expecting = startsExpression;
 
-  /** @param issues is told what does not keep the rest from being read. */
+  /** @param issues collects errors after which parsing can continue. */
   constructor(reader: TokenReader, issues: Issue[]) {
     this.#reader = reader;
     this.#issues = issues;
@@ -121,7 +121,7 @@ class Parser {
     );
   }
 
-  /** Each operator of a row makes the tree one deeper. */
+  /** Each operator of a row makes the tree one level deeper. */
   #binary(operators: ReadonlyMap<string, string>, operand: () => Expression): Expression {
     let left = operand();
     const before = this.#depth;
@@ -139,7 +139,7 @@ class Parser {
     return left;
   }
 
-  /** An even number of `!` or `-` is none. */
+  /** An even number of `!` or `-` has no effect. */
   #unary(): Expression {
     const first = this.#reader.peek();
     for (const [symbol, name] of [
@@ -214,7 +214,7 @@ class Parser {
     throw new SyntaxIssue(token.at, noFieldName(token.text));
   }
 
-  /** What stands in the parentheses of a call, the closing one included. */
+  /** The arguments of a call up to the closing parenthesis. */
   #args(): Expression[] {
     const args: Expression[] = [];
     if (this.#reader.accept(')') !== undefined) return args;
@@ -259,7 +259,7 @@ class Parser {
     return open === undefined ? { kind: 'ident', at, name } : this.#expanded(name, open.at, undefined);
   }
 
-  /** A call, or what its macro makes of it. A macro that cannot be is told. */
+  /** A call, or the expansion of its macro. An invalid macro is reported. */
   #expanded(name: string, at: number, target: Expression | undefined): Expression {
     const args = this.#args();
     try {
@@ -282,7 +282,7 @@ class Parser {
     }
     if (text === '[') return this.#reader.enclosed(() => this.#listLiteral(at));
     if (text === '{') return this.#reader.enclosed(() => ({ kind: 'map', at, entries: this.#entries() }));
-    // A leading dot names from the root, where all our names are.
+    // A leading dot means the root scope, where all names are.
     if (text === '.') return this.#named(token, this.#identifier().text);
     throw mismatched(token, expecting);
   }

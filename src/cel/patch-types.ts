@@ -1,4 +1,7 @@
-/** What expressions of MutatingAdmissionPolicies have beside others (`apiserver/pkg/cel/mutation`, `cel/library/jsonpatch.go`). */
+/**
+ * Types and functions for the expressions of MutatingAdmissionPolicies (`apiserver/pkg/cel/mutation`,
+ * `cel/library/jsonpatch.go`).
+ */
 import { type Library, overload1, text } from './overload.ts';
 import * as types from './types.ts';
 import type { CelType, ObjectType } from './types.ts';
@@ -18,14 +21,14 @@ export const jsonPatchType: ObjectType = {
   ]),
 };
 
-/** The type of which a patch makes objects: `JSONPatch`, and `Object` with its parts, whose fields are not checked. */
+/** The types that a patch can construct: `JSONPatch`, and `Object` with its parts, whose fields are not checked. */
 export function patchStructs(name: string): ObjectType | undefined {
   if (name === jsonPatchType.name) return jsonPatchType;
   const isObject = name === 'Object' || name.startsWith('Object.');
   return isObject ? { kind: 'object', name, fields: noFields, open: true } : undefined;
 }
 
-/** `jsonpatch.escapeKey`: a key as a step of a path. */
+/** `jsonpatch.escapeKey`: escapes a key for a path. */
 export const patchFunctions: Library = [
   [
     'jsonpatch.escapeKey',

@@ -12,10 +12,10 @@ import { describeIssues, SyntaxErrors } from './source.ts';
 import { type CelType, formatType } from './types.ts';
 import type { Value } from './values.ts';
 
-/** An expression that does not compile; issues of its text are laid out as cel-go's, places included. */
+/** An expression that does not compile. The message has the issues as cel-go prints them, with their places. */
 export class CompileError extends Error {
   override readonly name = 'CompileError';
-  /** What fails: reading and checking it, or working out its constants, such as `int('x')`. */
+  /** The phase that failed: parsing and checking, or constant folding, such as `int('x')`. */
   readonly stage: 'compilation' | 'instantiation';
 
   constructor(stage: CompileError['stage'], message: string) {
@@ -23,13 +23,13 @@ export class CompileError extends Error {
     this.stage = stage;
   }
 
-  /** What is told of an expression that is asked whether something holds. */
+  /** The outcome of an expression that must be a bool. */
   get fault(): string {
     return `${this.stage === 'compilation' ? '' : 'program '}${this.stage} failed: ${this.message}`;
   }
 }
 
-/** What came of an evaluation. */
+/** The outcome of an evaluation. */
 export interface Outcome {
   /** Undefined when the evaluation failed. */
   readonly value: Value | undefined;
@@ -37,11 +37,11 @@ export interface Outcome {
   readonly error: Error | undefined;
   /** Units of cost that were spent. */
   readonly cost: number;
-  /** Units that it takes off a budget of several evaluations: the cost, or more where it took longer than that says. */
+  /** Units to take off a budget of several evaluations: the cost, or more when it took more time. */
   readonly burden: number;
 }
 
-/** A CEL expression that is ready to be evaluated, any number of times. */
+/** A compiled CEL expression, which can be evaluated any number of times. */
 export class Program {
   readonly #expression: Expression;
   readonly #checked: Checked;
@@ -63,17 +63,17 @@ export class Program {
     this.#constants = folded(this.#expression, this.#checked);
   }
 
-  /** The type of what the expression gives. */
+  /** The type of the result. */
   get type(): CelType {
     return this.#checked.type;
   }
 
-  /** What the expression gives, as cel-go names types: `bool`. */
+  /** The type of the result as cel-go prints it: `bool`. */
   get resultType(): string {
     return formatType(this.#checked.type);
   }
 
-  /** Units of cost that no evaluation exceeds, as far as sizes are known. */
+  /** The highest cost of an evaluation, as far as sizes are known. */
   estimateCost(sizeAt: SizeLookup): number {
     return estimateCost(this.#expression, this.#checked, sizeAt);
   }
@@ -84,9 +84,9 @@ export class Program {
   }
 
   /**
-   * Evaluates the expression. Never throws for what an expression or its values do.
+   * Evaluates the expression. Failures are part of the result; it never throws.
    *
-   * @param costLimit units of cost after which the evaluation is ended.
+   * @param costLimit units of cost at which the evaluation is stopped.
    */
   evaluate(bindings: ReadonlyMap<string, Value>, costLimit: number): Outcome {
     const meter = new Meter(costLimit);

@@ -1,14 +1,14 @@
-/** What is wrong with an expression, as cel-go tells it (`common/error.go`). */
+/** Errors of an expression in cel-go's format (`common/error.go`). */
 export interface Issue {
   /** Offset in the text. */
   readonly at: number;
   readonly message: string;
 }
 
-/** cel-go reports no more. */
+/** cel-go reports no more errors than this. */
 export const maxIssues = 100;
 
-/** The issues with place and line, e.g. `ERROR: <input>:1:5: undefined field 'x'` and the line with a caret below. */
+/** The issues with their places, e.g. `ERROR: <input>:1:5: undefined field 'x'` and the line with a caret below. */
 export function describeIssues(source: string, issues: readonly Issue[]): string {
   const lines = source.split('\n');
   const told = issues.slice(0, maxIssues).sort((a, b) => a.at - b.at);
@@ -23,8 +23,8 @@ export function describeIssues(source: string, issues: readonly Issue[]): string
   return texts.join('\n');
 }
 
-/** An expression that cannot be read. */
-/** What is wrong with a word behind a dot, in the words of cel-go's parser. */
+/** An expression that cannot be parsed. */
+/** The error of a word after a dot, with the text of cel-go's parser. */
 export function noFieldName(word: string): string {
   return ['true', 'false', 'null'].includes(word)
     ? `Syntax error: mismatched input '${word}' expecting IDENTIFIER`
@@ -41,10 +41,10 @@ export class SyntaxIssue extends Error {
   }
 }
 
-/** All that is wrong with the text of an expression. */
+/** All syntax errors of an expression. */
 export class SyntaxErrors extends Error {
   override readonly name = 'SyntaxErrors';
-  /** In the order of the text. */
+  /** In source order. */
   readonly issues: readonly Issue[];
 
   constructor(issues: readonly Issue[]) {

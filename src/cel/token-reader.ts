@@ -1,16 +1,16 @@
 import type { Token } from './lexer.ts';
 import { type Issue, SyntaxIssue } from './source.ts';
 
-/** The tokens of an expression, one after the other, with ANTLR's recovery from small errors (`DefaultErrorStrategy`). */
+/** A reader of tokens with ANTLR's recovery from small errors (`DefaultErrorStrategy`). */
 export class TokenReader {
   readonly #tokens: readonly Token[];
-  /** What is wrong, but could be read on from. */
+  /** Errors after which parsing continued. */
   readonly #issues: Issue[];
   #next = 0;
-  /** Brackets that are not closed yet. */
+  /** The number of open brackets. */
   #open = 0;
 
-  /** @param issues is told what could be read on from. */
+  /** @param issues collects errors after which parsing can continue. */
   constructor(tokens: readonly Token[], issues: Issue[]) {
     this.#tokens = tokens;
     this.#issues = issues;
@@ -28,16 +28,16 @@ export class TokenReader {
     return token;
   }
 
-  /** Takes the next token when it is that symbol. */
+  /** Takes the next token if it is that symbol. */
   accept(text: string): Token | undefined {
     return this.#isSymbol(0, text) ? this.take() : undefined;
   }
 
   /**
-   * Takes a symbol. One token too much before it, or the symbol itself when it is all that is missing, are told and
-   * read over.
+   * Takes a symbol. One extra token before it, or a missing symbol that the next token could follow, is reported and
+   * skipped.
    *
-   * @param expecting what may stand here, as errors say.
+   * @param expecting the tokens that the error message lists.
    * @throws {SyntaxIssue}
    */
   expect(text: string, expecting = `'${text}'`): Token {
@@ -55,7 +55,7 @@ export class TokenReader {
     return found;
   }
 
-  /** A token that starts no expression, when the next one does, is told and read over. */
+  /** Reports and skips a token that starts no expression, if the next one does. */
   skipToExpression(expecting: string): void {
     const found = this.peek();
     if (this.startsExpression(0) || found.kind === 'end' || !this.startsExpression(1)) return;
@@ -63,7 +63,7 @@ export class TokenReader {
     this.#next++;
   }
 
-  /** @throws {SyntaxIssue} unless all tokens but one are taken. */
+  /** @throws {SyntaxIssue} unless at most one token is left. */
   end(): void {
     const found = this.peek();
     if (found.kind === 'end') return;
@@ -71,7 +71,7 @@ export class TokenReader {
     this.#tell(`extraneous input '${found.text}' expecting <EOF>`);
   }
 
-  /** Reads what stands in brackets, the closing one included. */
+  /** Reads the content of brackets, the closing one included. */
   enclosed<T>(read: () => T): T {
     this.#open++;
     const result = read();
@@ -79,7 +79,7 @@ export class TokenReader {
     return result;
   }
 
-  /** True when an expression can start with the token that many places ahead. */
+  /** True when an expression can start with the token at that distance. */
   startsExpression(ahead: number): boolean {
     const token = this.#tokens[this.#next + ahead];
     if (token === undefined || token.kind === 'end') return false;
@@ -97,7 +97,7 @@ export class TokenReader {
   }
 }
 
-/** The error of a token that cannot stand where it does. */
+/** The error of an unexpected token. */
 export function mismatched({ at, text }: Token, expecting: string): SyntaxIssue {
   return new SyntaxIssue(at, `Syntax error: mismatched input '${text}' expecting ${expecting}`);
 }

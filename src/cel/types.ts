@@ -31,7 +31,7 @@ export interface ObjectType {
   readonly kind: 'object';
   readonly name: string;
   readonly fields: ReadonlyMap<string, CelType>;
-  /** Fields of any name are known, as dyn. */
+  /** Fields of any name exist, as dyn. */
   readonly open?: boolean;
 }
 
@@ -49,7 +49,7 @@ export const nullType = simple('null');
 export const timestampType = simple('timestamp');
 export const durationType = simple('duration');
 export const dynType = simple('dyn');
-/** Of what was found wrong already: goes with everything, so that nothing is told twice. */
+/** The type after an error: assignable to everything, so that no error is reported twice. */
 export const errorType = simple('error');
 
 export function listType(element: CelType): CelType {
@@ -72,12 +72,12 @@ export function paramType(name: string): CelType {
   return { kind: 'param', name };
 }
 
-/** True for `dyn` and for what was wrong already. */
+/** True for `dyn` and for the type after an error. */
 export function isUnchecked(type: CelType): boolean {
   return type.kind === 'simple' && (type.name === 'dyn' || type.name === 'error');
 }
 
-/** A type as cel-go's checker names it in errors (`checker/format.go`). */
+/** A type as cel-go's checker prints it in errors (`checker/format.go`). */
 export function formatType(type: CelType): string {
   switch (type.kind) {
     case 'simple':

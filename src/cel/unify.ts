@@ -1,19 +1,19 @@
 import { type CelType, isUnchecked, listType, mapType, optionalType, typeType, dynType } from './types.ts';
 
-/** What the type parameters of overloads stand for, found out while an expression is checked (cel-go `checker/mapping.go`). */
+/** Substitution of the type parameters of overloads during a check (cel-go `checker/mapping.go`). */
 export class Substitution {
   readonly #bound = new Map<string, CelType>();
-  /** What was bound last, with what stood there before: taken back when an assignment fails. */
+  /** The last bindings, with their previous values, to undo a failed assignment. */
   #trail: { readonly name: string; readonly before: CelType | undefined }[] = [];
   #fresh = 0;
 
-  /** A parameter that no other place uses. */
+  /** A new type parameter. */
   fresh(): CelType {
     this.#fresh += 1;
     return { kind: 'param', name: `_var${this.#fresh}` };
   }
 
-  /** The type with all known parameters put in; those unknown become dyn when `settle` is set. */
+  /** The type with all known parameters substituted; unknown ones become dyn when `settle` is set. */
   apply(type: CelType, settle = false): CelType {
     switch (type.kind) {
       case 'param': {
@@ -36,7 +36,7 @@ export class Substitution {
     }
   }
 
-  /** True when values of `from` fit where `to` is wanted; binds parameters, and binds none when it fails. */
+  /** True when values of `from` are assignable to `to`; binds parameters, or none when it fails. */
   assign(to: readonly CelType[], from: readonly CelType[]): boolean {
     this.#trail = [];
     if (to.length !== from.length) return false;
@@ -70,7 +70,7 @@ export class Substitution {
       case 'optional':
         return from.kind === 'optional' && this.#fits(to.of, from.of);
       case 'type':
-        // Types are compared as values: type(1) == string is false and no fault.
+        // Types are compared as values: type(1) == string is false, not an error.
         return from.kind === 'type';
       case 'object':
       case 'opaque':
@@ -82,7 +82,7 @@ export class Substitution {
     const bound = this.#bound.get(name);
     if (bound !== undefined) {
       if (this.#fits(bound, wanted)) {
-        // The more general one stays: dyn takes everything.
+        // The more general type wins: dyn accepts everything.
         if (isUnchecked(wanted)) this.#set(name, dynType);
         return true;
       }
@@ -114,7 +114,7 @@ function mentions(type: CelType, name: string): boolean {
   }
 }
 
-/** Where null is a value beside the others. */
+/** True for types that include null. */
 function isNullable(type: CelType): boolean {
   if (type.kind === 'simple') return ['null', 'timestamp', 'duration'].includes(type.name);
   return type.kind === 'object' || type.kind === 'opaque' || type.kind === 'optional';

@@ -7,7 +7,7 @@ import type { CelType } from './types.ts';
 
 export type Value = bigint | number | string | boolean | null | Uint8Array | ObjectValue;
 
-/** All values that are objects of ours. */
+/** All values that are instances of our classes. */
 export type ObjectValue =
   Uint | Timestamp | Duration | TypeValue | Optional | ListValue | MapValue | OpaqueValue;
 
@@ -24,7 +24,7 @@ export class Uint {
 export class Timestamp {
   readonly kind = 'timestamp';
   readonly nanos: bigint;
-  /** Minutes east of UTC, in which the time is shown. */
+  /** The time zone in which it is shown, in minutes east of UTC. */
   readonly zone: number;
   constructor(nanos: bigint, zone = 0) {
     this.nanos = nanos;
@@ -41,7 +41,7 @@ export class Duration {
   }
 }
 
-/** What `type(x)` gives. */
+/** The result of `type(x)`. */
 export class TypeValue {
   readonly kind = 'type';
   readonly name: string;
@@ -50,7 +50,7 @@ export class TypeValue {
   }
 }
 
-/** A value that may be missing. */
+/** An optional value. */
 export class Optional {
   readonly kind = 'optional';
   readonly value: Value | undefined;
@@ -61,15 +61,15 @@ export class Optional {
 
 export const none = new Optional(undefined);
 
-/** A list. Lists of objects know from their schema how they are compared and joined. */
+/** A list. Lists with a schema are compared and joined as it says. */
 export interface ListValue {
   readonly kind: 'list';
   readonly size: number;
-  /** @throws {EvaluationError} when an item is not what its schema says. */
+  /** @throws {EvaluationError} when an item does not match its schema. */
   at(index: number): Value | undefined;
-  /** This list and another one behind it. */
+  /** This list followed by another. */
   concat(other: ListValue): ListValue;
-  /** Whether the other list is the same; undefined to compare item by item. */
+  /** Whether the other list is equal; undefined: compare item by item. */
   sameAs(other: ListValue, meter: Meter): boolean | undefined;
 }
 
@@ -79,7 +79,7 @@ export interface MapValue {
   readonly size: number;
   find(key: Value): Value | undefined;
   keys(): readonly Value[];
-  /** Whether the other map is the same; undefined to compare member by member. */
+  /** Whether the other map is equal; undefined: compare member by member. */
   sameAs(other: MapValue, meter: Meter): boolean | undefined;
 }
 
@@ -87,12 +87,12 @@ export interface MapValue {
 export interface OpaqueValue {
   readonly kind: 'opaque';
   readonly type: CelType & { kind: 'opaque' };
-  /** Bytes, of values whose cost depends on them. */
+  /** Bytes, for values whose cost depends on them. */
   readonly size?: number;
   equals(other: OpaqueValue): boolean;
 }
 
-/** A list of values that are at hand. */
+/** A list of given values. */
 export class PlainList implements ListValue {
   readonly kind = 'list';
   readonly items: readonly Value[];
@@ -113,12 +113,12 @@ export class PlainList implements ListValue {
   }
 }
 
-/** A map of values that are at hand, in the order of the literal. */
+/** A map of given values, in the order of the literal. */
 export class PlainMap implements MapValue {
   readonly kind = 'map';
   readonly #entries: ReadonlyMap<string, readonly [Value, Value]>;
 
-  /** @throws {EvaluationError} when a key is neither string, bool nor whole number. */
+  /** @throws {EvaluationError} when a key is not a string, bool or whole number. */
   constructor(entries: Iterable<readonly [Value, Value]>) {
     const map = new Map<string, readonly [Value, Value]>();
     for (const entry of entries) {
@@ -154,7 +154,7 @@ export class StructValue extends PlainMap {
   }
 }
 
-/** Numbers that are equal are one key, whatever their type. */
+/** Equal numbers are one key, whatever their type. */
 function keyText(key: Value): string | undefined {
   if (typeof key === 'string') return `s${key}`;
   if (typeof key === 'boolean') return `b${key}`;
@@ -189,7 +189,7 @@ export function isMap(value: Value): value is MapValue {
   return typeof value === 'object' && value !== null && 'kind' in value && value.kind === 'map';
 }
 
-/** The name of a value's type, as `type()` and errors tell it. */
+/** The name of a value's type, as `type()` and errors show it. */
 export function typeName(value: Value): string {
   if (typeof value === 'bigint') return 'int';
   if (typeof value === 'number') return 'double';
@@ -215,19 +215,19 @@ export function typeName(value: Value): string {
   }
 }
 
-/** An evaluation that has no result, in cel-go's words; `&&` and `||` may do without it. */
+/** An evaluation error with cel-go's text; `&&` and `||` may ignore it. */
 export class EvaluationError extends Error {
   override readonly name = 'EvaluationError';
 }
 
-/** The error of operands that no overload takes. */
+/** The error for operands that match no overload. */
 export function noSuchOverload(): EvaluationError {
   return new EvaluationError('no such overload');
 }
 
 const intBits = 64;
 
-/** The integer, if it has 64 bits. @throws {EvaluationError} */
+/** The integer, if it fits into 64 bits. @throws {EvaluationError} */
 export function checkedInt(value: bigint): bigint {
   if (BigInt.asIntN(intBits, value) !== value) throw new EvaluationError('integer overflow');
   return value;

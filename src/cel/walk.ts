@@ -2,14 +2,14 @@ import { sizeOf } from './cost/size.ts';
 import type { Meter } from './meter.ts';
 import { itemsOf, type ListValue, type Value } from './values.ts';
 
-/** Counts a walk through texts, lists and maps. @throws {CostLimitError} */
+/** Charges the meter for a walk through texts, lists and maps. @throws {CostLimitError} */
 export function walk(meter: Meter, ...values: readonly Value[]): void {
   for (const value of values) {
     meter.work(1 + (typeof value === 'string' ? value.length / 10 : sizeOf(value)));
   }
 }
 
-/** Counts a walk through a list and what is in it, of any length. @throws {CostLimitError} */
+/** Charges the meter for a walk through a list of any depth. @throws {CostLimitError} */
 export function walkItems(meter: Meter, list: ListValue): void {
   walk(meter, list);
   for (const item of itemsOf(list)) walk(meter, item);

@@ -73,7 +73,7 @@ export async function applyObjects(client: Transport, objects: readonly KubeObje
 
 /** The objects of a manifest. @throws {Error} naming the file. */
 export async function objectsOf({ file, text: yaml }: Manifest): Promise<KubeObject[]> {
-  // Most starts apply nothing, and the library takes 10 MiB.
+  // Loaded only here: most starts apply nothing, and the library takes 10 MiB.
   const { parseAllDocuments } = await import('yaml');
   const documents = parseAllDocuments(yaml);
   const objects: KubeObject[] = [];

@@ -4,10 +4,10 @@ import { auditCluster, type ClusterAudit } from '../controllers/index.ts';
 import { maxOf } from '../objects/lists.ts';
 import { connectCluster } from './cluster.ts';
 
-/** Milliseconds after which findings are looked at again: what lasts is wrong, what does not was on its way. */
+/** Milliseconds after which findings are checked again: only findings that last are reported. */
 const settle = 5000;
 
-/** Prints what is wrong with the addresses and node ports of a cluster. Answers the exit code: 1 with findings. */
+/** Prints what is wrong with the addresses and node ports of a cluster. Returns the exit code: 1 with findings. */
 export async function audit({ cluster, nodePorts, output }: AuditConfig): Promise<0 | 1> {
   const transport = await connectCluster(cluster);
   try {

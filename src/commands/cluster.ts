@@ -5,7 +5,7 @@ import type { ClusterConfig } from '../config/common-flags.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 
 /**
- * The way to the API server that the flags say.
+ * How to reach the API server, by the flags.
  *
  * @throws {Error} when a file cannot be read, or the kubeconfig has no usable cluster.
  */

@@ -1,4 +1,4 @@
-/** Rows as lines of plain text whose columns are aligned. */
+/** Formats rows as lines of plain text with aligned columns. */
 export function columns(rows: readonly (readonly string[])[]): string {
   const widths: number[] = [];
   for (const row of rows) {

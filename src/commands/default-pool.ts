@@ -9,7 +9,7 @@ import type { Service } from '../objects/core.generated.ts';
 import definition from './address-pools.generated.json' with { type: 'json' };
 import { applyObjects } from './apply.ts';
 
-/** Milliseconds between looks at something that comes in a moment. */
+/** Milliseconds between checks of a condition that is expected soon. */
 const interval = 20;
 /** Milliseconds within which a new kind must be served. */
 const establishing = 10_000;
@@ -33,7 +33,7 @@ export async function offerAddresses(
       return addresses;
     } catch (error) {
       if (isAlreadyExists(error)) return [];
-      // A new kind is served a moment after its definition is stored.
+      // A new kind is served shortly after its definition is stored.
       if (!isNotFound(error) || performance.now() > deadline) throw error;
       await sleep(interval);
     }
@@ -41,7 +41,8 @@ export async function offerAddresses(
 }
 
 /**
- * Waits until every Service of type LoadBalancer has its addresses, or is told why not; so many milliseconds at most.
+ * Waits until every Service of type LoadBalancer has its addresses, or a condition with the reason why not; at most so
+ * many milliseconds.
  */
 export async function untilServed(client: Transport, milliseconds: number): Promise<void> {
   const deadline = performance.now() + milliseconds;

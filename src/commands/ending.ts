@@ -1,11 +1,10 @@
-/** Ends something that was started. */
+/** Stops something that was started. */
 export type End = () => Promise<void>;
 
 /**
- * Ends what was started, the last first, each when the one before has ended. One that cannot be ended does not keep the
- * others from it.
+ * Stops what was started, in reverse order, one after the other. A failure does not keep the rest from being stopped.
  *
- * @throws the first error, when all have been told.
+ * @throws the first error, after all were stopped.
  */
 export async function endInReverse(started: readonly End[]): Promise<void> {
   const errors: unknown[] = [];

@@ -1,4 +1,4 @@
-/** What ended a command, in one line, with what to do where that is not plain. */
+/** The error that ended a command as one line, with what to do where that is not obvious. */
 export async function explanation(error: unknown): Promise<string> {
   if (!(error instanceof Error)) return String(error);
   const detail = (name: string): string => String(Reflect.get(error, name) ?? '');
@@ -15,7 +15,7 @@ export async function explanation(error: unknown): Promise<string> {
   }
 }
 
-/** Commands that never speak to an API server need not load what knows about it. */
+/** Loaded only when needed: some commands never send a request to an API server. */
 async function withAdvice(error: Error): Promise<string> {
   const { connectionAdvice } = await import('../client/connection-advice.ts');
   for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {

@@ -5,7 +5,7 @@ import { connectCluster } from './cluster.ts';
 
 /**
  * Prints another load balancer's pools as AddressPools in YAML, ready for `kubectl apply -f -`. What could not be
- * carried over as it was stands in comments above them, and on standard error.
+ * converted is listed in comments above them, and on standard error.
  *
  * @throws {Error} when the cluster has no such pools.
  */

@@ -6,7 +6,7 @@ import { makeDirectories } from '../apiserver/make-directories.ts';
 /**
  * Writes a kubeconfig. Only its owner may read it: it holds the administrator's token.
  *
- * @throws {Error} when it cannot be written, in words for a person.
+ * @throws {Error} when it cannot be written, with a message for the user.
  */
 export async function writeKubeconfig(path: string, text: string): Promise<void> {
   try {
@@ -21,7 +21,7 @@ export async function writeKubeconfig(path: string, text: string): Promise<void>
   }
 }
 
-/** Removes a kubeconfig that was written, unless another server has put its own in its place. */
+/** Removes a kubeconfig that was written, unless another server has replaced it. */
 export async function removeKubeconfig(path: string, text: string): Promise<void> {
   const present = await readFile(path, 'utf8').catch(() => undefined);
   if (present === text) await rm(path, { force: true });

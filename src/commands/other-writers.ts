@@ -11,15 +11,15 @@ import { isRecord } from '../objects/json.ts';
 import type { Lease } from '../objects/coordination.generated.ts';
 import { parseTime } from '../objects/time.ts';
 
-/** kube-controller-manager's Lease, whatever program it is part of. */
+/** The Lease of kube-controller-manager, also where it is part of another program. */
 const leaseName = 'kube-controller-manager';
-/** What the programs that kube-controller-manager is part of call themselves in managedFields. */
+/** The field managers of programs that contain kube-controller-manager. */
 const programs = new Set(['kube-controller-manager', 'k3s', 'kubelite']);
 
-/** What a controller writes, and kube-controller-manager too. */
+/** Kinds that both a controller here and kube-controller-manager write. */
 interface Contested {
   readonly resource: ResourceType;
-  /** Selects what the controller writes among the objects. */
+  /** Selects the objects that the controller writes. */
   readonly labelSelector?: string;
 }
 
@@ -39,12 +39,12 @@ function managedBy(controller: string): string {
   return `${managedByLabel}=${controller}`;
 }
 
-/** How many objects are looked at. */
+/** The number of objects that are checked. */
 const sample = 100;
 
 /**
- * Warns, with what to do, when kube-controller-manager is alive and writes the objects of a chosen controller. Two
- * writers do no lasting harm, but each undoes what the other one did. Failures are no reason not to start.
+ * Warns, with what to do, when kube-controller-manager is alive and writes the objects of a chosen controller. With two
+ * writers each undoes the other's changes; no lasting damage follows. A failed check does not prevent the start.
  */
 export async function warnOfOtherWriters(
   transport: Transport,
@@ -80,7 +80,7 @@ export async function warnOfOtherWriters(
   }
 }
 
-/** Its Lease was renewed a moment ago; a wrong clock here costs no more than a warning. */
+/** True when its Lease was renewed recently. With a wrong clock here the warning is missing or superfluous. */
 async function isAlive(transport: Transport, now: number): Promise<boolean> {
   const { items } = await new ResourceClient(transport, leases).list({
     namespace: 'kube-system',
@@ -93,7 +93,7 @@ async function isAlive(transport: Transport, now: number): Promise<boolean> {
   });
 }
 
-/** The program that writes such objects, if one does. */
+/** The other program that writes such objects, if any. */
 async function writerOf(
   transport: Transport,
   { resource, labelSelector }: Contested,
@@ -103,7 +103,7 @@ async function writerOf(
     ...(labelSelector === undefined ? {} : { labelSelector }),
   });
   for (const { metadata } of items) {
-    // That one is the API server's, which may be part of the same program.
+    // That manager is the API server's, which may be part of the same program.
     if (metadata.namespace === 'default' && metadata.name === 'kubernetes') continue;
     const managers: unknown = metadata.managedFields;
     for (const entry of Array.isArray(managers) ? managers : []) {

@@ -11,10 +11,10 @@ import { columns } from './columns.ts';
 import { objectsOf, readManifests } from './apply.ts';
 
 /**
- * Prints which Services an edit of AddressPools would affect, without making it. Answers the exit code: 1 when a
+ * Prints which Services an edit of AddressPools would affect, without making it. Returns the exit code: 1 when a
  * Service would lose its address or get another one, or something is wrong with a pool.
  *
- * @throws {Error} for a file that cannot be read or has something else than AddressPools in it.
+ * @throws {Error} for a file that cannot be read or contains anything but AddressPools.
  */
 export async function poolsPlan(config: PoolsPlanConfig): Promise<0 | 1> {
   const transport = await connectCluster(config.cluster);
@@ -59,7 +59,7 @@ async function readPools(files: readonly string[]): Promise<AddressPool[]> {
   return pools;
 }
 
-/** A changed pool keeps its age, a new one is the youngest: that decides whose an overlap is. */
+/** A changed pool keeps its age, a new one is the youngest: the older pool has precedence in an overlap. */
 function edit(
   present: readonly AddressPool[],
   files: readonly AddressPool[],

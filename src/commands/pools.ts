@@ -6,9 +6,9 @@ import { connectCluster } from './cluster.ts';
 import { columns } from './columns.ts';
 
 /**
- * Prints the AddressPools of a cluster, who holds which address, and who waits.
+ * Prints the AddressPools of a cluster, the holder of each address, and the Services that wait for one.
  *
- * @throws {Error} when the cluster has no such kind.
+ * @throws {Error} when the cluster does not have that kind.
  */
 export async function pools({ cluster, settings, output }: PoolsConfig): Promise<void> {
   const transport = await connectCluster(cluster);

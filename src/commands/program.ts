@@ -5,7 +5,7 @@ import { version } from '../telemetry/version.ts';
 import { explanation } from './explanation.ts';
 import { selectLocal, selectRemote } from './select-controllers.ts';
 
-/** The command line. Commands are loaded when they are called: `--help` must not wait for them. */
+/** The command line. Commands are loaded when they are called, so that `--help` is fast. */
 export function program(): Command {
   const root = new Command('servicenet')
     .description(
@@ -14,7 +14,7 @@ export function program(): Command {
     .version(version(), '-V, --version')
     .showHelpAfterError('(run with --help for usage)')
     .exitOverride()
-    // An option behind a subcommand is the subcommand's, though its parent knows it too (pools, pools plan).
+    // An option after a subcommand belongs to it, though its parent knows it too (pools, pools plan).
     .enablePositionalOptions();
   const commands = [
     upCommand(),
@@ -37,7 +37,7 @@ export function program(): Command {
   return root;
 }
 
-/** `addCommand` hands nothing down: a wrong flag would end the process where it is found. */
+/** `addCommand` does not pass settings on: without this, a wrong flag would end the process inside commander. */
 function inherit(command: Command, parent: Command): void {
   command.copyInheritedSettings(parent);
   for (const nested of command.commands) inherit(nested, command);
@@ -210,7 +210,7 @@ function poolsPlanCommand(): Command {
     });
 }
 
-/** The exit code of a command whose 1 says that there is something to see: as of diff, 2 that nobody could look. */
+/** The exit codes of a command that reports findings, as of diff: 1 with findings, 2 on failure. */
 async function looked(look: () => Promise<0 | 1>): Promise<0 | 1 | 2> {
   try {
     return await look();

@@ -2,18 +2,18 @@ import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import type { Signal } from './signals.ts';
 
-/** Exit codes of shells for a program that is not there, and for one that cannot be run. */
+/** Exit codes of shells for a program that does not exist, and for one that cannot be run. */
 const notFound = 127;
 const notRunnable = 126;
 
 export interface ProgramRun {
   /** The program, looked up in PATH, and its arguments. */
   readonly program: readonly string[];
-  /** What it finds in KUBECONFIG. */
+  /** The value of its KUBECONFIG. */
   readonly kubeconfig: string;
-  /** A signal to this process: it is passed on. */
+  /** A signal to this process, which is passed on. */
   readonly interrupted: Promise<Signal>;
-  /** Rejects when the program has nothing to speak to any more: it is ended. */
+  /** Rejects when the API server is gone: the program is then ended. */
   readonly failure: Promise<never>;
 }
 
@@ -35,7 +35,7 @@ export async function runProgram({ program, kubeconfig, interrupted, failure }: 
     );
   });
   void interrupted.then((signal) => {
-    // Ctrl-C on a terminal has reached the program, too; for many a second one means to end at once.
+    // Ctrl-C on a terminal has reached the program, too; many take a second one as the order to end at once.
     if (!(signal === 'SIGINT' && process.stdin.isTTY)) child.kill(signal);
   });
   try {

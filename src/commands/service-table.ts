@@ -6,7 +6,7 @@ import type { Service } from '../objects/core.generated.ts';
 
 const heading = ['NAMESPACE', 'NAME', 'TYPE', 'CLUSTER-IP', 'EXTERNAL-IP', 'PORT(S)'];
 
-/** As many as an introduction should show. */
+/** The number of Services that the introduction shows. */
 const most = 20;
 
 /** The first Services as a table of plain text, columns aligned, and how many more there are. */
@@ -38,7 +38,7 @@ function row({ metadata, spec, status }: Service): string[] {
   ];
 }
 
-/** What the column EXTERNAL-IP shows, as kubectl does. */
+/** The column EXTERNAL-IP, as kubectl prints it. */
 export function externalAddresses(spec: Service['spec'], status: Service['status']): string {
   if (spec.type === 'ExternalName') return spec.externalName ?? '';
   const ingress = (status.loadBalancer?.ingress ?? []).map(({ ip, hostname }) => ip ?? hostname ?? '');

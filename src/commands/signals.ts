@@ -1,16 +1,16 @@
 import type { Logger } from 'pino';
 
-/** The wait for the end of a process. */
+/** A wait for the end of the process. */
 export interface SignalWait {
   /** Resolves at the first SIGINT or SIGTERM. A second one ends the process at once. */
   readonly received: Promise<Signal>;
-  /** Takes the handlers off again: a later signal has its usual effect. */
+  /** Removes the handlers: a later signal has its default effect. */
   release(): void;
 }
 
 export type Signal = 'SIGINT' | 'SIGTERM';
 
-/** Exit codes by convention: 128 and the number of the signal. */
+/** Exit codes by convention: 128 plus the number of the signal. */
 export const exitCodes = { SIGINT: 130, SIGTERM: 143 } as const;
 
 /** Waits for SIGINT or SIGTERM. */
@@ -38,9 +38,9 @@ export function untilSignal(log: Logger): SignalWait {
 }
 
 /**
- * Lets SIGINT and SIGTERM end process 1 of a container, too, while no command waits for them. Every other process ends
- * by itself; process 1 gets no signal that it has no handler for (pid_namespaces(7)), so that a Pod deleted as it
- * starts would go on, and lead, until the kubelet kills it.
+ * Makes SIGINT and SIGTERM end process 1 of a container while no command waits for them. Every other process ends by
+ * itself; process 1 gets no signal that it has no handler for (pid_namespaces(7)), so that a Pod deleted during its
+ * start would continue, and lead, until the kubelet kills it.
  */
 export function endAsProcessOne(): void {
   if (process.pid !== 1) return;

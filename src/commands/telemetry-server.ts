@@ -10,7 +10,7 @@ export interface TelemetryServerOptions {
   readonly log: Logger;
 }
 
-/** Serves `/healthz`, `/readyz` and `/metrics` where the flags ask for it. @throws {Error} when it cannot listen. */
+/** Serves `/healthz`, `/readyz` and `/metrics` if the flags say so. @throws {Error} when it cannot listen. */
 export async function startTelemetryServer(
   options: TelemetryServerOptions,
 ): Promise<{ close(): Promise<void> }> {

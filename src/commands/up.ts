@@ -19,7 +19,7 @@ export async function up(config: UpConfig): Promise<number> {
   const alone = config.program.length === 0;
   const log = createLog({ level: config.logLevel, format: config.logFormat });
   const signal = untilSignal(log);
-  // What was started, to be ended in reverse, however far the start came.
+  // What was started, to be stopped in reverse order, also when the start fails half way.
   const started: End[] = [];
   try {
     const manifests = await readManifests(config.apply);
@@ -61,7 +61,7 @@ export async function up(config: UpConfig): Promise<number> {
   }
 }
 
-/** What people see who start it by hand: everything as it changes, until they stop it. */
+/** The output of an interactive start: the live view, until a signal. */
 async function watch(
   config: UpConfig,
   { url, ca, token }: Embedded,

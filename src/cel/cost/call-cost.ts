@@ -1,4 +1,7 @@
-/** What calls cost when their arguments are known (apiserver `pkg/cel/library/cost.go` CallCost, cel-go `interpreter/runtimecost.go`). */
+/**
+ * The cost of a call with known arguments (apiserver `pkg/cel/library/cost.go` CallCost, cel-go
+ * `interpreter/runtimecost.go`).
+ */
 import { sortByKeys } from '../library/list-extensions.ts';
 import { isBytes, isList, isMap, itemsOf, type Value } from '../values.ts';
 import { sizeOf } from './size.ts';
@@ -21,7 +24,7 @@ function walked(elements: number, factor = 1): number {
 const walk: Rule = ([text]) => walked(size(text));
 const walkTwice: Rule = ([text]) => walked(size(text), 2);
 
-/** The parts of a value, texts by their bytes. */
+/** The cost of walking a value; texts count by their bytes. */
 function traversal(value: Value | undefined): number {
   if (value === undefined) return 1;
   if (typeof value === 'string') return Math.floor(Buffer.byteLength(value) * perCharacter);
@@ -36,7 +39,7 @@ const traverse: Rule = ([value]) => traversal(value);
 const match: Rule = ([text, pattern]) =>
   walked(1 + size(text)) * Math.ceil(size(pattern) * perPatternCharacter);
 
-/** What is scalar costs a unit, texts, lists and maps more where both are large. */
+/** The cost of a comparison: one unit for scalars, more for texts, lists and maps when both are large. */
 const compare: Rule = ([a, b]) => walked(Math.min(size(a), size(b)));
 
 const order: Rule = (args, result) =>
@@ -55,7 +58,7 @@ const concat: Rule = ([a, b]) =>
 
 const isIn: Rule = ([, container]) => (container !== undefined && isList(container) ? container.size : once);
 
-/** Only texts and bytes are walked through when they are turned into each other. */
+/** The cost of a conversion: only those between texts and bytes depend on the size. */
 const toBytes: Rule = ([value]) => (typeof value === 'string' ? walked(size(value)) : once);
 const toText: Rule = ([value]) => (value instanceof Uint8Array ? walked(value.length) : once);
 
@@ -78,7 +81,7 @@ function sets(factor: number): Rule {
   return ([a, b]) => size(a) * size(b) * factor + once;
 }
 
-/** A call that makes a list. */
+/** The cost of a call that makes a list. */
 function makes(cost: number): number {
   return Math.floor(cost) + units.call + units.list;
 }
@@ -88,7 +91,7 @@ const listed: Rule = (_args, result) => makes(size(result));
 const flatten: Rule = ([list, depth]) =>
   makes(size(list) * (typeof depth === 'bigint' ? (depth < 0n ? 1 : Number(depth)) : 1));
 
-/** Every item, or every key, is compared with every other one. */
+/** The cost of comparing each item, or key, with each other. */
 function compareItems(keys: Value | undefined): number {
   if (keys === undefined || !isList(keys)) return makes(0);
   const first = keys.at(0);
@@ -146,7 +149,7 @@ const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
 ]);
 
 /**
- * Units of cost of a call.
+ * The cost of a call, in units.
  *
  * @param isMember called on its first argument.
  * @param result undefined when the call, or one of its arguments, failed.
@@ -157,7 +160,7 @@ export function callCost(
   result: Value | undefined,
   isMember: boolean,
 ): number {
-  // The form of `matches` that is called on nothing is a function of one unit.
+  // The global form of `matches` costs one unit.
   if (name === 'matches' && !isMember) return once;
   return rules.get(name)?.(args, result) ?? once;
 }

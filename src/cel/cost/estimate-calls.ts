@@ -1,4 +1,7 @@
-/** What calls cost at most (apiserver `pkg/cel/library/cost.go` EstimateCallCost, cel-go `checker/cost.go` functionCost). */
+/**
+ * Upper bounds of the cost of calls (apiserver `pkg/cel/library/cost.go` EstimateCallCost, cel-go `checker/cost.go`
+ * functionCost).
+ */
 import type { CelType } from '../types.ts';
 import type { Estimate } from './expression-estimate.ts';
 import {
@@ -14,7 +17,7 @@ import {
 } from './range.ts';
 import { units } from './units.ts';
 
-/** One form of a function that a call may mean, with what it is called on. */
+/** One overload that a call may refer to, with its target. */
 interface CallForm {
   readonly name: string;
   readonly params: readonly CelType[];
@@ -22,7 +25,7 @@ interface CallForm {
   readonly args: readonly Estimate[];
 }
 
-/** The cost of a call without that of its arguments, and the size of what it makes where one can be told. */
+/** The cost of a call without its arguments, and the size of its result where it is known. */
 export interface CallEstimate {
   readonly cost: number;
   readonly size: SizeRange | undefined;
@@ -34,13 +37,15 @@ type Rule = (form: CallForm, lookup: Lookup) => CallEstimate | undefined;
 const { perCharacter, perPatternCharacter } = units;
 /** Addresses and prefixes have 4 or 16 bytes. */
 const addressBytes = 16;
-/** Assumed for all formats (`MaxNameFormatRegexSize`), and how long a format's name may be (`MaxFormatSize`). */
+/**
+ * The size that is assumed for all formats (`MaxNameFormatRegexSize`), and the longest format name (`MaxFormatSize`).
+ */
 const formatPatternSize = 128;
 const formatSize = 64;
 
 const once: CallEstimate = { cost: units.call, size: undefined };
 
-/** An authorization check leaves room for two in an expression. */
+/** The cost of an authorization check: two fit into the budget of an expression. */
 const checkCost = 350_000;
 
 function sized(part: Estimate | undefined): SizeRange {
@@ -51,20 +56,20 @@ function cost(value: number, size?: SizeRange): CallEstimate {
   return { cost: value, size };
 }
 
-/** A call on its target that walks through it and gives something as large. */
+/** A call that walks through its target and returns something of that size. */
 const walk: Rule = ({ target }) => {
   if (target === undefined) return undefined;
   const size = sized(target);
   return cost(scaled(size.max, perCharacter), size);
 };
 
-/** A function of a text that walks through it. */
+/** A function that walks through a text. */
 const walkArgument: Rule = ({ args: [text] }) => {
   const size = sized(text);
   return cost(scaled(size.max, perCharacter), size);
 };
 
-/** All items of a list are looked at; texts among them are read. */
+/** Walks all items of a list, and reads the texts among them. */
 const walkItems: Rule = ({ target }, lookup) => {
   if (target === undefined) return undefined;
   const count = sized(target).max;
@@ -86,7 +91,7 @@ function patternCost(text: SizeRange, pattern: SizeRange): number {
   return times(scaled(plus(text.max, 1), perCharacter), scaled(pattern.max, perPatternCharacter));
 }
 
-/** A text that is read, `factor` times. */
+/** Reads a text `factor` times. */
 function reading(factor: number): Rule {
   return ({ params: [type], args: [text] }) =>
     type !== undefined && isText(type) ? cost(scaled(sized(text).max, factor * perCharacter)) : once;
@@ -105,7 +110,7 @@ const replace: Rule = ({ target, args: [from, to] }) => {
   return cost(twice, { min: fewestReplaced(text, old, next), max: mostReplaced(text, old, next) });
 };
 
-/** How long a text is when what makes it longest is replaced. */
+/** The length of a text after replacements that make it as long as possible. */
 function mostReplaced(text: SizeRange, from: SizeRange, to: SizeRange): number {
   if (from.min === 0) return plus(times(plus(text.max, 1), to.max), text.max);
   if (to.max <= from.min) return text.max;
@@ -136,7 +141,7 @@ const join: Rule = ({ target, args: [separator] }, lookup) => {
   return cost(scaled(size.max, perCharacter), size);
 };
 
-/** Comparing prefixes; a text is read first. */
+/** Comparing prefixes; a text is parsed first. */
 function contained(extra: number): Rule {
   return ({ target, params, args: [other] }) => {
     if (target === undefined) return undefined;
@@ -156,7 +161,7 @@ const equal: Rule = ({ args: [a, b] }) => {
   return cost(scaled(smaller, perCharacter));
 };
 
-/** Values of Kubernetes' types are equal at a fixed cost, formats and URLs at that of their texts. */
+/** Values of Kubernetes' types are compared at a fixed cost, formats and URLs at that of their texts. */
 const equalOfKind: Rule = (form, lookup) => {
   const [a, b] = form.args;
   const name = a?.type?.kind === 'opaque' && b?.type?.kind === 'opaque' ? a.type.name : undefined;
@@ -166,7 +171,7 @@ const equalOfKind: Rule = (form, lookup) => {
   return once;
 };
 
-/** Texts and bytes are compared character by character, all else in one step. */
+/** Texts and bytes are compared character by character, other values in one step. */
 const ordered: Rule = (form, lookup) =>
   form.params[0] !== undefined && isText(form.params[0]) ? equal(form, lookup) : once;
 
@@ -181,7 +186,7 @@ const quoted: Rule = ({ args: [text] }) => {
   return cost(scaled(max, perCharacter), { min: plus(min, 2), max: plus(times(max, 2), 2) });
 };
 
-/** A walk for one form of a function, with the size of what it makes. */
+/** A walk for one overload, with the size of its result. */
 function converted(from: string, resize: (size: SizeRange) => SizeRange): Rule {
   return ({ params: [type], args: [value] }) => {
     if (type?.kind !== 'simple' || type.name !== from) return once;
@@ -194,19 +199,19 @@ function sets(factor: number): Rule {
   return ({ args: [a, b] }) => cost(plus(units.call, scaled(times(sized(a).max, sized(b).max), factor)));
 }
 
-/** The parse of a selector, and a requirement for every two of its characters. */
+/** Parsing a selector, with one requirement for every two characters. */
 const selector: Rule = ({ args: [text] }) => {
   const size = sized(text).max;
   const perRequirement = units.list + units.struct;
   return cost(plus(units.list, scaled(size, perCharacter), times(scaled(size, 0.5), perRequirement)));
 };
 
-/** A call that makes a list as large as `size`, at `factor` for each item. */
+/** A call that makes a list of `size` items, at `factor` per item. */
 function makes(size: SizeRange, factor = 1): CallEstimate {
   return cost(plus(scaled(size.max, factor), units.list, units.call), size);
 }
 
-/** A whole number that is written down; what cannot be below 0 is 0 then. */
+/** An integer literal; negative ones count as 0. */
 function written(part: Estimate | undefined, otherwise: number): number {
   const value = part?.expression.kind === 'literal' ? part.expression.value : undefined;
   return typeof value === 'bigint' ? Math.max(0, Number(value)) : otherwise;
@@ -220,7 +225,7 @@ const slice: Rule = ({ target, args: [start, end] }) => {
 const flatten: Rule = ({ target, args: [depth] }) =>
   makes(sized(target), depth === undefined ? 1 : written(depth, unknownSize.max));
 
-/** Every item, or every key, is compared with every other one; cel-go takes the result for as large as that. */
+/** Compares each item, or key, with each other; cel-go takes the result to be of that size. */
 export function compareItems(keys: SizeRange, type: CelType | undefined): CallEstimate {
   return makes(multiplySizes(keys, keys), type !== undefined && isText(type) ? 2 + perCharacter : 2);
 }
@@ -272,7 +277,7 @@ const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ],
   [
     'matches',
-    // Only the form that is called on a text is known to be costly.
+    // Only the member form on a text is known to be costly.
     ({ target, args: [pattern] }) =>
       target === undefined ? once : cost(patternCost(sized(target), sized(pattern))),
   ],
@@ -291,7 +296,7 @@ const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ['sets.equivalent', sets(2)],
 ]);
 
-/** The cost of one form of a call; a unit for all that takes the same time whatever its arguments are. */
+/** The cost of one overload; one unit for functions whose time does not depend on their arguments. */
 export function estimateCall(form: CallForm, lookup: Lookup): CallEstimate {
   return rules.get(form.name)?.(form, lookup) ?? once;
 }

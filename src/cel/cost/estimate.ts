@@ -1,4 +1,4 @@
-/** What evaluating an expression costs at most, before any value is known (cel-go `checker/cost.go`). */
+/** The upper bound of the cost of an expression, before any value is known (cel-go `checker/cost.go`). */
 import type { Call, Comprehension, Expression, Select } from '../ast.ts';
 import type { Checked } from '../checker.ts';
 import { functionName, namedType, qualifiedName } from '../names.ts';
@@ -11,8 +11,8 @@ import { characterCount } from './size.ts';
 import { units } from './units.ts';
 
 /**
- * How large a value is at most, by the way to it: a variable, then fields, `@items`, `@keys` and `@values`. Undefined
- * where nothing is known of it.
+ * The largest size of a value by its path: a variable, then fields, `@items`, `@keys` and `@values`. Undefined where it
+ * is unknown.
  */
 export type SizeLookup = (path: readonly string[]) => number | undefined;
 
@@ -24,7 +24,7 @@ interface Local {
 
 type Locals = ReadonlyMap<string, Local>;
 
-/** The cost of an expression in the worst case, in cel-go's units. */
+/** The worst-case cost of an expression, in cel-go's units. */
 export function estimateCost(expression: Expression, checked: Checked, sizeAt: SizeLookup): number {
   return new Estimator(checked, sizeAt).visit(expression, new Map()).cost;
 }
@@ -67,7 +67,7 @@ class Estimator {
     }
   }
 
-  /** Sizes are taken in cel-go's order: what was worked out, what is written down, what the schema says, the type. */
+  /** Sources of sizes in cel-go's order: computed, literal, schema, type. */
   #part(
     expression: Expression,
     known: {
@@ -153,7 +153,7 @@ class Estimator {
     });
   }
 
-  /** The most that any of the forms costs. */
+  /** The maximum over all overloads. */
   #forms(
     call: Call,
     overloads: readonly Overload[],
@@ -211,7 +211,7 @@ class Estimator {
     }
   }
 
-  /** The range is bound in a comprehension over no list, and read for its keys and for its items. */
+  /** cel-go binds the range in a comprehension over no list, and reads it for its keys and for its items. */
   #inOrder(node: Comprehension, range: Estimate, locals: Locals): Estimate {
     const inner = new Map(locals).set(node.variables[0], iterated(range, 0, false));
     const body = this.visit(node.body, inner);
@@ -241,10 +241,12 @@ class Estimator {
   }
 }
 
-/** What a macro costs beside its range: before the first round, in each, and behind the last (`parser/macro.go`). */
+/**
+ * The cost of a macro without its range: before the first round, in each round, and after the last (`parser/macro.go`).
+ */
 function loopCosts({ macro }: Comprehension, body: number): { start: number; round: number; end: number } {
   const { reference, call, list, map } = units;
-  /** `accu + [item]`, the item without. */
+  /** `accu + [item]` without the cost of the item. */
   const append = reference + list + call;
   switch (macro) {
     case 'all':
@@ -269,7 +271,7 @@ function loopCosts({ macro }: Comprehension, body: number): { start: number; rou
   }
 }
 
-/** The variable of a macro: an item, an index, a key or a value of its range. */
+/** The variable of a macro: an item, index, key or value of its range. */
 function iterated({ path, entry, type }: Estimate, index: number, pair: boolean): Local {
   const container = entry?.container ?? type?.kind;
   const isKey = pair ? index === 0 : container !== 'list';
@@ -278,7 +280,7 @@ function iterated({ path, entry, type }: Estimate, index: number, pair: boolean)
   return { path: [...path, step], size: isKey ? entry?.key : entry?.value, entry: undefined };
 }
 
-/** Items of a list that started without any. */
+/** Items of a list that started empty. */
 function itemsFromNone({ max }: SizeRange): EntrySize {
   return { container: 'list', key: fixedSize(1), value: { min: 0, max } };
 }
@@ -297,7 +299,7 @@ function unitedEntries(a: EntrySize | undefined, b: EntrySize | undefined): Entr
   };
 }
 
-/** The size of what stands in the expression itself. */
+/** The size of a literal. */
 function writtenSize(expression: Expression): SizeRange | undefined {
   switch (expression.kind) {
     case 'literal': {

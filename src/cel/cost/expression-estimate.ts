@@ -2,11 +2,11 @@ import type { Expression } from '../ast.ts';
 import type { CelType } from '../types.ts';
 import type { SizeRange } from './range.ts';
 
-/** What is known of a part of an expression. */
+/** What is known about a subexpression. */
 export interface Estimate {
   readonly cost: number;
   readonly type: CelType | undefined;
-  /** The way to the value; empty for what an expression makes. */
+  /** The path of the value; empty for computed values. */
   readonly path: readonly string[];
   readonly size: SizeRange | undefined;
   readonly entry: EntrySize | undefined;

@@ -1,12 +1,12 @@
 /** Sizes and costs as cel-go's estimates count them (`checker/cost.go`): from 0 to a bound that stands for "any". */
 
-/** How large a text, a list or a map is at least and at most: characters, bytes, items or members. */
+/** The smallest and largest size of a text, list or map: characters, bytes, items or members. */
 export interface SizeRange {
   readonly min: number;
   readonly max: number;
 }
 
-/** Nothing is larger: what would be is as large as this (`math.MaxUint64`). */
+/** The upper limit of sizes and costs (`math.MaxUint64`). */
 const limit = 2 ** 64;
 
 export const unknownSize: SizeRange = { min: 0, max: limit };
@@ -27,7 +27,7 @@ export function times(a: number, b: number): number {
   return a === 0 || b === 0 ? 0 : Math.min(limit, a * b);
 }
 
-/** The product, rounded up, for factors that are no whole numbers. */
+/** The product, rounded up, for fractional factors. */
 export function scaled(value: number, factor: number): number {
   return Math.min(limit, Math.ceil(value * factor));
 }
@@ -40,7 +40,7 @@ export function multiplySizes(a: SizeRange, b: SizeRange): SizeRange {
   return { min: times(a.min, b.min), max: times(a.max, b.max) };
 }
 
-/** The smallest range that has both within. */
+/** The smallest range that includes both. */
 export function uniteSizes(a: SizeRange, b: SizeRange): SizeRange {
   return { min: Math.min(a.min, b.min), max: Math.max(a.max, b.max) };
 }

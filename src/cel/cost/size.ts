@@ -1,10 +1,10 @@
 import { isBytes, isList, isMap, type Value } from '../values.ts';
 
-/** Code points of a text. */
+/** The number of code points of a text. */
 export function characterCount(text: string): number {
   let count = text.length;
   for (let i = 0; i < text.length; i++) {
-    // The first half of a pair: both are one character.
+    // The first half of a surrogate pair: both halves are one character.
     const code = text.charCodeAt(i);
     if (code >= 0xd800 && code < 0xdc00 && isLowHalf(text.charCodeAt(i + 1))) count--;
   }
@@ -15,7 +15,7 @@ function isLowHalf(code: number): boolean {
   return code >= 0xdc00 && code < 0xe000;
 }
 
-/** How large a value is for its cost: characters, bytes, items or members; 1 for what has no size. */
+/** The size of a value for its cost: characters, bytes, items or members; 1 for scalars. */
 export function sizeOf(value: Value): number {
   if (typeof value === 'string') return characterCount(value);
   if (isBytes(value)) return value.length;

@@ -1,6 +1,6 @@
-/** cel-go's costs of what an expression does (`common/cost.go`). */
+/** cel-go's costs of operations (`common/cost.go`). */
 export const units = {
-  /** A variable, or a member of one. */
+  /** Reading a variable, or a member of one. */
   reference: 1,
   call: 1,
   list: 10,

@@ -34,7 +34,7 @@ class CidrValue implements OpaqueValue {
   readonly kind = 'opaque';
   readonly type = cidrType;
   readonly family: IPFamily;
-  /** The address as it was written, bits beyond the prefix included. */
+  /** The address as written, bits beyond the prefix included. */
   readonly address: bigint;
   readonly network: bigint;
   readonly prefixLength: number;
@@ -61,7 +61,7 @@ class CidrValue implements OpaqueValue {
   }
 }
 
-/** @throws {EvaluationError} in the words of Kubernetes. */
+/** @throws {EvaluationError} with Kubernetes' text. */
 function readIp(value: string): IpValue {
   const parsed = parseAddress(value);
   const fail = (why: string) =>
@@ -99,7 +99,7 @@ function reads(read: (value: string) => unknown): (value: string) => boolean {
   };
 }
 
-/** `value` within the network that starts with the bits of `prefix`. */
+/** True when `value` is in the network of `prefix`. */
 function startsWith({ family, value }: IpValue, prefix4: string, prefix6: string): boolean {
   const cidr = parseCidr(family === 'IPv4' ? prefix4 : prefix6);
   return cidr !== undefined && new CidrValue(cidr, cidr.network).contains(new IpValue(family, value));

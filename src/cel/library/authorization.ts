@@ -3,12 +3,12 @@ import { boolType, type CelType, stringType } from '../types.ts';
 import { EvaluationError, type OpaqueValue } from '../values.ts';
 import { instance, opaque } from './opaque.ts';
 
-/** What an expression asks of the authorizer. */
+/** The attributes of an authorization check. */
 export interface AccessQuestion {
   readonly verb: string;
-  /** Asked for this service account; for the user of the request when undefined. */
+  /** The service account to check; undefined: the user of the request. */
   readonly serviceAccount: { readonly namespace: string; readonly name: string } | undefined;
-  /** A path that is no resource; undefined for a resource. */
+  /** A path that is not a resource; undefined for a resource. */
   readonly path: string | undefined;
   readonly group: string;
   readonly resource: string;
@@ -17,7 +17,7 @@ export interface AccessQuestion {
   readonly name: string;
 }
 
-/** Whether something may be done, and why. */
+/** The decision and its reason. */
 export type AskAccess = (question: AccessQuestion) => { readonly allowed: boolean; readonly reason: string };
 
 type OpaqueType = CelType & { kind: 'opaque' };
@@ -70,7 +70,7 @@ class GroupCheckValue extends Check {
   readonly type = groupCheckType;
 }
 
-/** `authorizer.requestResource`, and what a chain of calls makes. */
+/** `authorizer.requestResource`, and the result of a chain of calls. */
 export class ResourceCheckValue extends Check {
   readonly type = resourceCheckType;
 }
@@ -112,8 +112,8 @@ function withText(change: (question: AccessQuestion, value: string) => AccessQue
 }
 
 /**
- * Whether the requester may do something (`apiserver/pkg/cel/library/authz.go`). Selectors change nothing: RBAC looks at
- * none, and what cannot be read of them is left out.
+ * The authorizer library (`apiserver/pkg/cel/library/authz.go`). Selectors have no effect: RBAC ignores them, and
+ * invalid parts are left out.
  */
 export const authorizationFunctions: Library = [
   [

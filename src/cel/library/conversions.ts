@@ -26,10 +26,10 @@ import { walk } from '../walk.ts';
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 const nanosPerSecond = 1_000_000_000n;
-/** As many as the largest number of 64 bits has. */
+/** The number of digits of the largest 64-bit number. */
 const maxDigits = 20;
 
-/** A double without its fraction. @throws {EvaluationError} when it is beyond 64 bits. */
+/** A double without its fraction. @throws {EvaluationError} when it does not fit into 64 bits. */
 function truncated(value: number): bigint {
   if (!Number.isFinite(value)) throw new EvaluationError('integer overflow');
   return BigInt(Math.trunc(value));
@@ -39,7 +39,7 @@ function wholeNumber(value: string): bigint {
   if (!/^[+-]?\d+$/.test(value))
     throw new EvaluationError(`strconv.ParseInt: parsing ${JSON.stringify(value)}: invalid syntax`);
   const digits = value.replace(/^[+-]?0*(?=\d)/, '');
-  // More digits are beyond 64 bits, whatever they are, and slow to count.
+  // More digits never fit into 64 bits, and are slow to parse.
   const size = BigInt(digits.slice(0, maxDigits + 1));
   return value.startsWith('-') ? -size : size;
 }
@@ -59,7 +59,7 @@ function fraction(value: string): number {
   return Number(value);
 }
 
-/** A double as Go's `strconv.FormatFloat(f, 'g', -1, 64)` writes it. */
+/** A double as Go's `strconv.FormatFloat(f, 'g', -1, 64)` prints it. */
 export function formatDouble(value: number): string {
   if (Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';

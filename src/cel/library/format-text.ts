@@ -84,7 +84,7 @@ function asDouble(verb: string, arg: Value): number {
   throw wrongType(verb, 'doubles', arg);
 }
 
-/** Go has at least two digits in an exponent. */
+/** Go prints at least two digits of an exponent. */
 function exponential(value: number, precision: number): string {
   return value.toExponential(Math.min(precision, 100)).replace(/e([+-])(\d)$/, 'e$10$2');
 }

@@ -20,7 +20,7 @@ class FormatValue implements OpaqueValue {
   readonly kind = 'opaque';
   readonly type = formatType;
   readonly name: string;
-  /** What is wrong with a text. */
+  /** The errors of a text. */
   readonly faults: (value: string) => readonly string[];
 
   constructor(name: string, faults: (value: string) => readonly string[]) {

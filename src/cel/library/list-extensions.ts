@@ -23,20 +23,20 @@ import {
 import { orderedTypes } from './lists.ts';
 import { walk } from '../walk.ts';
 
-/** The name of what `sortBy` calls: no expression can. */
+/** The internal function of `sortBy`, under a name that no expression can contain. */
 export const sortByKeys = '@sortByAssociatedKeys';
 
 const comparable = new Set([
   ...['bool', 'int', 'uint', 'double', 'string', 'bytes'],
   ...['google.protobuf.Timestamp', 'google.protobuf.Duration'],
 ]);
-/** A range is paid for by its length once it is made: longer ones than an evaluation may pay for are not made. */
+/** A range is charged by its length after it is made: lengths beyond the cost limit are refused before. */
 const stepsPerNumber = 10;
 
 const listOfLists = { ...listOfAny, type: types.listType(listOfAny.type) };
 const listOfDyn = { ...listOfAny, type: types.listType(types.dynType) };
 
-/** cel-go's functions of lists in their third version (`ext/lists.go`); Kubernetes has them since 1.34. */
+/** cel-go's list functions in version 3 (`ext/lists.go`), in Kubernetes since 1.34. */
 export const listExtensions: Library = [
   ['slice', [member(overload3(listOfAny, int, int, listOfAny.type, slice))]],
   [
@@ -106,7 +106,7 @@ function distinct(list: ListValue, meter: Meter): Value {
   return new PlainList(found);
 }
 
-/** The items of a list in the order of their keys. @throws {EvaluationError} when the keys have none. */
+/** The items of a list in the order of their keys. @throws {EvaluationError} when the keys are not comparable. */
 export function sortedBy(list: ListValue, keys: ListValue, meter: Meter): Value {
   if (list.size !== keys.size) {
     const sizes = `${list.size} and ${keys.size} elements respectively`;
@@ -118,7 +118,7 @@ export function sortedBy(list: ListValue, keys: ListValue, meter: Meter): Value 
   if (first === undefined) return list;
   const type = typeName(first);
   if (!comparable.has(type)) throw new EvaluationError('list elements must be comparable');
-  // Go finds another type when it compares.
+  // Go finds the different type while it compares.
   if (found.length > 1 && found.some((key) => typeName(key) !== type))
     throw new EvaluationError('list elements must have the same type');
   meter.work(list.size ** 2);

@@ -28,7 +28,7 @@ import {
 } from '../values.ts';
 import { walk, walkItems } from '../walk.ts';
 
-/** Types whose values have an order. */
+/** Types with an order. */
 export const orderedTypes = [
   types.intType,
   types.uintType,
@@ -65,7 +65,7 @@ function extreme(name: string, sign: 1 | -1): Overload[] {
   );
 }
 
-/** cel-go chooses by the first item where the type of a list is not known. */
+/** cel-go chooses by the first item where the type of a list is unknown. */
 function startsWith(list: ListValue, type: types.CelType): boolean {
   const first = list.at(0);
   const name = type === types.durationType ? 'google.protobuf.Duration' : types.formatType(type);
@@ -90,7 +90,7 @@ function indexIn(items: readonly Value[], wanted: Value, meter: Meter): number {
   return items.findIndex((item) => equals(item, wanted, meter));
 }
 
-/** Kubernetes' functions of lists (`apiserver/pkg/cel/library/lists.go`), and the ends of a list as optionals. */
+/** Kubernetes' list functions (`apiserver/pkg/cel/library/lists.go`), and `first` and `last`. */
 export const listFunctions: Library = [
   ['isSorted', orderedTypes.map((type) => member(overload1(listOf(type), types.boolType, isSorted)))],
   ['min', extreme('min', -1)],

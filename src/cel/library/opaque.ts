@@ -7,7 +7,7 @@ export function opaque(name: string): CelType & { kind: 'opaque' } {
   return { kind: 'opaque', name };
 }
 
-/** An argument that is a value of a library's class. */
+/** A parameter whose values are of a library's class. */
 export function instance<T extends OpaqueValue>(
   type: CelType & { kind: 'opaque' },
   made: abstract new (...args: never[]) => T,

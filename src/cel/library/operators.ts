@@ -39,7 +39,7 @@ import {
 } from '../values.ts';
 import { walk } from '../walk.ts';
 
-/** Types of which two values have an order; numbers have one across their types (`CrossTypeNumericComparisons`). */
+/** Types with an order; numbers are comparable across types (`CrossTypeNumericComparisons`). */
 const orderedPairs: readonly (readonly [types.CelType, types.CelType])[] = [
   ...[
     types.boolType,
@@ -70,7 +70,7 @@ function ordering(holds: (order: number) => boolean): Overload[] {
   );
 }
 
-/** An integer operation on ints and on uints. */
+/** An integer operation for ints and uints. */
 function whole(run: (a: bigint, b: bigint) => bigint): Overload[] {
   return [
     overload2(int, int, types.intType, (a, b) => checkedInt(run(a, b))),
@@ -95,7 +95,7 @@ function span(nanos: bigint): Duration {
 const equality = [overload2(anything, anything, types.boolType, () => false)];
 const condition: Param<boolean> = bool;
 
-/** CEL's operators (cel-spec `doc/langdef.md`); what depends on which operands are evaluated is in `evaluate.ts`. */
+/** CEL's operators (cel-spec `doc/langdef.md`), without those whose operands are evaluated lazily (`evaluate.ts`). */
 export const operators: Library = [
   ['_==_', equality],
   ['_!=_', equality],
@@ -212,7 +212,7 @@ export const operators: Library = [
   ],
 ];
 
-/** A key as errors name it. */
+/** A key as errors print it. */
 function keyText(key: Value): string {
   return typeof key === 'object' && key !== null ? typeName(key) : String(key);
 }
@@ -222,7 +222,7 @@ function unused(): never {
   throw noSuchOverload();
 }
 
-/** What an optional list or map has at an index or key. */
+/** The value of an optional list or map at an index or key. */
 function memberAt(container: Value | undefined, key: Value): Value | undefined {
   if (container === undefined) return undefined;
   if (isMap(container)) return container.find(key);
@@ -235,7 +235,7 @@ function itemAt(list: Value, index: bigint): Value {
   return value;
 }
 
-/** Characters of a text, not units of UTF-16. */
+/** The number of code points of a text, not of UTF-16 units. */
 function size(value: Value): bigint {
   if (typeof value === 'string') return BigInt(Array.from(value).length);
   if (value instanceof Uint8Array) return BigInt(value.length);

@@ -27,7 +27,7 @@ import {
 const a = types.paramType('A');
 const optional = types.optionalType(a);
 
-/** The first of January of the year 1, Go's zero time. */
+/** 1 January of the year 1, Go's zero time. */
 const zeroTime = -62_135_596_800_000_000_000n;
 
 function isZero(value: Value): boolean {
@@ -40,7 +40,7 @@ function isZero(value: Value): boolean {
   return (isList(value) || isMap(value)) && value.size === 0;
 }
 
-/** Values that may be missing (cel-go `cel/library.go`, OptionalTypes). `or` and `orValue` are lazy, in `evaluate.ts`. */
+/** Optional values (cel-go `cel/library.go`, OptionalTypes). `or` and `orValue` are lazy, in `evaluate.ts`. */
 export const optionalFunctions: Library = [
   ['optional.of', [overload1(anything, optional, (value) => new Optional(value))]],
   [

@@ -11,7 +11,7 @@ function compiled(pattern: string, meter: Meter): PatternProgram {
   return compilePattern(pattern);
 }
 
-/** @throws {EvaluationError} in the words of Kubernetes' own functions. */
+/** @throws {EvaluationError} with the text of Kubernetes' functions. */
 function found(value: string, pattern: string, limit: number, meter: Meter): string[] {
   let program: PatternProgram;
   try {

@@ -56,7 +56,7 @@ export const quantityFunctions: Library = [
     ],
   ],
   ['isQuantity', [overload1(text, boolType, isQuantity)]],
-  // Not called on a quantity, whatever the documentation says.
+  // Not a member function of quantities, contrary to the documentation.
   ['sign', [overload1(quantity, intType, ({ nanos }) => order(nanos, 0n))]],
   ['isInteger', [member(overload1(quantity, boolType, isInteger))]],
   [

@@ -19,7 +19,7 @@ import { formatText } from './format-text.ts';
 import { indexOfPart, lastIndexOfPart, splitAtPart } from './substrings.ts';
 import { walk } from '../walk.ts';
 
-/** What Unicode and Go call space: neither zero-width spaces nor byte order marks. */
+/** White space as Unicode and Go define it: without zero-width spaces and byte order marks. */
 const space = /\p{White_Space}/u;
 
 function outOfRange(index: bigint | number): EvaluationError {
@@ -35,7 +35,7 @@ function trim(value: string): string {
   return value.slice(start, end);
 }
 
-/** Texts are cut between characters, not between units of UTF-16; plain ASCII needs no list for that. */
+/** Texts are cut between code points, not between UTF-16 units; ASCII needs no list for that. */
 function characters(value: string): readonly string[] {
   return Array.from(value);
 }
@@ -79,7 +79,7 @@ function replace(value: string, from: string, to: string, limit: bigint, meter: 
   walk(meter, value, value);
   const pieces = from === '' ? ['', ...characters(value), ''] : splitAtPart(value, from);
   const most = limit < 0n ? pieces.length - 1 : Math.min(Number(limit), pieces.length - 1);
-  // Paid for before it is made: a long replacement of a short text is a very long text.
+  // Charged before it is made: a long replacement in a short text can make a very long text.
   meter.work(Math.ceil(most * to.length * 0.1));
   return pieces.slice(0, most).join(to) + (most > 0 ? to : '') + pieces.slice(most).join(from);
 }
@@ -127,7 +127,7 @@ function test(run: (value: string, other: string) => boolean): Overload[] {
 const { intType, stringType } = types;
 const strings = types.listType(stringType);
 
-/** Texts: CEL's own functions, and cel-go's `ext.Strings` in version 2, the one that Kubernetes has. */
+/** String functions: CEL's own, and cel-go's `ext.Strings` in version 2, as in Kubernetes. */
 export const stringFunctions: Library = [
   ['contains', test((value, other) => indexOfPart(value, other) !== -1)],
   ['startsWith', test((value, other) => value.startsWith(other))],

@@ -1,6 +1,6 @@
 /**
- * Parts of texts, found in time linear to both. V8's own search takes their product for some (`aaa…baaa…` in `aaa…`:
- * 42 s for a million characters); what is small is left to it all the same, since nothing else is as fast there.
+ * Search in texts in linear time. V8's search takes time proportional to the product of both lengths for some texts
+ * (`aaa…baaa…` in `aaa…`), so that it is used only for short ones.
  */
 const smallProduct = 1_000_000;
 
@@ -18,7 +18,7 @@ export function indexOfPart(text: string, part: string, from = 0): number {
 /** `text.lastIndexOf(part, from)`. @param from in units of UTF-16. */
 export function lastIndexOfPart(text: string, part: string, from = text.length): number {
   if (isSmall(text, part)) return text.lastIndexOf(part, from);
-  // From behind, a part that begins at `from` or before it ends there or after it.
+  // From the end: a part that begins at `from` or before ends before `from` plus its length.
   const behind = Math.max(text.length - part.length - from, 0);
   const [first] = starts(unitsOf(text, true), unitsOf(part, true), behind, true);
   return first === undefined ? -1 : text.length - first - part.length;
@@ -42,7 +42,7 @@ function unitsOf(text: string, backwards: boolean): Uint16Array {
   return backwards ? units.reverse() : units;
 }
 
-/** Where the parts begin that do not overlap, by Knuth, Morris and Pratt. */
+/** The offsets of the parts that do not overlap (Knuth, Morris and Pratt). */
 function starts(text: Uint16Array, part: Uint16Array, from: number, onlyFirst: boolean): number[] {
   const borders = bordersOf(part);
   const found: number[] = [];
@@ -58,7 +58,7 @@ function starts(text: Uint16Array, part: Uint16Array, from: number, onlyFirst: b
   return found;
 }
 
-/** By length of a beginning of the part: the longest shorter one that it ends with. */
+/** For each length of a prefix of the part: its longest proper prefix that is also a suffix of it. */
 function bordersOf(part: Uint16Array): Uint32Array {
   const borders = new Uint32Array(part.length + 1);
   let length = 0;

@@ -11,7 +11,7 @@ import {
 import { intType } from '../types.ts';
 import { EvaluationError } from '../values.ts';
 
-/** A time read off a calendar and a clock. */
+/** The calendar date and time of day of a time. */
 interface Reading {
   readonly year: number;
   /** From 1. */
@@ -43,7 +43,7 @@ function readUtc(time: number): Reading {
   };
 }
 
-/** Reads a time in a zone by its IANA name or as an offset such as `-08:00`. @throws {EvaluationError} */
+/** Converts a time to a zone, given by its IANA name or as an offset such as `-08:00`. @throws {EvaluationError} */
 function readIn(time: number, zone: string): Reading {
   const fixed = fixedOffset.exec(zone);
   if (fixed !== null) {
@@ -66,7 +66,7 @@ function readIn(time: number, zone: string): Reading {
 const zoneFormats = new Map<string, Intl.DateTimeFormat>();
 const maxZoneFormats = 50;
 
-/** @throws {EvaluationError} when there is no such zone. */
+/** @throws {EvaluationError} for an unknown zone. */
 function zoneFormat(zone: string): Intl.DateTimeFormat {
   const known = zoneFormats.get(zone);
   if (known !== undefined) return known;
@@ -86,7 +86,7 @@ function dayNumber({ year, month, day }: Reading): number {
   return Date.UTC(year, month - 1, day) / 86_400_000;
 }
 
-/** A getter of timestamps, without and with a zone. Making a formatter of a zone is slow, and paid for. */
+/** A getter of timestamps, without and with a zone. Creating the formatter of a zone is slow, and charged. */
 function getter(read: (reading: Reading) => number): Overload[] {
   return [
     member(overload1(timestamp, intType, ({ nanos }) => BigInt(read(readUtc(milliseconds(nanos)))))),

@@ -6,7 +6,7 @@ import { walk } from '../walk.ts';
 
 const urlType = opaque('kubernetes.URL');
 
-/** A URL in parts, none of them decoded. */
+/** The parts of a URL, not decoded. */
 class UrlValue implements OpaqueValue {
   readonly kind = 'opaque';
   readonly type = urlType;
@@ -29,7 +29,7 @@ class UrlValue implements OpaqueValue {
   }
 }
 
-/** An absolute URL or an absolute path (Go's `url.ParseRequestURI`); what is wrong with it otherwise. */
+/** An absolute URL or an absolute path (Go's `url.ParseRequestURI`), or the error. */
 export function parseUrl(value: string): UrlValue | string {
   if (value === '') return 'empty url';
   if (/[\x00-\x1f\x7f]/.test(value)) return 'net/url: invalid control character in URL';
@@ -84,7 +84,7 @@ function getter(name: string, read: (value: UrlValue) => string): Library[number
   return [name, [member(overload1(url, types.stringType, read))]];
 }
 
-/** `url(…)` and its parts (`apiserver/pkg/cel/library/urls.go`). */
+/** `url(…)` and its functions (`apiserver/pkg/cel/library/urls.go`). */
 export const urlFunctions: Library = [
   [
     'url',

@@ -33,7 +33,7 @@ function parse(value: string): SemverValue | undefined {
   return new SemverValue([BigInt(major), BigInt(minor), BigInt(patch)], parts);
 }
 
-/** Without a leading v and leading zeros, with the numbers that are missing. */
+/** Without a leading v and leading zeros, with missing numbers added. */
 function normalize(value: string): string {
   const parts = value.replace(/^v/, '').split('.');
   const [major = '', minor, ...patch] = parts;
@@ -62,7 +62,7 @@ function order(a: SemverValue, b: SemverValue): bigint {
   return a.pre.length < b.pre.length ? -1n : 0n;
 }
 
-/** Numbers come before words, and are compared as numbers. */
+/** Numbers sort before words, and are compared as numbers. */
 function orderParts(a: string, b: string): bigint {
   const numeric = [a, b].map((part) => /^\d+$/.test(part));
   if (numeric[0] !== numeric[1]) return numeric[0] === true ? -1n : 1n;

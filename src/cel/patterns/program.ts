@@ -2,7 +2,7 @@ import { RE2JS } from 're2js';
 import { EvaluationError } from '../values.ts';
 import { compileSteps } from './size.ts';
 
-/** What an instruction does, by the numbers of Go's `regexp/syntax` InstOp as the library has them. */
+/** Opcodes, with the numbers of Go's `regexp/syntax` InstOp that re2js uses. */
 export const operation = {
   alternative: 1,
   alternativeMatch: 2,
@@ -20,42 +20,42 @@ export const operation = {
 /** An instruction of a compiled pattern (Go's `regexp/syntax` Inst). */
 export interface Instruction {
   readonly op: number;
-  /** Where it goes on. */
+  /** The next instruction. */
   readonly out: number;
-  /** The second choice of an alternative; what must hold of a place, in bits. */
+  /** The second branch of an alternative; for `emptyWidth` the required conditions as bits. */
   readonly arg: number;
   readonly runes: ArrayLike<number>;
-  /** True for a code point that the instruction goes on with. */
+  /** True when the instruction consumes this code point. */
   matchRune(codePoint: number): boolean;
 }
 
-/** A compiled pattern, and what leads to each of its instructions. */
+/** A compiled pattern, with the predecessors of each instruction. */
 export interface PatternProgram {
   readonly instructions: readonly Instruction[];
   readonly start: number;
   readonly matches: readonly number[];
-  /** By instruction: those that read a character and go on there. */
+  /** By instruction: the predecessors that consume a character. */
   readonly readersTo: readonly (readonly number[])[];
-  /** By instruction: those that read none and go on there. */
+  /** By instruction: the predecessors that consume none. */
   readonly emptyTo: readonly (readonly number[])[];
 }
 
-/** What Go says of patterns that are too large for it; here they are too large sooner, so that none takes long. */
+/** Go's error for patterns that are too large. The limit here is lower, to bound the time. */
 const tooLarge = 'error parsing regexp: expression too large';
-/** About a tenth of a second: 20,000 instructions. */
+/** 20,000 instructions, about 0.1 s. */
 const mostSteps = 10_000_000;
 const mostCompiled = 200;
 const compiled = new Map<string, PatternProgram>();
 
-/** True for a pattern that need not be compiled any more. */
+/** True for a pattern that is in the cache. */
 export function isCompiled(pattern: string): boolean {
   return compiled.has(pattern);
 }
 
 /**
- * A pattern in Go's syntax.
+ * Compiles a pattern in Go's syntax.
  *
- * @throws {EvaluationError} for what is none.
+ * @throws {EvaluationError} for an invalid pattern.
  */
 export function compilePattern(pattern: string): PatternProgram {
   const known = compiled.get(pattern);
@@ -78,7 +78,7 @@ function compile(pattern: string): PatternProgram {
   return read(program);
 }
 
-/** The library's own form. */
+/** The program as re2js has it. */
 interface Compiled {
   readonly inst: readonly Instruction[];
   readonly start: number;
@@ -102,7 +102,7 @@ function read(program: Compiled): PatternProgram {
   return { instructions, start: program.start, matches, readersTo, emptyTo };
 }
 
-/** True for an instruction that goes on with the code point. */
+/** True when the instruction consumes the code point. */
 export function goesOnWith(instruction: Instruction, codePoint: number): boolean {
   switch (instruction.op) {
     case operation.oneCharacter:

@@ -1,19 +1,18 @@
 /**
- * Matches of a pattern in time linear to the text, however many there are. The library, like Go, looks for each match
- * from its own start on: where every search goes to the end of the text before it takes a single character (`.*x|a`),
- * all of them together take the square of the text.
+ * Finds all matches of a pattern in time linear to the text. re2js, like Go, searches for each match from the end of
+ * the last one: where every search reads to the end of the text (`.*x|a`), all of them together take quadratic time.
  *
- * Here a text is gone over twice (Frisch and Cardelli, «Greedy regular expression matching»): from its end, to learn
- * which instructions can still lead to a match at each place; then from its start, taking at each choice the first way
- * that does lead to one. That is the match that Go finds, since it prefers the same ways.
+ * Here a text is read twice (Frisch and Cardelli, «Greedy regular expression matching»): from its end, to find which
+ * instructions can lead to a match at each offset; then from its start, taking at each branch the first one that leads
+ * to a match. That is the match that Go finds, as it has the same preference.
  */
 import type { Meter } from '../meter.ts';
 import { goesOnWith, type Instruction, operation, type PatternProgram } from './program.ts';
 
-/** The bits of `emptyWidth` instructions: what may hold at a place (Go's `regexp/syntax` EmptyOp). */
+/** The condition bits of `emptyWidth` instructions (Go's `regexp/syntax` EmptyOp). */
 const place = { lineStart: 1, lineEnd: 2, textStart: 4, textEnd: 8, wordEdge: 16, noWordEdge: 32 } as const;
 const wordBits = 32;
-/** Steps of the meter for an instruction that is looked at: it counts what takes about ten nanoseconds. */
+/** Steps of the meter per visited instruction; a step is about 10 ns. */
 const perVisit = 2;
 
 /** True when some part of the text matches. @throws {CostLimitError} */
@@ -26,10 +25,10 @@ export function hasMatch(program: PatternProgram, text: string, meter: Meter): b
 }
 
 /**
- * The leftmost matches that do not overlap, as Go's `FindAllString` gives them: an empty one beside the one before it
- * does not count.
+ * The leftmost matches that do not overlap, as Go's `FindAllString` returns them: an empty match next to the previous
+ * match does not count.
  *
- * @param limit most matches; negative: all.
+ * @param limit the most matches; negative: all.
  * @throws {CostLimitError}
  */
 export function findMatches(program: PatternProgram, text: string, limit: number, meter: Meter): string[] {
@@ -52,12 +51,12 @@ export function findMatches(program: PatternProgram, text: string, limit: number
   return found;
 }
 
-/** Which instructions lead to a match, for every place of a text. */
+/** The instructions that lead to a match, for every offset of a text. */
 class Reach {
   readonly program: PatternProgram;
   readonly text: string;
   readonly meter: Meter;
-  /** The walk in which an instruction was looked at last. */
+  /** By instruction: the number of the last walk that visited it. */
   readonly seen: Int32Array;
   #walk = 0;
   readonly #words: number;
@@ -81,7 +80,7 @@ class Reach {
     return (word & (1 << (instruction & 31))) !== 0;
   }
 
-  /** The number of a walk through what reads no character, by which it knows where it was. */
+  /** The number of the present walk over instructions that consume no character. */
   nextWalk(): number {
     this.#walk += 1;
     return this.#walk;
@@ -96,14 +95,14 @@ class Reach {
   }
 }
 
-/** Goes from the end of a text to its start with the instructions that lead to a match from where it is. */
+/** Walks from the end of a text to its start with the instructions that lead to a match. */
 class WayBack {
-  /** The place, in units of UTF-16, never between two of one character. */
+  /** The offset in UTF-16 units, never inside a surrogate pair. */
   at: number;
   readonly #program: PatternProgram;
   readonly #text: string;
   readonly #meter: Meter;
-  /** The place at which an instruction was found alive last. */
+  /** By instruction: the last offset at which it led to a match. */
   readonly #foundAt: Int32Array;
   #alive: Int32Array;
   #next: Int32Array;
@@ -129,7 +128,7 @@ class WayBack {
     return this.#alive.subarray(0, this.#count);
   }
 
-  /** Goes to the place before. False: there is none. @throws {CostLimitError} */
+  /** Moves to the previous offset. False: at the start. @throws {CostLimitError} */
   back(): boolean {
     if (this.at === 0) return false;
     const behind = this.alive();
@@ -150,7 +149,7 @@ class WayBack {
     return true;
   }
 
-  /** Adds what ends here, and what comes here without a character. */
+  /** Adds the instructions that lead to a match from this offset without consuming a character. */
   #spread(): void {
     const holds = conditions(this.#text, this.at);
     for (const match of this.#program.matches) this.#add(match);
@@ -175,7 +174,7 @@ class WayBack {
   }
 }
 
-/** Where the match ends that begins at a place at which there is one. @throws {CostLimitError} */
+/** The end of the match that begins at an offset where one exists. @throws {CostLimitError} */
 function matchEnd(reach: Reach, start: number): number {
   const { program, text } = reach;
   let at = start;
@@ -188,7 +187,7 @@ function matchEnd(reach: Reach, start: number): number {
   }
 }
 
-/** What reads the next character on the preferred way to a match. Undefined: the match ends here. */
+/** The instruction that consumes the next character on the preferred path. Undefined: the match ends here. */
 function preferred(reach: Reach, from: number, at: number): Instruction | undefined {
   const { instructions } = reach.program;
   const walk = reach.nextWalk();
@@ -231,7 +230,7 @@ function isWord(code: number): boolean {
   );
 }
 
-/** What holds of a place. */
+/** The conditions that hold at an offset. */
 function conditions(text: string, at: number): number {
   const before = at === 0 ? -1 : text.charCodeAt(at - 1);
   const after = at === text.length ? -1 : text.charCodeAt(at);

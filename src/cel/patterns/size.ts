@@ -1,20 +1,20 @@
-/** What a repetition makes of an atom: `{2,5}` up to 5 copies of it, which the library nests. */
+/** The factor by which a repetition multiplies an atom: `{2,5}` makes up to 5 copies, which re2js nests. */
 const repetition = /\{(\d{1,4})(?:,(\d{0,4}))?\}/y;
 const postfix = new Set('*+?');
 const namedClass = /\[:\^?\w{1,9}:\]/y;
 
-/** The instructions that every pattern has. */
+/** The instructions of an empty pattern. */
 const ends = 3;
-/** Steps that the library's compiler takes for an instruction, and for a class of Unicode such as `\pL`. */
+/** Steps of re2js's compiler per instruction, and per Unicode class such as `\pL`. */
 const perInstruction = 500;
 const perUnicodeClass = 15_000;
 
 /**
- * Steps that compiling a pattern takes at most, told from its text: `.{0,1000}` is short and has 2,000 instructions.
- * What is no pattern has a number, too: the library refuses it without compiling.
+ * The most steps that compiling a pattern takes, estimated from its text: `.{0,1000}` is short but has 2,000
+ * instructions. Invalid patterns have a number, too, and are refused by re2js.
  */
 export function compileSteps(pattern: string): number {
-  /** Instructions of the groups that are open, outermost first, and of the atom that a repetition would multiply. */
+  /** Instructions of the open groups, outermost first, and of the atom that a repetition would multiply. */
   const open: number[] = [];
   let done = 0;
   let atom = 0;
@@ -52,7 +52,7 @@ export function compileSteps(pattern: string): number {
     } else if (character === '\\') {
       const kind = pattern.charAt(at + 1);
       if (kind === 'p' || kind === 'P') classes += 1;
-      // The braces of `\x{1000}` repeat nothing.
+      // The braces of `\x{1000}` are no repetition.
       at += pattern.startsWith('x{', at + 1) ? 3 : 2;
       continue;
     }
@@ -62,7 +62,7 @@ export function compileSteps(pattern: string): number {
   return instructions * perInstruction + classes * perUnicodeClass;
 }
 
-/** The place behind a class that begins at a place. */
+/** The offset after the character class that begins at an offset. */
 function classEnd(pattern: string, start: number): number {
   let at = start + 1;
   if (pattern.charAt(at) === '^') at += 1;

@@ -22,7 +22,7 @@ import {
 } from './model.ts';
 
 const serviceNameLabel = 'kubernetes.io/service-name';
-/** Events that are remembered. */
+/** The number of Events that are kept. */
 const remembered = 100;
 
 const events: ResourceType = {
@@ -34,17 +34,19 @@ const events: ResourceType = {
   isObject: (object): object is KubeObject => 'involvedObject' in object,
 };
 
-/** Hears what changed. */
+/** Called for changes. */
 export interface ViewListener {
   service?(row: ServiceRow): void;
   gone?(key: ObjectKey): void;
   event?(line: EventLine): void;
   pool?(pool: KubeObject): void;
-  /** After any of these, and for all that has no call of its own. */
+  /** Called after each of these, and for changes without a call of their own. */
   changed(): void;
 }
 
-/** Follows what the live view shows, by watches. Rows are made when something about them changed, not when drawn. */
+/**
+ * Follows the content of the live view by watches. Rows are computed when an object changes, not when they are drawn.
+ */
 export class Follower {
   readonly #factory: InformerFactory;
   readonly #services: Informer<Service>;
@@ -115,7 +117,7 @@ export class Follower {
     await this.#factory.finished();
   }
 
-  /** What to show now: Services by namespace and name. */
+  /** The present content: Services by namespace and name. */
   view(): View {
     const byKey = [...this.#rows].sort(([a], [b]) => (a < b ? -1 : 1));
     return {
@@ -138,7 +140,7 @@ export class Follower {
     this.#listener.changed();
   }
 
-  /** In the order of their times: the first list comes in none. */
+  /** Sorted by time: the first list comes in no order. */
   #happened(line: EventLine): void {
     const time = parseTime(line.time) ?? 0;
     let at = this.#lines.length;

@@ -11,7 +11,7 @@ import { LiveScreen } from './terminal.ts';
 export interface LiveViewOptions {
   readonly transport: Transport;
   readonly log: Logger;
-  /** Of Services and Events; undefined: all. */
+  /** Only this namespace, for Services and Events; undefined: all. */
   readonly namespace: string | undefined;
   /** The first line on a terminal. */
   readonly title: string;
@@ -25,7 +25,7 @@ export async function showLiveView(options: LiveViewOptions, signal: AbortSignal
     let problem: string | undefined;
     const view = (): View => ({ ...follower.view(), ...(problem === undefined ? {} : { problem }) });
     const screen = new LiveScreen(output, title, view);
-    // a line of the log would stand in the middle of the screen
+    // A line of the log would be drawn into the screen.
     const silent = log.child({}, { level: 'silent' });
     const watched = new AvailabilityTracker(transport, silent, systemClock, (present) => {
       problem = present;

@@ -1,4 +1,4 @@
-/** What the live view shows, computed from objects. Pure. */
+/** The content of the live view, computed from objects. Pure. */
 import type { Node, Service } from '../../objects/core.generated.ts';
 import type { EndpointSlice } from '../../objects/discovery.generated.ts';
 import type { KubeObject } from '../../objects/meta.ts';
@@ -13,11 +13,11 @@ export interface ServiceRow {
   readonly clusterIP: string;
   readonly external: string;
   readonly ports: string;
-  /** Undefined for Services that have no endpoints by their nature (ExternalName). */
+  /** Undefined for Services without endpoints by design (ExternalName). */
   readonly endpoints: { readonly ready: number; readonly total: number } | undefined;
 }
 
-/** How full a pool is, in one family. */
+/** Usage of a pool in one family. */
 export interface PoolRow {
   readonly name: string;
   readonly family: 'IPv4' | 'IPv6';
@@ -26,7 +26,7 @@ export interface PoolRow {
   readonly total: number;
 }
 
-/** Something that happened. */
+/** An Event. */
 export interface EventLine {
   /** RFC 3339. */
   readonly time: string;
@@ -38,18 +38,18 @@ export interface EventLine {
   readonly message: string;
 }
 
-/** All that is shown. */
+/** The whole content. */
 export interface View {
   readonly services: readonly ServiceRow[];
   readonly pools: readonly PoolRow[];
   /** Oldest first. */
   readonly events: readonly EventLine[];
   readonly nodes: { readonly ready: number; readonly total: number };
-  /** Why the API server is not heard of, and what to do: then all else is what was last heard. */
+  /** Why the API server cannot be reached, and what to do: the rest is then the last known state. */
   readonly problem?: string;
 }
 
-/** The row of a Service. Of two families the primary one is counted: both have the same Pods. */
+/** The row of a Service. Of two families the primary one is counted, as both have the same Pods. */
 export function serviceRow(service: Service, slices: readonly EndpointSlice[]): ServiceRow {
   const { metadata, spec, status } = service;
   const clusterIPs = spec.clusterIPs ?? [];
@@ -86,7 +86,7 @@ export function poolRows(pool: KubeObject): PoolRow[] {
   });
 }
 
-/** The line of an Event of core/v1. */
+/** The line of a core/v1 Event. */
 export function eventLine(event: KubeObject): EventLine {
   const kind = textAt(event, 'involvedObject', 'kind').toLowerCase();
   return {

@@ -7,10 +7,10 @@ import type { ViewListener } from './follow.ts';
 import { eventText, poolText, serviceText } from './screen.ts';
 import { plain } from './text.ts';
 
-/** The live view for files and pipes: a line for everything that changed as it is shown, and one for each Event. */
+/** The live view for files and pipes: one line for every change of a row, and one for each Event. */
 export class PlainLines implements ViewListener {
   readonly #output: Writable;
-  /** What was last printed of an object. */
+  /** The line that was last printed for an object. */
   readonly #printed = new Map<ObjectKey, string>();
   #begun = false;
 
@@ -18,7 +18,7 @@ export class PlainLines implements ViewListener {
     this.#output = output;
   }
 
-  /** The first lists are read: what they held as Events is history. */
+  /** Called when the first lists are read: their Events are old and not printed. */
   begin(services: readonly ServiceRow[]): void {
     this.#begun = true;
     for (const row of services) this.service(row);

@@ -12,7 +12,7 @@ export interface ScreenSize {
 const heading = ['NAMESPACE', 'NAME', 'TYPE', 'CLUSTER-IP', 'EXTERNAL-IP', 'PORT(S)', 'READY'];
 /** Characters of a pool's bar. */
 const barLength = 20;
-/** Lines of Events that are shown where there is room for all. */
+/** Lines of Events that are shown if there is room. */
 const mostEvents = 8;
 const fewestEvents = 3;
 
@@ -57,7 +57,7 @@ export function renderScreen(view: View, title: string, size: ScreenSize, colour
   ].slice(0, size.rows);
 }
 
-/** One line about everything. */
+/** The summary line. */
 function summary({ services, nodes }: View): string {
   const waiting = services.filter(({ external }) => external === '<pending>').length;
   const empty = services.filter(({ endpoints }) => endpoints !== undefined && endpoints.ready === 0).length;
@@ -70,7 +70,7 @@ function summary({ services, nodes }: View): string {
   return parts.join(', ');
 }
 
-/** A Service that wants endpoints and has none that is ready, or waits for an address. */
+/** True for a Service that should have endpoints but has none ready, or that waits for an address. */
 function isTroubled({ endpoints, external }: ServiceRow): boolean {
   return (
     external === '<pending>' || (endpoints !== undefined && endpoints.ready < Math.max(1, endpoints.total))
@@ -83,7 +83,7 @@ function cellsOf({ namespace, name, type, clusterIP, external, ports, endpoints 
 }
 
 function poolLine({ name, family, used, total }: PoolRow): string {
-  // One used address of millions still shows.
+  // At least one mark for one used address of millions.
   const filled = used === 0 ? 0 : Math.max(1, Math.floor((used / total) * barLength));
   const bar = `${'#'.repeat(filled)}${'.'.repeat(barLength - filled)}`;
   return `pool ${plain(name)}  ${family}  [${bar}]  ${used} of ${total.toLocaleString('en-US')} used`;
@@ -94,14 +94,14 @@ export function eventText({ time, namespace, object, reason, message }: EventLin
   return [time.slice(11, 19), namespace, object, reason, message].map(plain).join('  ');
 }
 
-/** A Service on one line, for outputs that are no terminal. */
+/** A Service as one line, for outputs that are not a terminal. */
 export function serviceText(row: ServiceRow): string {
   const ready = row.endpoints === undefined ? '' : `  ${row.endpoints.ready}/${row.endpoints.total} ready`;
   const parts = [`${row.namespace}/${row.name}`, row.type, row.clusterIP, row.external, row.ports].map(plain);
   return `${parts.join('  ')}${ready}`;
 }
 
-/** A pool on one line. */
+/** A pool as one line. */
 export function poolText(row: PoolRow): string {
   return `pool/${plain(row.name)}  ${row.family}  ${row.used} of ${row.total} used`;
 }

@@ -2,7 +2,7 @@ import type { WriteStream } from 'node:tty';
 import type { View } from './model.ts';
 import { renderScreen } from './screen.ts';
 
-/** Milliseconds between two pictures. */
+/** Milliseconds between two redraws. */
 const pause = 250;
 
 const alternateScreen = '\u001b[?1049h\u001b[?25l';
@@ -11,7 +11,7 @@ const home = '\u001b[H';
 const restOfLine = '\u001b[K';
 const restOfScreen = '\u001b[J';
 
-/** Draws the live view on a terminal, on a screen of its own; the one before comes back at the end. */
+/** Draws the live view on a terminal's alternate screen; the previous screen is restored at the end. */
 export class LiveScreen {
   readonly #stream: WriteStream;
   readonly #title: string;
@@ -33,7 +33,7 @@ export class LiveScreen {
     this.#draw();
   }
 
-  /** Something changed: it is drawn soon, together with what changes until then. */
+  /** Schedules a redraw, which includes all changes until then. */
   changed(): void {
     this.#timer ??= setTimeout(() => this.#draw(), pause);
   }
@@ -48,7 +48,7 @@ export class LiveScreen {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     const { columns, rows } = this.#stream;
-    // One line less than there are: a line end on the last would scroll.
+    // One line less than the terminal has: a line end on the last one would scroll.
     const lines = renderScreen(this.#view(), this.#title, { columns, rows: rows - 1 }, this.#colour);
     this.#stream.write(`${home}${lines.map((line) => `${line}${restOfLine}\n`).join('')}${restOfScreen}`);
   }

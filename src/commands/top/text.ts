@@ -1,10 +1,10 @@
 /**
- * Text for a terminal. What comes from a cluster may hold anything: control characters, with which an Event could
- * paint over the screen or worse, are shown as `?`.
+ * Text for a terminal. Values from a cluster may contain control characters, with which an Event could draw over the
+ * screen: they are shown as `?`.
  */
 import { stripVTControlCharacters } from 'node:util';
 
-/** The text on one line, without anything that a terminal would obey. */
+/** The text on one line, without control characters. */
 export function plain(text: string): string {
   let result = '';
   for (const character of stripVTControlCharacters(text)) {
@@ -13,7 +13,7 @@ export function plain(text: string): string {
   return result;
 }
 
-/** C0 and C1 controls, line and paragraph separators, and the marks that turn the direction of text. */
+/** C0 and C1 controls, line and paragraph separators, and marks that change the direction of text. */
 function isCommand(code: number): boolean {
   return (
     code < 0x20 ||
@@ -25,7 +25,7 @@ function isCommand(code: number): boolean {
   );
 }
 
-/** The text cut to a width, with `…` where something is missing. */
+/** The text cut to a width, with `…` where it was cut. */
 export function fit(text: string, width: number): string {
   if (width <= 0) return '';
   let kept = '';
