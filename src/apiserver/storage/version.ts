@@ -23,7 +23,10 @@ export function writtenVersion(
   const own = Object.isFrozen(object) ? { ...object } : object;
   if (Object.isFrozen(own.metadata)) own.metadata = { ...own.metadata };
   own.metadata.resourceVersion = String(revision);
-  const version = new TextVersion(key, revision, encode(own));
+  const text = encode(own);
+  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
+  bytes.write(text);
+  const version = new TextVersion(key, revision, bytes);
   checkSize(version);
   return version;
 }
@@ -44,39 +47,46 @@ function checkSize(version: StoredObject): void {
 
 /** Makes a version of the UTF-8 that an earlier process wrote. */
 export function loadedVersion(key: string, revision: number, encoded: Buffer): StoredObject {
-  return new TextVersion(key, revision, encoded.toString());
+  // A copy: what was read of the file would stay in memory as long as one object of it.
+  const bytes = Buffer.allocUnsafeSlow(encoded.length);
+  encoded.copy(bytes);
+  return new TextVersion(key, revision, bytes);
 }
 
-/** A version that is kept as its text. */
+/**
+ * A version that is kept as its text, in UTF-8. A buffer is outside V8's heap; as strings in it, texts take up to twice
+ * their size until the next collection.
+ */
 class TextVersion implements StoredObject {
   readonly key: string;
   readonly revision: number;
-  readonly byteLength: number;
   isDecorated = false;
-  readonly #text: string;
+  readonly #bytes: Buffer;
   /** Held weakly: an object takes more memory than its text, and most are read once. */
   #object: WeakRef<KubeObject> | undefined;
 
-  constructor(key: string, revision: number, text: string) {
+  constructor(key: string, revision: number, bytes: Buffer) {
     this.key = key;
     this.revision = revision;
-    // Counting also makes the many parts that an encoder joined one string.
-    this.byteLength = Buffer.byteLength(text);
-    this.#text = text;
+    this.#bytes = bytes;
   }
 
   get object(): KubeObject {
     let object = this.#object?.deref();
-    if (object === undefined) this.#object = new WeakRef((object = decode(this.#text)));
+    if (object === undefined) this.#object = new WeakRef((object = decode(this.text())));
     return object;
   }
 
+  get byteLength(): number {
+    return this.#bytes.length;
+  }
+
   text(): string {
-    return this.#text;
+    return this.#bytes.toString();
   }
 
   writeTo(target: Buffer, at: number, skip = 0): number {
-    return at + target.write(skip === 0 ? this.#text : this.#text.slice(skip), at);
+    return at + this.#bytes.copy(target, at, skip);
   }
 }
 
