@@ -138,7 +138,7 @@ test.each([
 });
 
 describe('very many owners', () => {
-  const count = 15_000;
+  const count = 2_000;
   const keys = Array.from({ length: count }, (_, i) => `k${i}`);
   const owners = (operation: string): JsonRecord[] =>
     keys.map((key, i) =>
@@ -173,9 +173,9 @@ describe('very many owners', () => {
   });
 });
 
-test('fifty thousand fields are applied, taken over and taken back', async () => {
+test('19,000 fields are applied, taken over and taken back', async () => {
   const data = (value: string): JsonRecord =>
-    Object.fromEntries(Array.from({ length: 50_000 }, (_, i) => [`k${i}`, value]));
+    Object.fromEntries(Array.from({ length: 19_000 }, (_, i) => [`k${i}`, value]));
   expect((await apply('wide', configMap('wide', {}, data('1')))).status).toBe(201);
   const mine = await apply('wide', configMap('wide', {}, data('2')), {
     fieldManager: 'other',
