@@ -111,10 +111,10 @@ describe('a schema that is', () => {
 });
 
 describe('an enormous schema of', () => {
-  const count = 20_000;
+  const count = 4_500;
   const names = Array.from({ length: count }, (_, i) => `p${i}`);
 
-  test('a megabyte of properties judges every one of them, and is in OpenAPI', async () => {
+  test('4,500 properties judges every one of them, and is in OpenAPI', async () => {
     const description = 'This text is here for its length only.';
     const kind = await served({
       type: 'object',
@@ -140,8 +140,8 @@ describe('an enormous schema of', () => {
     expect(new Set(published)).toEqual(new Set(['apiVersion', 'kind', 'metadata', ...names]));
   });
 
-  test('sixty thousand required members says which are missing', async () => {
-    const required = Array.from({ length: 60_000 }, (_, i) => `r${i}`);
+  test('15,000 required members says which are missing', async () => {
+    const required = Array.from({ length: 15_000 }, (_, i) => `r${i}`);
     const kind = await served({
       type: 'object',
       properties: { a: { type: 'object', required, 'x-kubernetes-preserve-unknown-fields': true } },
@@ -158,8 +158,8 @@ describe('an enormous schema of', () => {
     expect((await create(kind, 'b', {})).status).toBe(201);
   });
 
-  test('a megabyte of allowed values knows them all', async () => {
-    const values = Array.from({ length: 80_000 }, (_, i) => `value-${i}`);
+  test('15,000 allowed values knows them all', async () => {
+    const values = Array.from({ length: 15_000 }, (_, i) => `value-${i}`);
     const kind = await served({ type: 'object', properties: { a: { type: 'string', enum: values } } });
     expect((await create(kind, 'last', { a: values.at(-1) })).status).toBe(201);
     const refused = await create(kind, 'none', { a: 'value' });
@@ -182,7 +182,7 @@ describe('defaults', () => {
       },
     });
     const { status, body } = await create(kind, 'bomb', {
-      list: Array.from({ length: 100_000 }, () => ({})),
+      list: Array.from({ length: 9_000 }, () => ({})),
     });
     expect([status, body['message']]).toEqual([500, 'etcdserver: request is too large']);
     expect(listAt((await call(server.client, 'GET', kind.path)).body, 'items')).toEqual([]);

@@ -138,7 +138,7 @@ test.each([
 });
 
 describe('very many owners', () => {
-  const count = 2_000;
+  const count = 1_500;
   const keys = Array.from({ length: count }, (_, i) => `k${i}`);
   const owners = (operation: string): JsonRecord[] =>
     keys.map((key, i) =>

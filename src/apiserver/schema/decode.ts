@@ -71,8 +71,20 @@ export function checkValue(schema: Schema, parsed: ParsedJson): readonly string[
   return walk.strictErrors;
 }
 
+/** Types whose values can be wrong as misfits only. */
+const misfits: ReadonlySet<Schema['type']> = new Set([
+  'string',
+  'boolean',
+  'bytes',
+  'int32',
+  'int64',
+  'number',
+]);
+
 /** The decoded value, or undefined for null, for what Go would encode as nothing, and for what does not fit. */
 function decode(schema: Schema, value: unknown, walk: Walk): unknown {
+  // Only the first is told: a body may have thousands.
+  if (walk.misfit !== undefined && misfits.has(schema.type)) return undefined;
   try {
     return decodeAny(schema, value, walk);
   } catch (error) {

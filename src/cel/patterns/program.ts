@@ -1,6 +1,6 @@
 import { RE2JS } from 're2js';
 import { EvaluationError } from '../values.ts';
-import { compileSteps } from './size.ts';
+import { compileSteps, maxCompileSteps } from './size.ts';
 
 /** Opcodes, with the numbers of Go's `regexp/syntax` InstOp that re2js uses. */
 export const operation = {
@@ -42,8 +42,6 @@ export interface PatternProgram {
 
 /** Go's error for patterns that are too large. The limit here is lower, to bound the time. */
 const tooLarge = 'error parsing regexp: expression too large';
-/** 20,000 instructions, about 0.1 s. */
-const mostSteps = 10_000_000;
 const mostCompiled = 200;
 const compiled = new Map<string, PatternProgram>();
 
@@ -60,7 +58,7 @@ export function isCompiled(pattern: string): boolean {
 export function compilePattern(pattern: string): PatternProgram {
   const known = compiled.get(pattern);
   if (known !== undefined) return known;
-  if (compileSteps(pattern) > mostSteps) throw new EvaluationError(tooLarge);
+  if (compileSteps(pattern) > maxCompileSteps) throw new EvaluationError(tooLarge);
   const made = compile(pattern);
   if (compiled.size >= mostCompiled) compiled.clear();
   compiled.set(pattern, made);
@@ -70,7 +68,7 @@ export function compilePattern(pattern: string): PatternProgram {
 function compile(pattern: string): PatternProgram {
   let program: unknown;
   try {
-    program = RE2JS.compile(pattern).re2Input.prog;
+    program = RE2JS.compile(pattern).re2().prog;
   } catch (error) {
     throw new EvaluationError(error instanceof Error ? error.message : String(error));
   }

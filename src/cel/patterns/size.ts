@@ -9,6 +9,9 @@ const ends = 3;
 const perInstruction = 500;
 const perUnicodeClass = 15_000;
 
+/** Steps that compiling may take: 20,000 instructions, which are about a tenth of a second. */
+export const maxCompileSteps = 10_000_000;
+
 /**
  * The most steps that compiling a pattern takes, estimated from its text: `.{0,1000}` is short but has 2,000
  * instructions. Invalid patterns have a number, too, and are refused by re2js.

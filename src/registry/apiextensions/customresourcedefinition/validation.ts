@@ -4,6 +4,7 @@ import { type FieldError, invalid, notSupported, required } from '../../validati
 import { isDNS1035Label, isDNS1123Subdomain } from '../../../objects/names.ts';
 import { validateConversion } from './conversion.ts';
 import type { CustomResourceDefinition, CustomResourceNames, CustomResourceVersion } from './definition.ts';
+import { validatePatternSizes } from './pattern-size.ts';
 import { validateSchema } from './structural.ts';
 import { validateColumns, validateSelectableFields, validateWarning } from './version-members.ts';
 
@@ -28,6 +29,9 @@ export function validateDefinition(
   const { spec, status } = definition;
   const { group, names, scope } = spec;
   const versions = spec.versions ?? [];
+  // Before they are compiled.
+  const tooLarge = validatePatternSizes(versions);
+  if (tooLarge.length > 0) return tooLarge;
   return [
     ...validateGroup(group),
     ...validateScope(scope),

@@ -4,11 +4,10 @@ import { plainError } from '../../../objects/status-errors.ts';
 import { itemsOf, type JsonSchema, valuesOf } from './json-schema.ts';
 
 const maxDepth = 500;
-/**
- * Characters that defaults may add to an object: a list of a hundred thousand empty items can ask for gigabytes. etcd
- * keeps no object of more than some 1.5 MB.
- */
-const maxAdded = 16 * 1024 * 1024;
+/** Characters that defaults may add to an object: no larger one is stored. */
+const maxAdded = 3 * 1024 * 1024;
+/** A member with a default takes the time of about so many characters. */
+const perMember = 60;
 
 /** How defaults are filled in. */
 interface Defaulting {
@@ -92,7 +91,7 @@ function replaceNull(property: JsonSchema, object: JsonRecord, name: string, def
 
 function setDefault(property: JsonSchema, object: JsonRecord, name: string, defaulting: Defaulting): void {
   if (property.default === undefined || !defaulting.fills) return;
-  defaulting.left -= name.length + sizeOf(property.default);
+  defaulting.left -= perMember + name.length + sizeOf(property.default);
   if (defaulting.left < 0) throw plainError('etcdserver: request is too large');
   // Not by assignment: a definition may name a property __proto__.
   const value = copyOf(property.default);

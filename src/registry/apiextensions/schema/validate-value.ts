@@ -15,7 +15,7 @@ import {
 import { checkedFormat, hasFormat } from '../../../objects/formats.ts';
 import { keyOf } from './list-types.ts';
 import { isInt64, numberFaults } from './numbers.ts';
-import { matchesPattern } from './pattern.ts';
+import { matchesPattern, PatternBudget } from './pattern.ts';
 
 /** Values deeper than this are refused. */
 const maxDepth = 500;
@@ -23,8 +23,8 @@ const maxDepth = 500;
 /** What is known of a value: its faults, and how many checks it passed, which tells the best of several failures. */
 interface Verdict {
   errors: FieldError[];
-  /** The same errors: a list of 100,000 values may have one for each. */
-  byField?: Map<string, FieldError[]>;
+  /** The texts of the same errors by field: thousands may have one field. */
+  byField?: Map<string, Set<string>>;
   matches: number;
 }
 
@@ -35,6 +35,7 @@ interface Placed {
   readonly depth: number;
   /** The stored value in the same place, where an update has one. */
   readonly old: { readonly value: unknown } | undefined;
+  readonly patterns: PatternBudget;
 }
 
 /**
@@ -42,14 +43,17 @@ interface Placed {
  *
  * @param path "" for the whole object.
  * @param old the stored value of an update: parts that do not change may stay as they are (CRDValidationRatcheting).
+ * @param patterns what patterns may take; of one object unless it is given.
+ * @throws {StatusError} 413 when they take more.
  */
 export function validateValue(
   schema: JsonSchema,
   value: unknown,
   path: string,
   old?: { readonly value: unknown },
+  patterns = new PatternBudget(),
 ): FieldError[] {
-  return judge(schema, value, { path, depth: 0, old }).errors;
+  return judge(schema, value, { path, depth: 0, old, patterns }).errors;
 }
 
 /** The rules that a part of an object breaks, told of the part alone: its texts name no more than what is below it. */
@@ -58,8 +62,9 @@ export function validatePart(
   value: unknown,
   path: string,
   old?: { readonly value: unknown },
+  patterns?: PatternBudget,
 ): FieldError[] {
-  return validateValue(schema, value, '', old).map((error) => ({
+  return validateValue(schema, value, '', old, patterns).map((error) => ({
     ...error,
     field: error.field === '<nil>' ? path : `${path}.${error.field}`,
   }));
@@ -77,7 +82,7 @@ function judge(schema: JsonSchema, value: unknown, place: Placed): Verdict {
     judgeEnum(schema, value, path, verdict);
   } else {
     judgeJunctors(schema, value, place, verdict);
-    if (typeof value === 'string') judgeString(schema, value, path, verdict);
+    if (typeof value === 'string') judgeString(schema, value, place, verdict);
     else if (typeof value === 'number') judgeNumber(schema, value, path, verdict);
     else if (Array.isArray(value)) judgeList(schema, value, place, verdict);
     judgeEnum(schema, value, path, verdict);
@@ -97,11 +102,11 @@ function fieldOf(path: string): string {
 
 /** The same fault is told once, wherever it was found. */
 function push(verdict: Verdict, error: FieldError): void {
-  const byField = (verdict.byField ??= new Map<string, FieldError[]>());
+  const byField = (verdict.byField ??= new Map<string, Set<string>>());
   const there = byField.get(error.field);
-  if (there?.some(({ body }) => body === error.body) === true) return;
-  if (there === undefined) byField.set(error.field, [error]);
-  else there.push(error);
+  if (there?.has(error.body) === true) return;
+  if (there === undefined) byField.set(error.field, new Set([error.body]));
+  else there.add(error.body);
   verdict.errors.push(error);
 }
 
@@ -179,7 +184,7 @@ function wordsOf(allowed: readonly unknown[]): readonly string[] {
 }
 
 /** The first broken rule of length and pattern is told, then the format. */
-function judgeString(schema: JsonSchema, value: string, path: string, verdict: Verdict): void {
+function judgeString(schema: JsonSchema, value: string, { path, patterns }: Placed, verdict: Verdict): void {
   const { minLength, maxLength, pattern = '' } = schema;
   const format = checkedFormat(schema.type ?? '', schema.format ?? '');
   const field = fieldOf(path);
@@ -187,7 +192,7 @@ function judgeString(schema: JsonSchema, value: string, path: string, verdict: V
   if (maxLength !== undefined && isLonger(value, maxLength)) push(verdict, tooLong(field, maxLength));
   else if (minLength !== undefined && minLength > 0 && !isLonger(value, minLength - 1)) {
     push(verdict, invalid(field, value, `${path} in body should be at least ${minLength} chars long`));
-  } else if (pattern !== '' && !matchesPattern(pattern, value)) {
+  } else if (pattern !== '' && !matchesPattern(pattern, value, patterns)) {
     push(verdict, invalid(field, value, `${path} in body should match '${pattern}'`));
   }
   if (format === '') return;
@@ -218,7 +223,7 @@ function judgeList(schema: JsonSchema, list: readonly unknown[], place: Placed, 
   list.forEach((item, i) => {
     if (items === undefined) return;
     const stored = before?.get(JSON.stringify(keyOf(item, schema['x-kubernetes-list-map-keys'] ?? [])));
-    merge(verdict, judge(items, item, { path: `${path}[${i}]`, depth: depth + 1, old: stored }));
+    merge(verdict, judge(items, item, { ...place, path: `${path}[${i}]`, depth: depth + 1, old: stored }));
   });
   if (minItems !== undefined && list.length < minItems) {
     const detail = `${path} in body should have at least ${minItems} items`;
@@ -243,9 +248,10 @@ function storedItems(
 function judgeObject(
   schema: JsonSchema,
   value: Readonly<Record<string, unknown>>,
-  { path, depth, old }: Placed,
+  place: Placed,
   verdict: Verdict,
 ): void {
+  const { path, depth, old } = place;
   const names = Object.keys(value).sort();
   const { minProperties, maxProperties, properties = {} } = schema;
   verdict.matches++;
@@ -261,7 +267,7 @@ function judgeObject(
   const before = isRecord(old?.value) ? old.value : {};
   const member = (part: JsonSchema, name: string, at: string) => {
     const stored = Object.hasOwn(before, name) ? { value: before[name] } : undefined;
-    merge(verdict, judge(part, value[name], { path: at, depth: depth + 1, old: stored }));
+    merge(verdict, judge(part, value[name], { ...place, path: at, depth: depth + 1, old: stored }));
   };
   const values = valuesOf(schema);
   for (const name of names) {

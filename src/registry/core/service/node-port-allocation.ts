@@ -30,6 +30,9 @@ function takeSharedPorts(service: Service, reservation: ServiceReservation): voi
   const { ports = [] } = service.spec;
   const automatic = allocatesNodePorts(service.spec);
   const byPort = new Map<number, number>();
+  const requestedFor = new Map<number, number>();
+  for (const { port, nodePort = 0 } of ports.toReversed())
+    if (nodePort !== 0) requestedFor.set(port, nodePort);
   ports.forEach((port, i) => {
     const { nodePort: wanted = 0 } = port;
     if (wanted === 0 && !automatic) return;
@@ -39,9 +42,7 @@ function takeSharedPorts(service: Service, reservation: ServiceReservation): voi
       else if (wanted !== shared) takeWanted(service, i, wanted, reservation);
       return;
     }
-    const requested = ports.find(
-      (other) => other.port === port.port && (other.nodePort ?? 0) !== 0,
-    )?.nodePort;
+    const requested = requestedFor.get(port.port);
     if (requested === undefined) port.nodePort = takeAny(reservation);
     else {
       takeWanted(service, i, requested, reservation);

@@ -331,3 +331,25 @@ test('a sound definition passes', () => {
   expect(validateDefinition(definition({}))).toEqual([]);
   expect(validatePreservation(definition({}))).toEqual([]);
 });
+
+describe('patterns', () => {
+  const withPatterns = (patterns: readonly string[]): string[] => {
+    const properties = Object.fromEntries(
+      patterns.map((pattern, i) => [`p${i}`, { type: 'string', pattern }]),
+    );
+    const versions = [{ ...v1, schema: { openAPIV3Schema: { type: 'object', properties } } }];
+    return validateDefinition(definition({ versions })).map(({ field, body }) => `${field}: ${body}`);
+  };
+
+  test('that are large together are refused before they are compiled', () => {
+    const large = Array.from({ length: 20 }, (_, i) => `(a|b|c|d){1000}${i}`);
+    expect(withPatterns(large.slice(0, 1))).toEqual([]);
+    expect(withPatterns(large)).toEqual([
+      'spec.versions: Forbidden: the patterns of the schemas are too large together',
+    ]);
+  });
+
+  test('that are the same count once', () => {
+    expect(withPatterns(Array.from({ length: 500 }, () => '^(a|b|c|d){1000}$'))).toEqual([]);
+  });
+});

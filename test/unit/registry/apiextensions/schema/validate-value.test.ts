@@ -303,3 +303,12 @@ describe('input that is meant to do harm', () => {
     ).toHaveLength(1);
   });
 });
+
+test('patterns of one object take so many steps together, whatever the texts', () => {
+  const items: JsonSchema = { type: 'string', pattern: '(a|b|c|d){1000}x' };
+  const texts = (length: number): string[] => Array.from({ length: 20 }, () => 'abcd'.repeat(length));
+  expect(faults({ type: 'array', items }, texts(20))).toHaveLength(20);
+  expect(() => faults({ type: 'array', items }, texts(25_000))).toThrow(
+    'Request entity too large: the patterns',
+  );
+});

@@ -1,0 +1,29 @@
+import { compileSteps, maxCompileSteps } from '../../../cel/patterns/size.ts';
+import { type FieldError, forbiddenField } from '../../validation/field-errors.ts';
+import type { CustomResourceVersion } from './definition.ts';
+
+/**
+ * The patterns of a definition compile to as much as one of CEL may. kube-apiserver has no such rule: a pattern of 15
+ * characters can have a million instructions, and each is matched at every write.
+ */
+export function validatePatternSizes(versions: readonly CustomResourceVersion[]): FieldError[] {
+  const patterns = new Set<string>();
+  for (const { schema } of versions) collect(schema, patterns);
+  let steps = 0;
+  for (const pattern of patterns) {
+    steps += compileSteps(pattern);
+    if (steps > maxCompileSteps) {
+      return [forbiddenField('spec.versions', 'the patterns of the schemas are too large together')];
+    }
+  }
+  return [];
+}
+
+/** What stands under the name `pattern` is one, but for a few defaults and allowed values. */
+function collect(value: unknown, patterns: Set<string>): void {
+  if (typeof value !== 'object' || value === null) return;
+  for (const [name, member] of Object.entries(value)) {
+    if (typeof member !== 'string') collect(member, patterns);
+    else if (name === 'pattern') patterns.add(member);
+  }
+}
