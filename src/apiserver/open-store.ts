@@ -14,9 +14,10 @@ export interface Store {
 
 /**
  * Revisions that watches can resume from, and for how long, as etcd's compaction of five minutes; fewer when many
- * large objects change at once, so that the past does not outgrow the present.
+ * large objects change at once, so that the past does not outgrow the present. A watch that has yet to see what is
+ * forgotten is ended.
  */
-const retain = { revisions: 100_000, milliseconds: 5 * 60_000, bytes: 16 * 2 ** 20 };
+const retain = { revisions: 100_000, milliseconds: 5 * 60_000, bytes: 32 * 2 ** 20 };
 
 /**
  * Opens the store of a server.

@@ -36,6 +36,7 @@ import { ValidatingPolicies } from './admission/policies/validating-policies.ts'
 import { QuotaAdmission } from './admission/quota/quota-admission.ts';
 import { QuotaStatuses } from './admission/quota/quota-status.ts';
 import { Admission } from './rest/admission.ts';
+import { OpenWatches } from './rest/open-watches.ts';
 import type { ServerCore } from './rest/server-core.ts';
 import { registerBuiltIns, type ServiceRanges } from './built-ins.ts';
 import type { Store } from './open-store.ts';
@@ -96,6 +97,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     resources,
     admission: new Admission([]),
     log,
+    watches: new OpenWatches(log),
     firstRevision: 0,
     random: () => Math.random(),
     now: () => Date.now(),

@@ -251,6 +251,23 @@ export function describeStorage(
       expect(third.revision).toBe(revision);
     });
 
+    it('reads events of the past in parts, of a resource and of a namespace', async () => {
+      const storage = await fresh();
+      for (const name of ['a', 'b', 'c']) {
+        await put(storage, name);
+        await storage.commit([
+          { key: key(name, 'other'), expect: 'absent', object: sample(name, '1', 'other') },
+        ]);
+      }
+      const revisions = (prefix: string, after: number, limit: number): number[] =>
+        storage.events(prefix, after, limit).map(({ revision }) => revision);
+      expect(revisions(SERVICES, 1, 4)).toEqual([2, 3, 4, 5]);
+      expect(revisions(SERVICES, 5, 4)).toEqual([6, 7]);
+      expect(revisions(SERVICES, 7, 4)).toEqual([]);
+      expect(revisions(listPrefix('', 'services', 'other'), 3, 4)).toEqual([5, 7]);
+      expect(revisions(listPrefix('', 'nodes'), 1, 4)).toEqual([]);
+    });
+
     it('goes on from a key, from one that is not there, and from before the prefix', async () => {
       const storage = await fresh();
       for (const name of ['a', 'c', 'd']) await put(storage, name);

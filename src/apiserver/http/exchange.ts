@@ -63,6 +63,8 @@ export interface ReplyStream {
   /** False when the client is slow: wait for {@link drained}. */
   write(chunk: Buffer | string): boolean;
   drained(): Promise<void>;
+  /** Bytes that were written and that the kernel has not taken. */
+  readonly unsent: number;
   end(): void;
   /** Cuts the connection in the middle, so that the client sees that the answer is incomplete. */
   destroy(): void;

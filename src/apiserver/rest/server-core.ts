@@ -3,6 +3,7 @@ import type { ClusterReader, StrategyContext } from '../../registry/generic/stra
 import type { UserInfo } from '../authentication/user-info.ts';
 import { listPrefix, objectKey, type Storage } from '../storage/storage.ts';
 import type { Admission } from './admission.ts';
+import type { OpenWatches } from './open-watches.ts';
 import type { ResourceTable } from './resource-table.ts';
 
 /** What every verb needs: the store, the served resources, and the sources of time, randomness and identity. */
@@ -11,6 +12,7 @@ export interface ServerCore {
   readonly resources: ResourceTable;
   readonly admission: Admission;
   readonly log: Logger;
+  readonly watches: OpenWatches;
   /**
    * The revision at which a new store was first served: nobody was given an older one, and clients that name
    * revision 1 want one that is certainly too old.

@@ -1,4 +1,4 @@
-/** The bytes of a watch. What many watches get alike is made once: of each of these, the last is remembered. */
+/** The bytes of a watch. What many watches get alike is made once, and kept for a moment. */
 import { isRecord } from '../../objects/json.ts';
 import type { MediaType } from '../http/media-types.ts';
 import { writeProtobufEvent } from '../schema/write-protobuf.ts';
@@ -7,32 +7,44 @@ import { type ServedResource, storedJson } from './served-resource.ts';
 
 export type EventType = 'ADDED' | 'MODIFIED' | 'DELETED';
 
-/**
- * The line of an event. An event goes to all watches of a resource one after the other, so remembering the last
- * line is enough to make each only once, and holds on to nothing.
- */
+interface EventLine {
+  readonly resource: ServedResource;
+  readonly mediaType: MediaType;
+  readonly type: EventType;
+  readonly line: Buffer;
+}
+
+/** Bytes of the latest lines: more than the watches of one turn send alike. */
+const maxRecent = 2 ** 20;
+/** The latest lines, the oldest first. */
+const recent = new Map<StoredObject, EventLine>();
+let recentBytes = 0;
+
+/** The line of an event, as all watches of the resource in this form get it. */
 export function eventLine(
   resource: ServedResource,
   mediaType: MediaType,
   type: EventType,
   stored: StoredObject,
 ): Buffer {
-  if (
-    lastFrame?.stored === stored &&
-    lastFrame.type === type &&
-    lastFrame.mediaType === mediaType &&
-    lastFrame.resource === resource
-  ) {
-    return lastFrame.line;
+  const known = recent.get(stored);
+  if (known?.type === type && known.mediaType === mediaType && known.resource === resource) {
+    return known.line;
   }
-  lastFrame = {
-    resource,
-    mediaType,
-    type,
-    stored,
-    line: line(mediaType, type, storedJson(resource, stored)),
-  };
-  return lastFrame.line;
+  forget(stored);
+  const made = line(mediaType, type, storedJson(resource, stored));
+  for (const [oldest] of recent) {
+    if (recentBytes + made.length <= maxRecent) break;
+    forget(oldest);
+  }
+  recent.set(stored, { resource, mediaType, type, line: made });
+  recentBytes += made.length;
+  return made;
+}
+
+function forget(stored: StoredObject): void {
+  recentBytes -= recent.get(stored)?.line.length ?? 0;
+  recent.delete(stored);
 }
 
 /** One event with the JSON of its object, as a line of JSON or as a frame of protobuf. */
@@ -44,27 +56,18 @@ export function line(mediaType: MediaType, type: string, json: string): Buffer {
 
 /** Lines in one piece. The last piece is kept: watches of one resource that keep up wait for the same lines. */
 export function joinLines(lines: readonly Buffer[]): Buffer {
+  const [first] = lines;
+  if (lines.length === 1 && first !== undefined) return first;
   if (lines.length === lastJoin.lines.length && lines.every((line, i) => line === lastJoin.lines[i])) {
     return lastJoin.piece;
   }
-  const [first] = lines;
-  const piece = lines.length === 1 && first !== undefined ? first : Buffer.concat(lines);
-  if (piece.length <= largestKept) lastJoin = { lines, piece };
+  const piece = Buffer.concat(lines);
+  if (piece.length <= maxJoined) lastJoin = { lines, piece };
   return piece;
 }
 
-const largestKept = 256 * 1024;
+const maxJoined = 256 * 1024;
 let lastJoin: { readonly lines: readonly Buffer[]; readonly piece: Buffer } = {
   lines: [],
   piece: Buffer.alloc(0),
 };
-
-interface Frame {
-  readonly resource: ServedResource;
-  readonly mediaType: MediaType;
-  readonly type: EventType;
-  readonly stored: StoredObject;
-  readonly line: Buffer;
-}
-
-let lastFrame: Frame | undefined;

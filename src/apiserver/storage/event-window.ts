@@ -83,14 +83,19 @@ export class EventWindow {
     return this.oldest;
   }
 
-  /** The events below a prefix with a revision greater than `after`, in order. @throws {CompactedError} */
-  since(prefix: string, after: number): StorageEvent[] {
+  /** The first `limit` events below a prefix with a revision greater than `after`, in order. @throws {CompactedError} */
+  since(prefix: string, after: number, limit = Infinity): StorageEvent[] {
     if (after < this.compact()) throw new CompactedError(after, this.oldest);
     const [resource] = keyPrefixes(prefix);
     const ring = this.byResource.get(resource);
     if (ring === undefined) return [];
-    const events = ring.slice(ring.firstIndex((event) => event.revision > after));
-    return prefix === resource ? events : events.filter((event) => event.current.key.startsWith(prefix));
+    const events: StorageEvent[] = [];
+    for (let i = ring.firstIndex((event) => event.revision > after); events.length < limit; i++) {
+      const event = ring.at(i);
+      if (event === undefined) break;
+      if (prefix === resource || event.current.key.startsWith(prefix)) events.push(event);
+    }
+    return events;
   }
 
   /**

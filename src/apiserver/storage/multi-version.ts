@@ -113,6 +113,11 @@ export class MultiVersionStore {
     return { items: treeSlice(root, start, stop), revision, remaining: Math.max(0, end - stop) };
   }
 
+  /** See {@link Storage.events}. */
+  events(prefix: string, after: number, limit: number): StorageEvent[] {
+    return this.window.since(prefix, after, limit);
+  }
+
   /** See {@link Storage.watch}. */
   watch(prefix: string, after: number, listener: Listener): Unsubscribe {
     if (!WATCHABLE.test(prefix)) {
@@ -221,6 +226,7 @@ export function storageOf(
     getForUpdate: (key) => store.getForUpdate(key),
     list: (prefix, options) => store.list(prefix, options),
     count: (prefix) => store.count(prefix),
+    events: (prefix, after, limit) => store.events(prefix, after, limit),
     watch: (prefix, after, listener) => store.watch(prefix, after, listener),
     commit: (writes) =>
       closing === undefined ? commit(writes) : Promise.reject(new Error('the storage is closed')),

@@ -25,9 +25,6 @@ export class Ring<T> {
     }
     return first;
   }
-  slice(from: number): T[] {
-    return this.items.slice(this.head + from).filter((item) => item !== undefined);
-  }
   /** The first index whose item passes, given that all behind it pass too; the length when none does. */
   firstIndex(passes: (item: T) => boolean): number {
     let low = this.head;

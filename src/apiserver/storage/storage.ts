@@ -36,6 +36,11 @@ export interface Storage {
    * that happened already, synchronously, then each new one. @throws {CompactedError} when `after` is too old.
    */
   watch(prefix: string, after: number, listener: (event: StorageEvent) => void): Unsubscribe;
+  /**
+   * The first `limit` events below a prefix with a revision greater than `after`, in order: for a watcher that goes on at
+   * its own pace. @throws {CompactedError} when `after` is too old.
+   */
+  events(prefix: string, after: number, limit: number): readonly StorageEvent[];
   /** Flushes and releases everything; later commits reject. */
   close(): Promise<void>;
 }

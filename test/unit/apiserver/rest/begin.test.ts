@@ -2,6 +2,7 @@ import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
 import { Admission } from '../../../../src/apiserver/rest/admission.ts';
 import { commitWith } from '../../../../src/apiserver/rest/begin.ts';
+import { OpenWatches } from '../../../../src/apiserver/rest/open-watches.ts';
 import { ResourceTable } from '../../../../src/apiserver/rest/resource-table.ts';
 import { type ServerCore, strategyContext } from '../../../../src/apiserver/rest/server-core.ts';
 import { createMemoryStorage } from '../../../../src/apiserver/storage/memory-storage.ts';
@@ -20,12 +21,14 @@ function newCore(): ServerCore {
       throw error;
     },
   });
+  const log = pino({ enabled: false });
   return {
     storage,
+    watches: new OpenWatches(log),
     firstRevision: 1,
     resources: new ResourceTable(),
     admission: new Admission([]),
-    log: pino({ enabled: false }),
+    log,
     random: () => 0,
     now: () => 0,
     newUid: () => 'uid',

@@ -1,0 +1,107 @@
+import type { Logger } from 'pino';
+
+/** A watch that sends when it is its turn. */
+export interface Sender {
+  /** Writes what is there to be written, at most a piece of {@link OpenWatches.maxPieceBytes}. */
+  send(): void;
+  /** Whether the store has forgotten what the client has yet to see. */
+  readonly isOutdated: boolean;
+  /** Ends the watch at once: its client does not read. */
+  cut(): void;
+}
+
+/**
+ * Bytes that wait for clients of watches, all together. Beyond half of it a piece has at most {@link smallPiece} bytes;
+ * beyond all of it those that have waited longest are ended, a second after their client stopped to read.
+ */
+const maxUnread = 64 * 2 ** 20;
+/** Clients have so many milliseconds to read on before they are taken for slow. */
+const slowAfter = 1_000;
+/** Bytes of a write at most, while most clients read. */
+const largePiece = 2 ** 20;
+const smallPiece = 64 * 1024;
+/** Milliseconds in which watches send, before other work has its turn. */
+const maxTurn = 20;
+
+/** What the open watches of a server share: whose turn it is to send, and a limit of what their clients have not read. */
+export class OpenWatches {
+  readonly #log: Logger;
+  #due: Sender[] = [];
+  #isScheduled = false;
+  /** Those whose clients have to read before they go on, the longest waiting first. */
+  readonly #unread = new Map<Sender, { readonly bytes: number; readonly since: number }>();
+  #unreadBytes = 0;
+  #sweeping: NodeJS.Timeout | undefined;
+
+  constructor(log: Logger) {
+    this.#log = log;
+  }
+
+  /** Bytes that a watch may write at a time. */
+  get maxPieceBytes(): number {
+    return this.#unreadBytes < maxUnread / 2 ? largePiece : smallPiece;
+  }
+
+  /**
+   * Gives a watch its turn: after the next turn of the event loop, so that what happens meanwhile goes out in the same
+   * write.
+   */
+  schedule(sender: Sender): void {
+    this.#due.push(sender);
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    setImmediate(() => setImmediate(() => this.#sendDue()));
+  }
+
+  /** Notes that a watch has to wait for its client. */
+  waits(sender: Sender, bytes: number): void {
+    this.#unread.set(sender, { bytes, since: performance.now() });
+    this.#unreadBytes += bytes;
+    this.#sweeping ??= setInterval(() => this.#endSlow(), slowAfter).unref();
+  }
+
+  /** Notes that a watch does not wait any more. */
+  goesOn(sender: Sender): void {
+    const unread = this.#unread.get(sender);
+    if (unread === undefined) return;
+    this.#unread.delete(sender);
+    this.#unreadBytes -= unread.bytes;
+    if (this.#unread.size > 0) return;
+    clearInterval(this.#sweeping);
+    this.#sweeping = undefined;
+  }
+
+  #sendDue(): void {
+    const due = this.#due;
+    this.#due = [];
+    const stop = performance.now() + maxTurn;
+    for (const [i, sender] of due.entries()) {
+      if (performance.now() < stop) {
+        sender.send();
+        continue;
+      }
+      this.#due = due.slice(i).concat(this.#due);
+      break;
+    }
+    this.#isScheduled = this.#due.length > 0;
+    if (this.#isScheduled) setImmediate(() => this.#sendDue());
+  }
+
+  #endSlow(): void {
+    const latest = performance.now() - slowAfter;
+    const slow: Sender[] = [];
+    let bytes = this.#unreadBytes;
+    for (const [sender, unread] of this.#unread) {
+      if (unread.since > latest) break;
+      if (bytes <= maxUnread && !sender.isOutdated) continue;
+      slow.push(sender);
+      bytes -= unread.bytes;
+    }
+    if (slow.length === 0) return;
+    this.#log.warn(
+      { watches: slow.length, reason: 'SlowWatcher' },
+      'ending watches whose clients do not read; they can resume from their last resourceVersion',
+    );
+    for (const sender of slow) sender.cut();
+  }
+}

@@ -1,0 +1,346 @@
+import { setImmediate } from 'node:timers/promises';
+import type { KubeObject } from '../../objects/meta.ts';
+import type { StatusError } from '../../objects/status.ts';
+import { internalError } from '../../objects/status-errors.ts';
+import type { ReplyStream } from '../http/exchange.ts';
+import type { MediaType } from '../http/media-types.ts';
+import { encodeObject } from '../schema/encode.ts';
+import { CompactedError, type StorageEvent, type StoredObject } from '../storage/storage.ts';
+import type { ListOptions } from './list-options.ts';
+import type { Sender } from './open-watches.ts';
+import { convertOne, type Output } from './output.ts';
+import type { Selection } from './selection.ts';
+import { presented, type ServedResource } from './served-resource.ts';
+import type { ServerCore } from './server-core.ts';
+import { convertEvents } from './watch-conversion.ts';
+import { eventLine, type EventType, joinLines, line } from './watch-lines.ts';
+import { WatchWriter } from './watch-writer.ts';
+
+/** What is watched, and how the client wants it. */
+export interface WatchRequest {
+  readonly resource: ServedResource;
+  /** "" watches all namespaces. */
+  readonly namespace: string;
+  readonly options: ListOptions;
+  readonly selection: Selection;
+  readonly output: Output;
+}
+
+/** Milliseconds between bookmarks (`bookmarkFrequency`). */
+const bookmarkEvery = 60_000;
+/** A bookmark is sent so long before the end of a watch. */
+const bookmarkBeforeEnd = 2_000;
+/** `setTimeout`'s limit, 24 days: with a longer time it would call at once. */
+const longestTimer = 2 ** 31 - 1;
+/** Bytes of lines that are made before the client has to read on. */
+const enough = 64 * 1024;
+/** Events that are read from the store at a time, and initial objects. */
+const batch = 100;
+
+/**
+ * One open watch. It keeps no events: it knows up to which revision its client was told everything, and reads on from
+ * the store's history when the client has read what was sent. A watch whose next events the history has lost is ended
+ * (kube-apiserver ends one whose channel is full, `cacheWatcher.add`).
+ */
+export class WatchSession implements Sender {
+  readonly #core: ServerCore;
+  readonly #writer: WatchWriter;
+  readonly #watch: WatchRequest;
+  /** Of the store's keys. */
+  readonly #prefix: string;
+  readonly #signal: AbortSignal;
+  /** Everything up to this revision was sent; undefined: everything that has happened. */
+  #position: number | undefined;
+  #columnsSent = false;
+  readonly #timers: NodeJS.Timeout[] = [];
+  /** By `performance.now()`. */
+  #deadline = Infinity;
+  readonly #over = Promise.withResolvers<undefined>();
+  #isOver = false;
+  /** Behind the initial events. */
+  #isRunning = false;
+  #isConverting = false;
+  #isReplaced = false;
+  /** The definition goes or changes: the watch ends when its client was told what has happened. */
+  readonly #onReplaced = (): void => {
+    this.#isReplaced = true;
+    if (this.#isIdle) this.end();
+  };
+
+  constructor(
+    core: ServerCore,
+    stream: ReplyStream,
+    watch: WatchRequest,
+    prefix: string,
+    signal: AbortSignal,
+  ) {
+    this.#core = core;
+    this.#writer = new WatchWriter(stream, core.watches, this);
+    this.#watch = watch;
+    this.#prefix = prefix;
+    this.#signal = signal;
+    if (signal.aborted) this.end();
+    signal.addEventListener('abort', () => this.end(), { once: true });
+  }
+
+  /** Ends the watch in so many milliseconds. */
+  endAfter(milliseconds: number): void {
+    if (this.#isOver) return;
+    this.#deadline = performance.now() + milliseconds;
+    this.#timers.push(setTimeout(() => this.end(), Math.min(milliseconds, longestTimer)));
+  }
+
+  /** Ends the watch: {@link run} resolves. */
+  end(): void {
+    this.#isOver = true;
+    for (const timer of this.#timers.splice(0)) clearTimeout(timer);
+    this.#watch.resource.replaced?.removeEventListener('abort', this.#onReplaced);
+    this.#writer.end();
+    if (this.#signal.aborted) this.#writer.abandon();
+    this.#over.resolve(undefined);
+  }
+
+  cut(): void {
+    this.#writer.destroy();
+    this.end();
+  }
+
+  get isOutdated(): boolean {
+    return this.#position !== undefined && this.#position < this.#core.storage.compactedRevision;
+  }
+
+  /**
+   * Sends what exists as ADDED events, no faster than the client reads.
+   *
+   * @returns the revision from which to go on.
+   * @throws {CompactedError} when the client takes so long that the history has lost what it is shown.
+   * @throws {StatusError} 500 when the objects cannot be converted.
+   */
+  async sendInitial(): Promise<number> {
+    const { selection, options } = this.#watch;
+    const { storage } = this.#core;
+    const { revision } = storage;
+    this.#position = revision;
+    let from: string | undefined;
+    for (let remaining = 1; remaining > 0 && !this.#isOver;) {
+      const page = storage.list(this.#prefix, {
+        revision,
+        limit: batch,
+        ...(from === undefined ? {} : { from }),
+      });
+      const lines: Buffer[] = [];
+      let bytes = 0;
+      let looked = 0;
+      for (const item of await this.#served(page.items)) {
+        if (bytes > 0 && bytes + item.byteLength > enough) break;
+        looked++;
+        from = `${item.key}\0`;
+        const isSelected =
+          selection.everything || (selection.mayMatch(item.text()) && selection.matches(item.object));
+        if (!isSelected) continue;
+        const added = this.#storedLine('ADDED', item);
+        lines.push(added);
+        bytes += added.length;
+      }
+      remaining = page.items.length - looked + page.remaining;
+      if (lines.length > 0) await this.#writer.writeAll(joinLines(lines));
+      await setImmediate();
+    }
+    if (options.sendInitialEvents === true && options.allowWatchBookmarks && !this.#isOver) {
+      this.#writer.write(this.#bookmark(revision, { 'k8s.io/initial-events-end': 'true' }));
+    }
+    return revision;
+  }
+
+  /** Objects as the resource serves them. @throws {StatusError} 500 */
+  async #served(items: readonly StoredObject[]): Promise<readonly StoredObject[]> {
+    const { conversion } = this.#watch.resource;
+    try {
+      return conversion === undefined ? items : await conversion.read(items);
+    } catch (error) {
+      throw conversionFailure(error);
+    }
+  }
+
+  /** Sends what happens after a revision, and bookmarks; resolves when the watch is over. */
+  async run(start: number): Promise<void> {
+    const { options, resource } = this.#watch;
+    const { storage, watches } = this.#core;
+    const now = storage.revision;
+    this.#isRunning = true;
+    this.#position = start < now ? start : undefined;
+    const unsubscribe = storage.watch(this.#prefix, Math.max(start, now), (event) => {
+      // What is behind reads the event from the history.
+      if (this.#position !== undefined) return;
+      this.#position = event.revision - 1;
+      watches.schedule(this);
+    });
+    try {
+      if (this.#position !== undefined) watches.schedule(this);
+      if (!this.#isOver && options.allowWatchBookmarks && resource.definition.uncached !== true) {
+        const send = (): void => this.#sendBookmark();
+        this.#timers.push(setInterval(send, bookmarkEvery));
+        const last = this.#deadline - performance.now() - bookmarkBeforeEnd;
+        if (last > 0 && last <= longestTimer) this.#timers.push(setTimeout(send, last));
+      }
+      const { replaced } = resource;
+      if (replaced?.aborted === true) this.#onReplaced();
+      else if (!this.#isOver) replaced?.addEventListener('abort', this.#onReplaced);
+      await this.#over.promise;
+    } finally {
+      unsubscribe();
+    }
+    if (this.#signal.aborted) return;
+    if (resource.conversion === undefined) this.#sendNext();
+    this.#writer.finish();
+  }
+
+  sendError(error: StatusError): void {
+    if (!this.#signal.aborted)
+      this.#writer.finish(line(this.#mediaType, 'ERROR', JSON.stringify(error.toStatus())));
+  }
+
+  send(): void {
+    if (this.#isRunning && !this.#isOver && !this.#isConverting) this.#sendNext();
+  }
+
+  get #isIdle(): boolean {
+    return this.#position === undefined && !this.#writer.isWaiting;
+  }
+
+  /** Reads the next events from the history and sends them, unless the client has yet to read. */
+  #sendNext(): void {
+    if (this.#position === undefined || this.#writer.isWaiting) {
+      this.#endIfReplaced();
+      return;
+    }
+    let events: readonly StorageEvent[];
+    try {
+      events = this.#core.storage.events(this.#prefix, this.#position, batch);
+    } catch (error) {
+      if (!(error instanceof CompactedError)) throw error;
+      const { definition } = this.#watch.resource;
+      this.#core.log.warn(
+        { resource: definition.plural, namespace: this.#watch.namespace, reason: 'SlowWatcher' },
+        'ending a watch that is too far behind; its client lists again',
+      );
+      this.end();
+      return;
+    }
+    const { conversion } = this.#watch.resource;
+    if (events.length === 0) {
+      this.#position = undefined;
+      this.#endIfReplaced();
+    } else if (conversion === undefined) {
+      const sent = this.#sendEvents(events);
+      if (sent === events.length && sent < batch) this.#position = undefined;
+      this.#goOn();
+    } else {
+      this.#isConverting = true;
+      convertEvents(conversion, events, !this.#watch.selection.everything)
+        .then((converted) => {
+          if (!this.#isOver) this.#sendEvents(converted);
+        })
+        .catch((error: unknown) => {
+          this.sendError(conversionFailure(error));
+          this.end();
+        })
+        .finally(() => {
+          this.#isConverting = false;
+          this.#goOn();
+        });
+    }
+  }
+
+  #goOn(): void {
+    if (this.#isOver || this.#writer.isWaiting) return;
+    if (this.#position === undefined) this.#endIfReplaced();
+    else this.#core.watches.schedule(this);
+  }
+
+  #endIfReplaced(): void {
+    if (this.#isReplaced && this.#isIdle) this.end();
+  }
+
+  /** Sends as many events as make a piece. @returns how many of them. */
+  #sendEvents(events: readonly StorageEvent[]): number {
+    const lines: Buffer[] = [];
+    let bytes = 0;
+    let sent = 0;
+    for (const event of events) {
+      if (bytes >= enough) break;
+      const next = this.#lineOf(event);
+      this.#position = event.revision;
+      sent++;
+      if (next === undefined) continue;
+      lines.push(next);
+      bytes += next.length;
+    }
+    if (lines.length > 0) this.#writer.write(joinLines(lines));
+    return sent;
+  }
+
+  /** What the client is told of an event; undefined: nothing. */
+  #lineOf({ type, current, previous, revision }: StorageEvent): Buffer | undefined {
+    const { selection } = this.#watch;
+    if (selection.everything) return this.#storedLine(type, current);
+    const now = type !== 'DELETED' && selection.matches(current.object);
+    const before = previous !== undefined && selection.matches(previous.object);
+    if (now) return this.#storedLine(before ? 'MODIFIED' : 'ADDED', current);
+    return before ? this.#goneLine(previous.object, revision) : undefined;
+  }
+
+  get #mediaType(): MediaType {
+    return this.#watch.output.negotiated.mediaType;
+  }
+
+  #storedLine(type: EventType, stored: StoredObject): Buffer {
+    const { resource, output } = this.#watch;
+    if (output.negotiated.as === '') return eventLine(resource, this.#mediaType, type, stored);
+    return this.#convertedLine(type, presented(resource, stored.object));
+  }
+
+  #convertedLine(type: EventType | 'BOOKMARK', shown: KubeObject): Buffer {
+    const { resource, output } = this.#watch;
+    const converted = convertOne(output, resource, shown, this.#core.now(), !this.#columnsSent);
+    this.#columnsSent = true;
+    return line(this.#mediaType, type, JSON.stringify(converted));
+  }
+
+  /** An object that left the selection: its last matching state, with the revision of the event. */
+  #goneLine(previous: KubeObject, revision: number): Buffer {
+    const { resource, output } = this.#watch;
+    const object = {
+      ...previous,
+      metadata: { ...previous.metadata, resourceVersion: String(revision) },
+    };
+    const shown = presented(resource, object);
+    if (output.negotiated.as !== '') return this.#convertedLine('DELETED', shown);
+    return line(this.#mediaType, 'DELETED', encodeObject(resource.schema, shown));
+  }
+
+  /** Says how far the watch is, where its client was told everything. */
+  #sendBookmark(): void {
+    this.send();
+    if (this.#isIdle && !this.#isOver) this.#writer.write(this.#bookmark(this.#core.storage.revision));
+  }
+
+  #bookmark(revision: number, annotations?: Record<string, string>): Buffer {
+    const { resource, output } = this.#watch;
+    const empty: KubeObject = {
+      kind: resource.definition.kind,
+      apiVersion: resource.apiVersion,
+      metadata: {
+        resourceVersion: String(revision),
+        ...(annotations === undefined ? {} : { annotations }),
+      },
+    };
+    if (output.negotiated.as !== '') return this.#convertedLine('BOOKMARK', empty);
+    return line(this.#mediaType, 'BOOKMARK', encodeObject(resource.schema, empty));
+  }
+}
+
+/** Why the objects of a watch cannot be had (`etcd3` transformErrorToEvent). */
+function conversionFailure(error: unknown): StatusError {
+  return internalError(error instanceof Error ? error.message : String(error));
+}
