@@ -59,7 +59,7 @@ export interface ControllerOptions {
 }
 
 /** The part of an informer that the start of a loop waits for. */
-interface SyncedSource {
+export interface SyncedSource {
   synced(signal: AbortSignal): Promise<boolean>;
 }
 

@@ -8,7 +8,8 @@ import type { Deployment, ReplicaSet, StatefulSet } from '../../objects/apps.gen
 import type { Pod, ReplicationController } from '../../objects/core.generated.ts';
 import type { PodDisruptionBudget } from '../../objects/policy.generated.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
-import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
+import type { ReconcileResult } from '../../runtime/controller.ts';
+import { Reconciler } from '../../runtime/reconciler.ts';
 import { controllerOf, isReady } from '../../objects/pods.ts';
 import {
   deployments as deploymentsResource,
@@ -27,13 +28,11 @@ const gather = 5;
 export const disruptionController: ControllerDefinition = {
   name: 'disruption-controller',
   start(context: ControllerContext): readonly Runnable[] {
-    return [new DisruptionReconciler(context).controller];
+    return [new DisruptionReconciler(context)];
   },
 };
 
-class DisruptionReconciler {
-  readonly controller: Controller;
-  readonly #context: ControllerContext;
+class DisruptionReconciler extends Reconciler {
   readonly #budgets: Informer<PodDisruptionBudget>;
   readonly #pods: Informer<Pod>;
   readonly #deployments: Informer<Deployment>;
@@ -45,33 +44,17 @@ class DisruptionReconciler {
   readonly #told = new Map<ObjectKey, string>();
 
   constructor(context: ControllerContext) {
-    this.#context = context;
-    this.#budgets = context.informers.informer(budgetsResource);
-    this.#pods = context.informers.informer(podsResource);
-    this.#deployments = context.informers.informer(deploymentsResource);
-    this.#replicaSets = context.informers.informer(replicaSetsResource);
-    this.#statefulSets = context.informers.informer(statefulSetsResource);
-    this.#replicationControllers = context.informers.informer(replicationControllersResource);
+    super(context, 'disruption');
+    this.#budgets = this.informer(budgetsResource);
+    this.#pods = this.informer(podsResource);
+    this.#deployments = this.informer(deploymentsResource);
+    this.#replicaSets = this.informer(replicaSetsResource);
+    this.#statefulSets = this.informer(statefulSetsResource);
+    this.#replicationControllers = this.informer(replicationControllersResource);
     this.#status = new StatusWriter(context, this.#budgets);
     this.#budgets.addIndex(byNamespace, indexByNamespace);
     this.#pods.addIndex(byNamespace, indexByNamespace);
-    this.controller = new Controller({
-      name: 'disruption',
-      context,
-      reconcile: (key, signal) => this.#reconcile(key, signal),
-      waitFor: [
-        this.#budgets,
-        this.#pods,
-        this.#deployments,
-        this.#replicaSets,
-        this.#replicationControllers,
-        this.#statefulSets,
-      ],
-    });
-    this.#budgets.addHandler({
-      added: (budget) => this.controller.enqueue(keyOf(budget)),
-      updated: (budget) => this.controller.enqueue(keyOf(budget)),
-    });
+    this.enqueueChanges(this.#budgets);
     this.#pods.addHandler({
       added: (pod, initial) => {
         if (!initial) this.#enqueueBudgetsOf(pod);
@@ -97,17 +80,20 @@ class DisruptionReconciler {
 
   #enqueueNamespace(namespace: string): void {
     for (const budget of this.#budgets.cache.byIndex(byNamespace, namespace)) {
-      this.controller.enqueue(keyOf(budget), { after: gather });
+      this.queue.enqueue(keyOf(budget), { after: gather });
     }
   }
 
   #enqueueBudgetsOf(pod: Pod): void {
     for (const budget of this.#budgets.cache.byIndex(byNamespace, pod.metadata.namespace ?? '')) {
-      if (covers(budget, pod)) this.controller.enqueue(keyOf(budget), { after: gather });
+      if (covers(budget, pod)) this.queue.enqueue(keyOf(budget), { after: gather });
     }
   }
 
-  async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+  protected override async reconcile(
+    key: ObjectKey,
+    signal: AbortSignal,
+  ): Promise<ReconcileResult | undefined> {
     const budget = this.#budgets.cache.get(key);
     if (budget === undefined) {
       this.#told.delete(key);
@@ -117,7 +103,7 @@ class DisruptionReconciler {
     const all = this.#pods.cache.byIndex(byNamespace, budget.metadata.namespace ?? '');
     const pods = all.filter((pod) => covers(budget, pod));
     this.#tell(key, budget, pods);
-    const now = this.#context.clock.now();
+    const now = this.context.clock.now();
     const expected = expectedScale(pods, (pod) => this.#scaleOf(pod));
     const status = planBudgetStatus(budget, pods, expected, now);
     await this.#status.write(budget, status, signal);
@@ -134,7 +120,7 @@ class DisruptionReconciler {
     const { type, reason, message } = event;
     if (this.#told.get(key) === message) return;
     this.#told.set(key, message);
-    this.#context.events.event(budget, type, reason, message);
+    this.context.events.event(budget, type, reason, message);
   }
 
   #scaleOf(pod: Pod): Scale | undefined {

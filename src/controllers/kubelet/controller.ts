@@ -10,7 +10,8 @@ import { maxOf } from '../../objects/lists.ts';
 import type { Node, Pod, PodStatus } from '../../objects/core.generated.ts';
 import { isDown, isSimulated } from '../nodes/plan.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
-import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
+import type { ReconcileResult } from '../../runtime/controller.ts';
+import { Reconciler } from '../../runtime/reconciler.ts';
 import { Expectations } from '../../runtime/expectations.ts';
 import { isFinished } from '../../objects/pods.ts';
 import { lookAgain } from '../../runtime/status-writer.ts';
@@ -28,13 +29,11 @@ const fullNodeRetry = 5000;
 export const kubelet: ControllerDefinition = {
   name: 'kubelet',
   start(context: ControllerContext): readonly Runnable[] {
-    return [new KubeletReconciler(context).controller, heartbeats(context)];
+    return [new KubeletReconciler(context), heartbeats(context)];
   },
 };
 
-class KubeletReconciler {
-  readonly controller: Controller;
-  readonly #context: ControllerContext;
+class KubeletReconciler extends Reconciler {
   readonly #nodes: Informer<Node>;
   readonly #pods: Informer<Pod>;
   readonly #client: ResourceClient<Pod>;
@@ -45,20 +44,14 @@ class KubeletReconciler {
   readonly #deleted = new Map<string, number>();
 
   constructor(context: ControllerContext) {
-    this.#context = context;
-    this.#nodes = context.informers.informer(nodesResource);
-    this.#pods = context.informers.informer(podsResource);
+    super(context, 'kubelet', { workers: 16 });
+    this.#nodes = this.informer(nodesResource);
+    this.#pods = this.informer(podsResource);
     this.#client = context.clients.for(podsResource);
     this.#addresses = new PodAddresses(context.random);
     this.#expectations = new Expectations(this.#pods, context.clock);
     this.#pods.addIndex(byNode, indexByNode);
-    this.controller = new Controller({
-      name: 'kubelet',
-      context,
-      workers: 16,
-      reconcile: (key, signal) => this.#reconcile(key, signal),
-      waitFor: [this.#nodes, this.#pods, { synced: (signal) => this.#takeStock(signal) }],
-    });
+    this.waitFor({ synced: (signal) => this.#takeStock(signal) });
     this.#pods.addHandler({
       added: (pod) => this.#observe(pod),
       updated: (pod) => this.#observe(pod),
@@ -96,16 +89,19 @@ class KubeletReconciler {
     if (isFinished(pod)) this.#addresses.release(pod);
     // An address that somebody else wrote into the status is taken, too.
     else if (node !== undefined) this.#addresses.observe(pod, node);
-    if ((pod.spec.nodeName ?? '') !== '') this.controller.enqueue(keyOf(pod));
+    if ((pod.spec.nodeName ?? '') !== '') this.queue.enqueue(keyOf(pod));
   }
 
   #enqueuePodsOf(node: Node): void {
     for (const pod of this.#pods.cache.byIndex(byNode, node.metadata.name ?? '')) {
-      this.controller.enqueue(keyOf(pod));
+      this.queue.enqueue(keyOf(pod));
     }
   }
 
-  async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+  protected override async reconcile(
+    key: ObjectKey,
+    signal: AbortSignal,
+  ): Promise<ReconcileResult | undefined> {
     const pod = this.#pods.cache.get(key);
     const node = this.#nodes.cache.get(pod?.spec.nodeName ?? '');
     if (pod === undefined || node === undefined || !isSimulated(node) || isDown(node)) return undefined;
@@ -123,7 +119,7 @@ class KubeletReconciler {
     node: Node,
     signal: AbortSignal,
   ): Promise<ReconcileResult | undefined> {
-    const { clock, events } = this.#context;
+    const { clock, events } = this.context;
     const { uid = '' } = pod.metadata;
     let addresses: string[];
     try {
@@ -156,7 +152,7 @@ class KubeletReconciler {
   }
 
   async #terminate(key: ObjectKey, pod: Pod, signal: AbortSignal): Promise<ReconcileResult | undefined> {
-    const { clock, events } = this.#context;
+    const { clock, events } = this.context;
     const { namespace = '', name = '', uid = '', deletionGracePeriodSeconds } = pod.metadata;
     // Only finalizers hold it now.
     if (isFinished(pod) && deletionGracePeriodSeconds === 0) return undefined;

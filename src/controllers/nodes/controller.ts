@@ -8,7 +8,8 @@ import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { Node, Pod, PodCondition } from '../../objects/core.generated.ts';
 import { formatTime } from '../../objects/time.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
-import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
+import type { ReconcileResult } from '../../runtime/controller.ts';
+import { Reconciler } from '../../runtime/reconciler.ts';
 import { conditionOf, isFinished, isReady } from '../../objects/pods.ts';
 import { lookAgain, StatusWriter } from '../../runtime/status-writer.ts';
 import { draftNode, hasTaints, isDown, isSimulated, planNodeStatus, planTaints } from './plan.ts';
@@ -31,16 +32,14 @@ export function nodesController(options: NodesOptions): ControllerDefinition {
   return {
     name: 'node-lifecycle-controller',
     start(context: ControllerContext): readonly Runnable[] {
-      const wiring = new NodeReconciler(context, options);
-      return [wiring.registration, wiring.controller];
+      const reconciler = new NodeReconciler(context, options);
+      return [reconciler.registration, reconciler];
     },
   };
 }
 
-class NodeReconciler {
-  readonly controller: Controller;
+class NodeReconciler extends Reconciler {
   readonly registration: Runnable;
-  readonly #context: ControllerContext;
   readonly #options: NodesOptions;
   readonly #nodes: Informer<Node>;
   readonly #pods: Informer<Pod>;
@@ -50,30 +49,24 @@ class NodeReconciler {
   readonly #cidrs: readonly NodeCidrs[];
 
   constructor(context: ControllerContext, options: NodesOptions) {
-    this.#context = context;
+    super(context, 'node_lifecycle');
     this.#options = options;
     this.#cidrs = options.clusterCidrs.map((cidr) => new NodeCidrs(cidr));
-    this.#nodes = context.informers.informer(nodesResource);
-    this.#pods = context.informers.informer(podsResource);
+    this.#nodes = this.informer(nodesResource);
+    this.#pods = this.informer(podsResource);
     this.#nodeClient = context.clients.for(nodesResource);
     this.#podClient = context.clients.for(podsResource);
     this.#status = new StatusWriter(context, this.#nodes);
     this.#pods.addIndex(byNode, indexByNode);
-    this.controller = new Controller({
-      name: 'node_lifecycle',
-      context,
-      reconcile: (key, signal) => this.#reconcile(key, signal),
-      waitFor: [this.#nodes, this.#pods],
-    });
     this.registration = { run: (signal) => this.#register(signal) };
     this.#nodes.addHandler({
       added: (node) => {
         this.#occupy(node);
-        this.controller.enqueue(keyOf(node));
+        this.queue.enqueue(keyOf(node));
       },
       updated: (node) => {
         this.#occupy(node);
-        this.controller.enqueue(keyOf(node));
+        this.queue.enqueue(keyOf(node));
       },
       deleted: (node) => {
         for (const cidr of node.spec.podCIDRs ?? []) for (const cidrs of this.#cidrs) cidrs.release(cidr);
@@ -89,7 +82,7 @@ class NodeReconciler {
 
   #checkNodeOf(name: string): void {
     const node = this.#nodes.cache.get(name);
-    if (node !== undefined && isDown(node)) this.controller.enqueue(name);
+    if (node !== undefined && isDown(node)) this.queue.enqueue(name);
   }
 
   #occupy(node: Node): void {
@@ -97,7 +90,7 @@ class NodeReconciler {
   }
 
   async #register(signal: AbortSignal): Promise<void> {
-    const { log } = this.#context;
+    const { log } = this.context;
     if (!(await this.#nodes.synced(signal))) return;
     for (let number = 1; number <= this.#options.count && !signal.aborted; number++) {
       const draft = draftNode(number);
@@ -112,12 +105,15 @@ class NodeReconciler {
     await whenAborted(signal);
   }
 
-  async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+  protected override async reconcile(
+    key: ObjectKey,
+    signal: AbortSignal,
+  ): Promise<ReconcileResult | undefined> {
     const node = this.#nodes.cache.get(key);
     if (node === undefined || !isSimulated(node) || node.metadata.deletionTimestamp !== undefined)
       return undefined;
     if (!this.#status.settled(key)) return { requeueAfter: lookAgain };
-    const now = this.#context.clock.now();
+    const now = this.context.clock.now();
     const taints = planTaints(node, now);
     const lacksCidr = (node.spec.podCIDRs ?? []).length === 0;
     if (lacksCidr || !hasTaints(node, taints)) {
@@ -148,7 +144,7 @@ class NodeReconciler {
     if (complete.length === taken.length) return complete;
     for (const cidr of complete) for (const cidrs of this.#cidrs) cidrs.release(cidr);
     const name = node.metadata.name ?? '';
-    this.#context.events.event(
+    this.context.events.event(
       node,
       'Normal',
       'CIDRNotAvailable',
@@ -159,7 +155,7 @@ class NodeReconciler {
 
   /** The Pods of a silent node are not ready: nobody says that they are (`MarkPodsNotReady`). */
   async #markPods(node: Node, now: number, signal: AbortSignal): Promise<void> {
-    const { events } = this.#context;
+    const { events } = this.context;
     if (conditionOf(node.status.conditions, 'Ready')?.status === 'True') {
       const name = node.metadata.name ?? '';
       events.event(node, 'Normal', 'NodeNotReady', `Node ${name} status is now: NodeNotReady`);

@@ -7,7 +7,7 @@ import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { Node, Pod, PodCondition } from '../../objects/core.generated.ts';
 import { formatTime } from '../../objects/time.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
-import { Controller } from '../../runtime/controller.ts';
+import { Reconciler } from '../../runtime/reconciler.ts';
 import { conditionOf } from '../../objects/pods.ts';
 import { Occupancy } from './occupancy.ts';
 import { placePod } from './plan.ts';
@@ -16,13 +16,11 @@ import { placePod } from './plan.ts';
 export const scheduler: ControllerDefinition = {
   name: 'default-scheduler',
   start(context: ControllerContext): readonly Runnable[] {
-    return [new SchedulerReconciler(context).controller];
+    return [new SchedulerReconciler(context)];
   },
 };
 
-class SchedulerReconciler {
-  readonly controller: Controller;
-  readonly #context: ControllerContext;
+class SchedulerReconciler extends Reconciler {
   readonly #nodes: Informer<Node>;
   readonly #pods: Informer<Pod>;
   readonly #client: ResourceClient<Pod>;
@@ -31,20 +29,10 @@ class SchedulerReconciler {
   readonly #unschedulable = new Set<ObjectKey>();
 
   constructor(context: ControllerContext) {
-    this.#context = context;
-    this.#nodes = context.informers.informer(nodesResource);
-    this.#pods = context.informers.informer(podsResource);
+    super(context, 'scheduler', { workers: 16 });
+    this.#nodes = this.informer(nodesResource);
+    this.#pods = this.informer(podsResource);
     this.#client = context.clients.for(podsResource);
-    this.controller = new Controller({
-      name: 'scheduler',
-      context,
-      workers: 16,
-      reconcile: async (key, signal) => {
-        await this.#schedule(key, signal);
-        return undefined;
-      },
-      waitFor: [this.#nodes, this.#pods],
-    });
     this.#pods.addHandler({
       added: (pod) => this.#observe(pod),
       updated: (pod) => this.#observe(pod),
@@ -64,12 +52,17 @@ class SchedulerReconciler {
 
   #observe(pod: Pod): void {
     this.#occupancy.observe(pod);
-    if (isWaiting(pod)) this.controller.enqueue(keyOf(pod));
+    if (isWaiting(pod)) this.queue.enqueue(keyOf(pod));
   }
 
   #retry(): void {
-    for (const key of this.#unschedulable) this.controller.enqueue(key);
+    for (const key of this.#unschedulable) this.queue.enqueue(key);
     this.#unschedulable.clear();
+  }
+
+  protected override async reconcile(key: ObjectKey, signal: AbortSignal): Promise<undefined> {
+    await this.#schedule(key, signal);
+    return undefined;
   }
 
   async #schedule(key: ObjectKey, signal: AbortSignal): Promise<void> {
@@ -100,7 +93,7 @@ class SchedulerReconciler {
       throw error;
     }
     const message = `Successfully assigned ${namespace}/${name} to ${placement.node}`;
-    this.#context.events.event(pod, 'Normal', 'Scheduled', message);
+    this.context.events.event(pod, 'Normal', 'Scheduled', message);
   }
 
   /** Says once why a Pod stays pending. */
@@ -115,7 +108,7 @@ class SchedulerReconciler {
       lastProbeTime: null,
       lastTransitionTime:
         (present?.status === 'False' ? present.lastTransitionTime : undefined) ??
-        formatTime(this.#context.clock.now()),
+        formatTime(this.context.clock.now()),
       reason: 'Unschedulable',
       message,
     };
@@ -126,7 +119,7 @@ class SchedulerReconciler {
     } catch (error) {
       if (!isNotFound(error)) throw error;
     }
-    this.#context.events.event(pod, 'Warning', 'FailedScheduling', message);
+    this.context.events.event(pod, 'Warning', 'FailedScheduling', message);
   }
 }
 

@@ -9,7 +9,8 @@ import type { Node, Pod } from '../../objects/core.generated.ts';
 import { formatTime } from '../../objects/time.ts';
 import { evictionTime } from '../nodes/plan-taints.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
-import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
+import type { ReconcileResult } from '../../runtime/controller.ts';
+import { Reconciler } from '../../runtime/reconciler.ts';
 
 /**
  * Deletes Pods from nodes whose NoExecute taints they do not tolerate (any longer), and Pods whose node was deleted:
@@ -18,13 +19,11 @@ import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
 export const taintEvictionController: ControllerDefinition = {
   name: 'taint-eviction-controller',
   start(context: ControllerContext): readonly Runnable[] {
-    return [new TaintEvictionReconciler(context).controller];
+    return [new TaintEvictionReconciler(context)];
   },
 };
 
-class TaintEvictionReconciler {
-  readonly controller: Controller;
-  readonly #context: ControllerContext;
+class TaintEvictionReconciler extends Reconciler {
   readonly #nodes: Informer<Node>;
   readonly #pods: Informer<Pod>;
   readonly #client: ResourceClient<Pod>;
@@ -32,17 +31,11 @@ class TaintEvictionReconciler {
   readonly #gone = new Set<string>();
 
   constructor(context: ControllerContext) {
-    this.#context = context;
-    this.#nodes = context.informers.informer(nodesResource);
-    this.#pods = context.informers.informer(podsResource);
+    super(context, 'taint_eviction');
+    this.#nodes = this.informer(nodesResource);
+    this.#pods = this.informer(podsResource);
     this.#client = context.clients.for(podsResource);
     this.#pods.addIndex(byNode, indexByNode);
-    this.controller = new Controller({
-      name: 'taint_eviction',
-      context,
-      reconcile: (key, signal) => this.#reconcile(key, signal),
-      waitFor: [this.#nodes, this.#pods],
-    });
     this.#nodes.addHandler({
       added: (node) => {
         this.#gone.delete(node.metadata.name ?? '');
@@ -67,18 +60,21 @@ class TaintEvictionReconciler {
 
   #enqueuePodsOf(node: Node): void {
     for (const pod of this.#pods.cache.byIndex(byNode, node.metadata.name ?? '')) {
-      this.controller.enqueue(keyOf(pod));
+      this.queue.enqueue(keyOf(pod));
     }
   }
 
   #consider(pod: Pod): void {
     const node = this.#nodes.cache.get(pod.spec.nodeName ?? '');
     if (node === undefined ? this.#gone.has(pod.spec.nodeName ?? '') : isEvicting(node)) {
-      this.controller.enqueue(keyOf(pod));
+      this.queue.enqueue(keyOf(pod));
     }
   }
 
-  async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+  protected override async reconcile(
+    key: ObjectKey,
+    signal: AbortSignal,
+  ): Promise<ReconcileResult | undefined> {
     const pod = this.#pods.cache.get(key);
     if (pod === undefined) return undefined;
     const nodeName = pod.spec.nodeName ?? '';
@@ -89,12 +85,12 @@ class TaintEvictionReconciler {
       return undefined;
     }
     if (pod.metadata.deletionTimestamp !== undefined) return undefined;
-    const now = this.#context.clock.now();
+    const now = this.context.clock.now();
     const time = evictionTime(node.spec.taints ?? [], pod.spec.tolerations ?? [], now);
     if (time === undefined) return undefined;
     if (time > now) return { requeueAfter: time - now };
     const { namespace = '', name = '' } = pod.metadata;
-    this.#context.events.event(
+    this.context.events.event(
       pod,
       'Normal',
       'TaintManagerEviction',

@@ -9,7 +9,8 @@ import { managedByLabel, serviceNameLabel } from '../endpoint-slices/slice-metad
 import { SliceTracker } from '../endpoint-slices/slice-tracker.ts';
 import { SliceWriter } from '../endpoint-slices/slice-writer.ts';
 import type { ControllerContext, ControllerDefinition } from '../../../runtime/context.ts';
-import { Controller, Priority, type ReconcileResult } from '../../../runtime/controller.ts';
+import { Priority, type ReconcileResult } from '../../../runtime/controller.ts';
+import { Reconciler } from '../../../runtime/reconciler.ts';
 import { selectorOf } from '../pod.ts';
 import { isMirrored, mirroringController, planMirror } from './plan.ts';
 
@@ -26,13 +27,11 @@ export interface MirroringOptions {
 export function endpointSliceMirroringController(options: MirroringOptions = {}): ControllerDefinition {
   return {
     name: 'endpointslice-mirroring-controller',
-    start: (context) => [new MirroringReconciler(context, options.maxEndpointsPerSubset ?? 1000).controller],
+    start: (context) => [new MirroringReconciler(context, options.maxEndpointsPerSubset ?? 1000)],
   };
 }
 
-class MirroringReconciler {
-  readonly controller: Controller;
-  readonly #context: ControllerContext;
+class MirroringReconciler extends Reconciler {
   readonly #maxPerSubset: number;
   readonly #services: Informer<Service>;
   readonly #endpoints: Informer<Endpoints>;
@@ -45,43 +44,37 @@ class MirroringReconciler {
   readonly #told = new Map<ObjectKey, string>();
 
   constructor(context: ControllerContext, maxPerSubset: number) {
-    this.#context = context;
+    super(context, 'endpoint_slice_mirroring');
     this.#maxPerSubset = maxPerSubset;
-    this.#services = context.informers.informer(services);
-    this.#endpoints = context.informers.informer(endpointsResource);
-    this.#slices = context.informers.informer(endpointSlices);
+    this.#services = this.informer(services);
+    this.#endpoints = this.informer(endpointsResource);
+    this.#slices = this.informer(endpointSlices);
     this.#slices.addIndex(serviceNameLabel, indexByLabel(serviceNameLabel));
     this.#tracker = new SliceTracker(() => context.clock.monotonic());
     this.#writer = new SliceWriter(context.clients.for(endpointSlices), this.#tracker);
-    this.controller = new Controller({
-      name: 'endpoint_slice_mirroring',
-      context,
-      reconcile: (key, signal) => this.#reconcile(key, signal),
-      waitFor: [this.#services, this.#endpoints, this.#slices],
-    });
     this.#services.addHandler({
       added: (service, initial) => {
-        if (!hasSelector(service) && !initial) this.controller.enqueue(keyOf(service));
+        if (!hasSelector(service) && !initial) this.queue.enqueue(keyOf(service));
       },
       updated: (service, old) => {
-        if (hasSelector(service) !== hasSelector(old)) this.controller.enqueue(keyOf(service));
+        if (hasSelector(service) !== hasSelector(old)) this.queue.enqueue(keyOf(service));
       },
       deleted: (service) => {
         if (hasSelector(service)) return;
         if (context.serves(service)) this.#departed.add(keyOf(service));
-        this.controller.enqueue(keyOf(service));
+        this.queue.enqueue(keyOf(service));
       },
     });
     this.#endpoints.addHandler({
       added: (object, initial) => {
         if (!isMirrored(object)) return;
-        this.controller.enqueue(keyOf(object), initial ? { priority: Priority.resync } : {});
+        this.queue.enqueue(keyOf(object), initial ? { priority: Priority.resync } : {});
       },
       updated: (object, old) => {
-        if (isMirrored(object) || isMirrored(old)) this.controller.enqueue(keyOf(object));
+        if (isMirrored(object) || isMirrored(old)) this.queue.enqueue(keyOf(object));
       },
       deleted: (object) => {
-        if (isMirrored(object)) this.controller.enqueue(keyOf(object));
+        if (isMirrored(object)) this.queue.enqueue(keyOf(object));
       },
     });
     followSlices({
@@ -91,16 +84,19 @@ class MirroringReconciler {
       delay: 0,
       // Their Endpoints may have gone, or opted out, while nobody looked.
       fromStart: true,
-      enqueue: (key, how) => this.controller.enqueue(key, how),
+      enqueue: (key, how) => this.queue.enqueue(key, how),
     });
   }
 
-  async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+  protected override async reconcile(
+    key: ObjectKey,
+    signal: AbortSignal,
+  ): Promise<ReconcileResult | undefined> {
     const endpoints = this.#endpoints.cache.get(key);
     const service = this.#services.cache.get(key);
     if (service !== undefined) {
       this.#departed.delete(key);
-      if (!this.#context.serves(service)) return undefined;
+      if (!this.context.serves(service)) return undefined;
     }
     const existing = this.#slices.cache
       .byIndex(serviceNameLabel, key)
@@ -110,7 +106,7 @@ class MirroringReconciler {
       this.#told.delete(key);
       // Without a Service, the labels of a mirror (those of the Endpoints) are all that tells whose it was.
       const ours = (slice: EndpointSlice): boolean =>
-        service !== undefined || this.#departed.has(key) || this.#context.serves(slice);
+        service !== undefined || this.#departed.has(key) || this.context.serves(slice);
       const surplus = existing.filter(
         (slice) => slice.metadata.deletionTimestamp === undefined && ours(slice),
       );
@@ -137,7 +133,7 @@ class MirroringReconciler {
     const { counts, failures } = await this.#writer.write(writes, { key, uid }, signal);
     const [first] = failures;
     if (first !== undefined) throw first.error;
-    this.#context.log.info({ key, ...counts }, 'mirrored endpoint slices written');
+    this.context.log.info({ key, ...counts }, 'mirrored endpoint slices written');
   }
 
   #tell(key: ObjectKey, endpoints: Endpoints, events: ReturnType<typeof planMirror>['events']): void {
@@ -146,7 +142,7 @@ class MirroringReconciler {
     if (all === '') this.#told.delete(key);
     else this.#told.set(key, all);
     for (const { type, reason, message } of events) {
-      this.#context.events.event(endpoints, type, reason, message);
+      this.context.events.event(endpoints, type, reason, message);
     }
   }
 }

@@ -6,7 +6,8 @@ import type { Node, Service } from '../../../objects/core.generated.ts';
 import type { EndpointSlice } from '../../../objects/discovery.generated.ts';
 import { joinKey, keyOf, type ObjectKey } from '../../../objects/key.ts';
 import type { ControllerContext, ControllerDefinition } from '../../../runtime/context.ts';
-import { Controller, Priority, type ReconcileResult } from '../../../runtime/controller.ts';
+import { Priority, type ReconcileResult } from '../../../runtime/controller.ts';
+import { Reconciler } from '../../../runtime/reconciler.ts';
 import { AllocationGrace } from '../allocation-grace.ts';
 import { Membership } from '../membership.ts';
 import { nodeInformer } from '../node-cache.ts';
@@ -37,16 +38,14 @@ export function endpointSlicesController(options: EndpointSlicesOptions = {}): C
   return {
     name: 'endpointslice-controller',
     start(context) {
-      const wiring = new EndpointSliceReconciler(context, options.maxEndpointsPerSlice ?? 100);
-      return [wiring.controller, wiring.topology.controller];
+      const reconciler = new EndpointSliceReconciler(context, options.maxEndpointsPerSlice ?? 100);
+      return [reconciler, reconciler.topology.controller];
     },
   };
 }
 
-class EndpointSliceReconciler {
-  readonly controller: Controller;
+class EndpointSliceReconciler extends Reconciler {
   readonly topology: TopologyHints;
-  readonly #context: ControllerContext;
   readonly #maxPerSlice: number;
   readonly #services: Informer<Service>;
   readonly #slices: Informer<EndpointSlice>;
@@ -55,16 +54,16 @@ class EndpointSliceReconciler {
   readonly #tracker: SliceTracker;
   readonly #writer: SliceWriter;
   readonly #grace: AllocationGrace;
-  readonly #homeless = new PodsWithoutNode();
+  readonly #withoutNode = new PodsWithoutNode();
   readonly #times = new TriggerTimes();
   /** What users were told last about a Service: they hear of changes only. */
   readonly #told = new Map<ObjectKey, string>();
 
   constructor(context: ControllerContext, maxPerSlice: number) {
-    this.#context = context;
+    super(context, 'endpoint_slice', { workers: 10 });
     this.#maxPerSlice = maxPerSlice;
-    this.#services = context.informers.informer(services);
-    this.#slices = context.informers.informer(endpointSlices);
+    this.#services = this.informer(services);
+    this.#slices = this.informer(endpointSlices);
     this.#slices.addIndex(serviceNameLabel, indexByLabel(serviceNameLabel));
     this.#nodes = nodeInformer(context);
     const pods = podInformer(context);
@@ -72,23 +71,18 @@ class EndpointSliceReconciler {
     this.#tracker = new SliceTracker(() => context.clock.monotonic());
     this.#grace = new AllocationGrace(() => context.clock.monotonic());
     this.#writer = new SliceWriter(context.clients.for(endpointSlices), this.#tracker);
-    this.controller = new Controller({
-      name: 'endpoint_slice',
-      context,
-      reconcile: (key, signal) => this.#reconcile(key, signal),
-      workers: 10,
-      waitFor: [this.#services, pods, this.#nodes, this.#slices],
-    });
-    this.topology = new TopologyHints(context, this.#nodes, (key) => this.controller.enqueue(key));
+    this.topology = new TopologyHints(context, this.#nodes, (key) => this.queue.enqueue(key));
     const enqueue = (keys: Iterable<ObjectKey>): void => {
-      for (const key of keys) this.controller.enqueue(key);
+      for (const key of keys) this.queue.enqueue(key);
     };
+    this.waitFor(pods);
+    this.waitFor(this.#nodes);
     this.#services.addHandler({
       added: (service, initial) => {
-        this.controller.enqueue(keyOf(service), initial ? { priority: Priority.resync } : {});
+        this.queue.enqueue(keyOf(service), initial ? { priority: Priority.resync } : {});
       },
-      updated: (service) => this.controller.enqueue(keyOf(service)),
-      deleted: (service) => this.controller.enqueue(keyOf(service)),
+      updated: (service) => this.queue.enqueue(keyOf(service)),
+      deleted: (service) => this.queue.enqueue(keyOf(service)),
     });
     pods.addHandler({
       // At the start every Service is looked at anyway.
@@ -97,7 +91,7 @@ class EndpointSliceReconciler {
       deleted: (pod) => enqueue(this.#membership.servicesOf(pod)),
     });
     this.#nodes.addHandler({
-      added: (node) => enqueue(this.#homeless.waitingFor(node.metadata.name ?? '')),
+      added: (node) => enqueue(this.#withoutNode.waitingFor(node.metadata.name ?? '')),
     });
     followSlices({
       slices: this.#slices,
@@ -106,11 +100,14 @@ class EndpointSliceReconciler {
       delay: sliceChangeDelay,
       // Every Service is looked at then, and its slices with it.
       fromStart: false,
-      enqueue: (key, how) => this.controller.enqueue(key, how),
+      enqueue: (key, how) => this.queue.enqueue(key, how),
     });
   }
 
-  async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+  protected override async reconcile(
+    key: ObjectKey,
+    signal: AbortSignal,
+  ): Promise<ReconcileResult | undefined> {
     const service = this.#services.cache.get(key);
     const selector = service === undefined ? undefined : managedSelector(service);
     if (service === undefined || selector === undefined) {
@@ -118,7 +115,7 @@ class EndpointSliceReconciler {
       if (service === undefined) this.#forget(key);
       return undefined;
     }
-    if (!this.#context.serves(service)) return undefined;
+    if (!this.context.serves(service)) return undefined;
     const left = this.#grace.left(key, service);
     if (left > 0) return { requeueAfter: left };
     const existing = this.#slices.cache
@@ -144,7 +141,7 @@ class EndpointSliceReconciler {
       maxPerSlice: this.#maxPerSlice,
     });
     this.topology.note(key, plan.topologyHints);
-    this.#homeless.note(key, plan.homeless);
+    this.#withoutNode.note(key, plan.homeless);
     await this.#write(key, service, plan, signal);
     this.#tell(key, service, plan);
     return undefined;
@@ -154,7 +151,7 @@ class EndpointSliceReconciler {
     if (plan.create.length + plan.update.length + plan.delete.length === 0) return;
     const owner = { key, uid: service.metadata.uid ?? '' };
     const { counts, failures } = await this.#writer.write(plan, owner, signal);
-    if (failures.length === 0) this.#context.log.info({ key, ...counts }, 'endpoint slices written');
+    if (failures.length === 0) this.context.log.info({ key, ...counts }, 'endpoint slices written');
     // A conflict is the ordinary course of things: the cache was behind.
     const told = failures.filter(({ error }) => !isConflict(error));
     if (told.length > 0) {
@@ -186,7 +183,7 @@ class EndpointSliceReconciler {
     if (this.#told.get(key) === all) return;
     this.#told.set(key, all);
     for (const { type, reason, message } of plan.events) {
-      this.#context.events.event(service, type, reason, message);
+      this.context.events.event(service, type, reason, message);
     }
   }
 
@@ -196,7 +193,7 @@ class EndpointSliceReconciler {
     this.#told.set(key, why);
     const { namespace = '', name = '' } = service.metadata;
     const message = `Error updating Endpoint Slices for Service ${joinKey(namespace, name)}: ${why}`;
-    this.#context.events.event(service, 'Warning', 'FailedToUpdateEndpointSlices', message);
+    this.context.events.event(service, 'Warning', 'FailedToUpdateEndpointSlices', message);
   }
 
   #placeOf(nodeName: string): NodePlace | undefined {
@@ -211,7 +208,7 @@ class EndpointSliceReconciler {
     this.#times.forget(key);
     this.#grace.forget(key);
     this.#told.delete(key);
-    this.#homeless.note(key, []);
+    this.#withoutNode.note(key, []);
     this.topology.note(key, new Map());
   }
 }

@@ -5,14 +5,10 @@ import { endpoints as endpointsResource, services } from '../../../client/resour
 import type { Endpoints, Service } from '../../../objects/core.generated.ts';
 import { keyOf, type ObjectKey, splitKey } from '../../../objects/key.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
-import {
-  Controller,
-  type EnqueueOptions,
-  Priority,
-  type ReconcileResult,
-} from '../../../runtime/controller.ts';
+import { type EnqueueOptions, Priority, type ReconcileResult } from '../../../runtime/controller.ts';
 import { Expectations } from '../../../runtime/expectations.ts';
 import { isLastWriter } from '../../../runtime/field-manager.ts';
+import { Reconciler } from '../../../runtime/reconciler.ts';
 import { isNamespaceTerminating } from '../../../client/namespace-terminating.ts';
 import { AllocationGrace } from '../allocation-grace.ts';
 import { Membership } from '../membership.ts';
@@ -30,13 +26,11 @@ const lookAgain = 1000;
 export const endpointsController: ControllerDefinition = {
   name: 'endpoints-controller',
   start(context: ControllerContext): readonly Runnable[] {
-    return [new EndpointsReconciler(context).controller];
+    return [new EndpointsReconciler(context)];
   },
 };
 
-class EndpointsReconciler {
-  readonly controller: Controller;
-  readonly #context: ControllerContext;
+class EndpointsReconciler extends Reconciler {
   readonly #services: Informer<Service>;
   readonly #endpoints: Informer<Endpoints>;
   readonly #client: ResourceClient<Endpoints>;
@@ -54,25 +48,19 @@ class EndpointsReconciler {
   readonly #written = new Map<ObjectKey, string>();
 
   constructor(context: ControllerContext) {
-    this.#context = context;
-    this.#services = context.informers.informer(services);
+    super(context, 'endpoint', { workers: 10, backoff: { base: 5, max: 1_000_000 } });
+    this.#services = this.informer(services);
     this.#endpoints = context.informers.informer(endpointsResource);
     this.#client = context.clients.for(endpointsResource);
     this.#grace = new AllocationGrace(() => context.clock.monotonic());
     this.#expectations = new Expectations(this.#endpoints, context.clock);
     const pods = podInformer(context);
     this.#membership = new Membership(this.#services, pods);
-    this.controller = new Controller({
-      name: 'endpoint',
-      context,
-      reconcile: (key, signal) => this.#reconcile(key, signal),
-      workers: 10,
-      waitFor: [this.#services, pods, { synced: (signal) => this.#lookForLeftovers(signal) }],
-      backoff: { base: 5, max: 1_000_000 },
-    });
     const enqueue = (keys: Iterable<ObjectKey>): void => {
       for (const key of keys) this.#enqueue(key);
     };
+    this.waitFor(pods);
+    this.waitFor({ synced: (signal) => this.#lookForLeftovers(signal) });
     this.#services.addHandler({
       added: (service, initial) => {
         this.#enqueue(keyOf(service), initial ? { priority: Priority.resync } : {});
@@ -101,7 +89,7 @@ class EndpointsReconciler {
   /** For a change that the Endpoints have to follow. */
   #enqueue(key: ObjectKey, options: EnqueueOptions = {}): void {
     this.#due.add(key);
-    this.controller.enqueue(key, options);
+    this.queue.enqueue(key, options);
   }
 
   /**
@@ -117,7 +105,10 @@ class EndpointsReconciler {
     return synced;
   }
 
-  async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+  protected override async reconcile(
+    key: ObjectKey,
+    signal: AbortSignal,
+  ): Promise<ReconcileResult | undefined> {
     const service = this.#services.cache.get(key);
     if (service !== undefined) {
       this.#departed.delete(key);
@@ -143,7 +134,7 @@ class EndpointsReconciler {
   /** Writes what is missing, unless nothing is due and somebody else wrote what is there. */
   async #bring(key: ObjectKey, service: Service, due: boolean, signal: AbortSignal): Promise<void> {
     const selector = managedSelector(service);
-    if (selector === undefined || !this.#context.serves(service)) return;
+    if (selector === undefined || !this.context.serves(service)) return;
     const existing = this.#endpoints.cache.get(key);
     const pods = this.#membership.podsOf(service, selector);
     const triggerTime = this.#times.observe(key, service, pods);
@@ -177,7 +168,7 @@ class EndpointsReconciler {
           : await this.#client.replace(endpoints, { signal });
       this.#expectations.written(key, written);
       this.#written.set(key, written.metadata.resourceVersion ?? '');
-      this.#context.log.info({ key, verb, subsets: endpoints.subsets?.length ?? 0 }, 'endpoints written');
+      this.context.log.info({ key, verb, subsets: endpoints.subsets?.length ?? 0 }, 'endpoints written');
     } catch (error) {
       // Creates go on failing until the namespace is gone, and then there is nothing left to do.
       if (isNamespaceTerminating(error)) return;
@@ -190,10 +181,10 @@ class EndpointsReconciler {
       const why = error instanceof Error ? error.message : String(error);
       if (verb === 'create') {
         const message = `Failed to create endpoint for service ${namespace}/${name}: ${why}`;
-        this.#context.events.event(endpoints, 'Warning', 'FailedToCreateEndpoint', message);
+        this.context.events.event(endpoints, 'Warning', 'FailedToCreateEndpoint', message);
       } else {
         const message = `Failed to update endpoint ${namespace}/${name}: ${why}`;
-        this.#context.events.event(endpoints, 'Warning', 'FailedToUpdateEndpoint', message);
+        this.context.events.event(endpoints, 'Warning', 'FailedToUpdateEndpoint', message);
       }
       throw error;
     }
@@ -205,7 +196,7 @@ class EndpointsReconciler {
     this.#written.delete(key);
     const existing = this.#endpoints.cache.get(key) ?? (await this.#unheard(key, signal));
     // Endpoints carry the labels of their Service: they tell whose they were when it went while nobody looked.
-    const ours = existing === undefined || this.#departed.has(key) || this.#context.serves(existing);
+    const ours = existing === undefined || this.#departed.has(key) || this.context.serves(existing);
     const stands = existing !== undefined || !this.#expectations.settled(key);
     if (ours && stands && (due || (await this.#isOurs(key, signal)))) {
       const uid = existing?.metadata.uid;
@@ -215,7 +206,7 @@ class EndpointsReconciler {
           signal,
           ...(uid === undefined ? {} : { preconditions: { uid } }),
         });
-        this.#context.log.info({ key }, 'endpoints of a Service that is gone deleted');
+        this.context.log.info({ key }, 'endpoints of a Service that is gone deleted');
       } catch (error) {
         if (!isNotFound(error)) throw error;
       }
@@ -244,7 +235,7 @@ class EndpointsReconciler {
   async #isThere(key: ObjectKey, signal: AbortSignal): Promise<boolean> {
     const { namespace, name } = splitKey(key);
     try {
-      await this.#context.clients.for(services).get(namespace, name, { signal });
+      await this.context.clients.for(services).get(namespace, name, { signal });
       return true;
     } catch (error) {
       if (isNotFound(error)) return false;
@@ -259,9 +250,9 @@ class EndpointsReconciler {
    */
   #arrived(object: Endpoints): void {
     const key = keyOf(object);
-    if (this.#waiting.delete(key)) this.controller.enqueue(key);
+    if (this.#waiting.delete(key)) this.queue.enqueue(key);
     else if (isManagedEndpoints(object) && this.#written.get(key) !== object.metadata.resourceVersion) {
-      this.controller.enqueue(key, { after: lookAgain, priority: Priority.resync });
+      this.queue.enqueue(key, { after: lookAgain, priority: Priority.resync });
     }
   }
 }

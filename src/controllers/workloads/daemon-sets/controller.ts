@@ -1,12 +1,13 @@
 import type { Informer } from '../../../client/informer.ts';
 import { nodes as nodesResource, pods as podsResource } from '../../../client/resources.ts';
 import { jsonEqual } from '../../../objects/json.ts';
-import { joinKey, keyOf, type ObjectKey } from '../../../objects/key.ts';
+import { joinKey, type ObjectKey } from '../../../objects/key.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import type { DaemonSet } from '../../../objects/apps.generated.ts';
 import type { Node, Pod } from '../../../objects/core.generated.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
-import { Controller, type ReconcileResult } from '../../../runtime/controller.ts';
+import type { ReconcileResult } from '../../../runtime/controller.ts';
+import { Reconciler } from '../../../runtime/reconciler.ts';
 import { History } from '../history.ts';
 import { Ownership } from '../ownership.ts';
 import { hashOfTemplate } from '../plan-history.ts';
@@ -21,13 +22,11 @@ import { planDaemonSet, planDaemonSetStatus } from './plan.ts';
 export const daemonSetsController: ControllerDefinition = {
   name: 'daemonset-controller',
   start(context: ControllerContext): readonly Runnable[] {
-    return [new DaemonSetReconciler(context).controller];
+    return [new DaemonSetReconciler(context)];
   },
 };
 
-class DaemonSetReconciler {
-  readonly controller: Controller;
-  readonly #context: ControllerContext;
+class DaemonSetReconciler extends Reconciler {
   readonly #daemonSets: Informer<DaemonSet>;
   readonly #nodes: Informer<Node>;
   readonly #ownership: Ownership<DaemonSet, Pod>;
@@ -36,21 +35,14 @@ class DaemonSetReconciler {
   readonly #history: History<DaemonSet>;
 
   constructor(context: ControllerContext) {
-    this.#context = context;
-    this.#daemonSets = context.informers.informer(daemonSetsResource);
-    this.#nodes = context.informers.informer(nodesResource);
-    const pods = context.informers.informer(podsResource);
+    super(context, 'daemonset', { workers: 2 });
+    this.#daemonSets = this.informer(daemonSetsResource);
+    this.#nodes = this.informer(nodesResource);
+    const pods = this.informer(podsResource);
     this.#podControl = new PodControl(context, pods);
     this.#status = new StatusWriter(context, this.#daemonSets);
-    const enqueue = (key: ObjectKey): void => this.controller.enqueue(key);
+    const enqueue = (key: ObjectKey): void => this.queue.enqueue(key);
     this.#history = new History(context, this.#daemonSets, hashOfTemplate(controllerRevisionHash), enqueue);
-    this.controller = new Controller({
-      name: 'daemonset',
-      context,
-      workers: 2,
-      reconcile: (key, signal) => this.#reconcile(key, signal),
-      waitFor: [this.#daemonSets, this.#nodes, pods, this.#history.informer],
-    });
     this.#ownership = new Ownership({
       selector: ({ spec }) => spec.selector,
       owners: this.#daemonSets,
@@ -58,10 +50,8 @@ class DaemonSetReconciler {
       client: context.clients.for(podsResource),
       enqueue,
     });
-    this.#daemonSets.addHandler({
-      added: (daemonSet) => enqueue(keyOf(daemonSet)),
-      updated: (daemonSet) => enqueue(keyOf(daemonSet)),
-    });
+    this.waitFor(this.#history.informer);
+    this.enqueueChanges(this.#daemonSets);
     const all = (): void => {
       for (const key of this.#daemonSets.cache.keys()) enqueue(key);
     };
@@ -77,7 +67,10 @@ class DaemonSetReconciler {
     });
   }
 
-  async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+  protected override async reconcile(
+    key: ObjectKey,
+    signal: AbortSignal,
+  ): Promise<ReconcileResult | undefined> {
     const daemonSet = this.#daemonSets.cache.get(key);
     // While one is being deleted, its revisions may go before it: there is nothing to tell of them (`syncDaemonSet`).
     if (daemonSet === undefined || daemonSet.metadata.deletionTimestamp !== undefined) return undefined;
@@ -96,7 +89,7 @@ class DaemonSetReconciler {
       compareText(a.metadata.name ?? '', b.metadata.name ?? ''),
     );
     const hash = revisions.update.metadata.labels?.[controllerRevisionHash] ?? '';
-    const now = this.#context.clock.now();
+    const now = this.context.clock.now();
     const input = { daemonSet, pods, nodes, hash, now };
     const { create, remove, ended } = planDaemonSet(input);
     for (const { pod, node } of ended) this.#tell(daemonSet, pod, node);
@@ -113,7 +106,7 @@ class DaemonSetReconciler {
   }
 
   #tell(daemonSet: DaemonSet, { metadata, status }: Pod, node: string): void {
-    const { events } = this.#context;
+    const { events } = this.context;
     const name = joinKey(metadata.namespace ?? '', metadata.name ?? '');
     if (status.phase === 'Failed') {
       const message = `Found failed daemon pod ${name} on node ${node}, will try to kill it`;

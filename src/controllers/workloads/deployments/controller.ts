@@ -3,11 +3,12 @@ import { byOwner, indexByOwner } from '../../../client/indexes.ts';
 import type { Informer } from '../../../client/informer.ts';
 import type { Draft, ResourceClient } from '../../../client/resource-client.ts';
 import { pods as podsResource } from '../../../client/resources.ts';
-import { joinKey, keyOf, type ObjectKey } from '../../../objects/key.ts';
+import { joinKey, type ObjectKey } from '../../../objects/key.ts';
 import type { Deployment, ReplicaSet } from '../../../objects/apps.generated.ts';
 import type { Pod } from '../../../objects/core.generated.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
-import { Controller, type ReconcileResult } from '../../../runtime/controller.ts';
+import type { ReconcileResult } from '../../../runtime/controller.ts';
+import { Reconciler } from '../../../runtime/reconciler.ts';
 import { Expectations } from '../../../runtime/expectations.ts';
 import { isNamespaceTerminating } from '../../../client/namespace-terminating.ts';
 import { Ownership } from '../ownership.ts';
@@ -26,13 +27,11 @@ const gather = 5;
 export const deploymentsController: ControllerDefinition = {
   name: 'deployment-controller',
   start(context: ControllerContext): readonly Runnable[] {
-    return [new DeploymentReconciler(context).controller];
+    return [new DeploymentReconciler(context)];
   },
 };
 
-class DeploymentReconciler {
-  readonly controller: Controller;
-  readonly #context: ControllerContext;
+class DeploymentReconciler extends Reconciler {
   readonly #deployments: Informer<Deployment>;
   readonly #pods: Informer<Pod>;
   readonly #replicaSets: Informer<ReplicaSet>;
@@ -42,30 +41,21 @@ class DeploymentReconciler {
   readonly #status: StatusWriter<Deployment>;
 
   constructor(context: ControllerContext) {
-    this.#context = context;
-    this.#deployments = context.informers.informer(deploymentsResource);
-    this.#replicaSets = context.informers.informer(replicaSetsResource);
-    this.#pods = context.informers.informer(podsResource);
+    super(context, 'deployment');
+    this.#deployments = this.informer(deploymentsResource);
+    this.#replicaSets = this.informer(replicaSetsResource);
+    this.#pods = this.informer(podsResource);
     this.#client = context.clients.for(replicaSetsResource);
     this.#expectations = new Expectations(this.#replicaSets, context.clock);
     this.#status = new StatusWriter(context, this.#deployments);
-    this.controller = new Controller({
-      name: 'deployment',
-      context,
-      reconcile: (key, signal) => this.#reconcile(key, signal),
-      waitFor: [this.#deployments, this.#replicaSets, this.#pods],
-    });
     this.#ownership = new Ownership({
       selector: ({ spec }) => spec.selector,
       owners: this.#deployments,
       children: this.#replicaSets,
       client: this.#client,
-      enqueue: (key) => this.controller.enqueue(key, { after: gather }),
+      enqueue: (key) => this.queue.enqueue(key, { after: gather }),
     });
-    this.#deployments.addHandler({
-      added: (deployment) => this.controller.enqueue(keyOf(deployment)),
-      updated: (deployment) => this.controller.enqueue(keyOf(deployment)),
-    });
+    this.enqueueChanges(this.#deployments);
     this.#pods.addIndex(byOwner, indexByOwner);
     // Recreate waits for the last old Pod.
     this.#pods.addHandler({ deleted: (pod) => this.#podGone(pod) });
@@ -75,15 +65,18 @@ class DeploymentReconciler {
     const namespace = pod.metadata.namespace ?? '';
     const replicaSet = this.#replicaSets.cache.get(joinKey(namespace, controllerOf(pod)?.name ?? ''));
     const deployment = replicaSet && controllerOf(replicaSet);
-    if (deployment?.kind === 'Deployment') this.controller.enqueue(joinKey(namespace, deployment.name));
+    if (deployment?.kind === 'Deployment') this.queue.enqueue(joinKey(namespace, deployment.name));
   }
 
-  async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+  protected override async reconcile(
+    key: ObjectKey,
+    signal: AbortSignal,
+  ): Promise<ReconcileResult | undefined> {
     const deployment = this.#deployments.cache.get(key);
     if (deployment === undefined) return undefined;
     if (!this.#expectations.settled(key) || !this.#status.settled(key)) return { requeueAfter: lookAgain };
     const replicaSets = await this.#ownership.claim(deployment, signal);
-    const now = this.#context.clock.now();
+    const now = this.context.clock.now();
     const plan = planDeployment(deployment, replicaSets, (old) => this.#havePods(old), now);
     if (plan.create !== undefined && !(await this.#create(key, deployment, plan.create, signal))) {
       return { requeueAfter: lookAgain };
@@ -111,7 +104,7 @@ class DeploymentReconciler {
     draft: Draft<ReplicaSet>,
     signal: AbortSignal,
   ): Promise<boolean> {
-    const { events } = this.#context;
+    const { events } = this.context;
     const { namespace = '', name = '' } = draft.metadata;
     try {
       const made = await this.#client.create(draft, { signal });
@@ -128,7 +121,7 @@ class DeploymentReconciler {
         const why = error instanceof Error ? error.message : String(error);
         const message = `Failed to create new replica set "${name}": ${why}`;
         events.event(deployment, 'Warning', 'ReplicaSetCreateError', message);
-        const refused = statusOfRefusal(deployment, message, this.#context.clock.now());
+        const refused = statusOfRefusal(deployment, message, this.context.clock.now());
         await this.#status.write(deployment, refused, signal);
         throw error;
       }
@@ -162,7 +155,7 @@ class DeploymentReconciler {
     if (replicas === before) return;
     const direction = replicas > before ? 'up' : 'down';
     const message = `Scaled ${direction} replica set ${name} from ${before} to ${replicas}`;
-    this.#context.events.event(deployment, 'Normal', 'ScalingReplicaSet', message);
+    this.context.events.event(deployment, 'Normal', 'ScalingReplicaSet', message);
   }
 
   async #remove(key: ObjectKey, replicaSet: ReplicaSet, signal: AbortSignal): Promise<void> {

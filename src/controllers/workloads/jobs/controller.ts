@@ -2,11 +2,12 @@ import { isNotFound } from '../../../client/errors.ts';
 import type { Informer } from '../../../client/informer.ts';
 import type { ResourceClient } from '../../../client/resource-client.ts';
 import { pods as podsResource } from '../../../client/resources.ts';
-import { keyOf, type ObjectKey } from '../../../objects/key.ts';
+import type { ObjectKey } from '../../../objects/key.ts';
 import type { Job, JobStatus } from '../../../objects/batch.generated.ts';
 import type { Pod } from '../../../objects/core.generated.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
-import { Controller, type ReconcileResult } from '../../../runtime/controller.ts';
+import type { ReconcileResult } from '../../../runtime/controller.ts';
+import { Reconciler } from '../../../runtime/reconciler.ts';
 import { Ownership } from '../ownership.ts';
 import { conditionOf } from '../../../objects/pods.ts';
 import { PodControl } from '../pod-control.ts';
@@ -18,13 +19,11 @@ import { planJob } from './plan.ts';
 export const jobsController: ControllerDefinition = {
   name: 'job-controller',
   start(context: ControllerContext): readonly Runnable[] {
-    return [new JobReconciler(context).controller];
+    return [new JobReconciler(context)];
   },
 };
 
-class JobReconciler {
-  readonly controller: Controller;
-  readonly #context: ControllerContext;
+class JobReconciler extends Reconciler {
   readonly #jobs: Informer<Job>;
   readonly #client: ResourceClient<Job>;
   readonly #ownership: Ownership<Job, Pod>;
@@ -32,37 +31,31 @@ class JobReconciler {
   readonly #status: StatusWriter<Job>;
 
   constructor(context: ControllerContext) {
-    this.#context = context;
-    this.#jobs = context.informers.informer(jobsResource);
-    const pods = context.informers.informer(podsResource);
+    super(context, 'job');
+    this.#jobs = this.informer(jobsResource);
+    const pods = this.informer(podsResource);
     this.#client = context.clients.for(jobsResource);
     this.#podControl = new PodControl(context, pods);
     this.#status = new StatusWriter(context, this.#jobs);
-    this.controller = new Controller({
-      name: 'job',
-      context,
-      reconcile: (key, signal) => this.#reconcile(key, signal),
-      waitFor: [this.#jobs, pods],
-    });
     this.#ownership = new Ownership({
       selector: ({ spec }) => spec.selector,
       owners: this.#jobs,
       children: pods,
       client: context.clients.for(podsResource),
-      enqueue: (key) => this.controller.enqueue(key),
+      enqueue: (key) => this.queue.enqueue(key),
     });
-    this.#jobs.addHandler({
-      added: (job) => this.controller.enqueue(keyOf(job)),
-      updated: (job) => this.controller.enqueue(keyOf(job)),
-    });
+    this.enqueueChanges(this.#jobs);
   }
 
-  async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+  protected override async reconcile(
+    key: ObjectKey,
+    signal: AbortSignal,
+  ): Promise<ReconcileResult | undefined> {
     const job = this.#jobs.cache.get(key);
     if (job === undefined || job.metadata.deletionTimestamp !== undefined) return undefined;
     if (!this.#podControl.settled(key) || !this.#status.settled(key)) return { requeueAfter: lookAgain };
     const pods = await this.#ownership.claim(job, signal);
-    const now = this.#context.clock.now();
+    const now = this.context.clock.now();
     const plan = planJob(job, pods, now);
     if (plan.expiry !== undefined && plan.expiry <= now) {
       await this.#expire(job, signal);
@@ -77,7 +70,7 @@ class JobReconciler {
   }
 
   #tell(job: Job, status: JobStatus): void {
-    const { events } = this.#context;
+    const { events } = this.context;
     const isNew = (type: string): boolean =>
       conditionOf(status.conditions, type)?.status === 'True' &&
       conditionOf(job.status.conditions, type)?.status !== 'True';

@@ -1,13 +1,14 @@
 import { byOwner, indexByOwner } from '../../../client/indexes.ts';
 import type { Informer } from '../../../client/informer.ts';
 import { pods as podsResource, type ResourceType } from '../../../client/resources.ts';
-import { keyOf, type ObjectKey } from '../../../objects/key.ts';
+import type { ObjectKey } from '../../../objects/key.ts';
 import type { ReplicaSet } from '../../../objects/apps.generated.ts';
 import type { Pod } from '../../../objects/core.generated.ts';
 import type { LabelSelector } from '../../../objects/meta.ts';
 import type { Replicated } from '../../../objects/workloads.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
-import { Controller, type ReconcileResult } from '../../../runtime/controller.ts';
+import type { ReconcileResult } from '../../../runtime/controller.ts';
+import { Reconciler } from '../../../runtime/reconciler.ts';
 import { Ownership } from '../ownership.ts';
 import { controllerOf, isActive, nextAvailable } from '../../../objects/pods.ts';
 import { PodControl } from '../pod-control.ts';
@@ -28,7 +29,7 @@ export const replicaSetsController: ControllerDefinition = {
         resource: replicaSets,
         selector: ({ spec }) => spec.selector,
         statusOf: (status) => status,
-      }).controller,
+      }),
     ];
   },
 };
@@ -46,7 +47,7 @@ export const replicationControllersController: ControllerDefinition = {
         resource: replicationControllers,
         selector: ({ spec }) => (spec.selector === undefined ? undefined : { matchLabels: spec.selector }),
         statusOf: ({ terminatingReplicas: _terminating, ...status }) => status,
-      }).controller,
+      }),
     ];
   },
 };
@@ -60,9 +61,7 @@ interface ReplicasOptions<T extends Replicated> {
   readonly statusOf: (status: ReplicaSet['status']) => T['status'];
 }
 
-class ReplicaSetReconciler<T extends Replicated> {
-  readonly controller: Controller;
-  readonly #context: ControllerContext;
+class ReplicaSetReconciler<T extends Replicated> extends Reconciler {
   readonly #options: ReplicasOptions<T>;
   readonly #replicaSets: Informer<T>;
   readonly #ownership: Ownership<T, Pod>;
@@ -70,37 +69,31 @@ class ReplicaSetReconciler<T extends Replicated> {
   readonly #status: StatusWriter<T>;
 
   constructor(context: ControllerContext, options: ReplicasOptions<T>) {
-    this.#context = context;
+    super(context, options.name);
     this.#options = options;
-    this.#replicaSets = context.informers.informer(options.resource);
-    const pods = context.informers.informer(podsResource);
+    this.#replicaSets = this.informer(options.resource);
+    const pods = this.informer(podsResource);
     this.#podControl = new PodControl(context, pods);
     this.#status = new StatusWriter(context, this.#replicaSets);
-    this.controller = new Controller({
-      name: options.name,
-      context,
-      reconcile: (key, signal) => this.#reconcile(key, signal),
-      waitFor: [this.#replicaSets, pods],
-    });
     this.#ownership = new Ownership({
       selector: options.selector,
       owners: this.#replicaSets,
       children: pods,
       client: context.clients.for(podsResource),
-      enqueue: (key) => this.controller.enqueue(key, { after: gather }),
+      enqueue: (key) => this.queue.enqueue(key, { after: gather }),
     });
     this.#replicaSets.addIndex(byOwner, indexByOwner);
-    this.#replicaSets.addHandler({
-      added: (replicaSet) => this.controller.enqueue(keyOf(replicaSet)),
-      updated: (replicaSet) => this.controller.enqueue(keyOf(replicaSet)),
-    });
+    this.enqueueChanges(this.#replicaSets);
   }
 
-  async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+  protected override async reconcile(
+    key: ObjectKey,
+    signal: AbortSignal,
+  ): Promise<ReconcileResult | undefined> {
     const replicaSet = this.#replicaSets.cache.get(key);
     if (replicaSet === undefined) return undefined;
     if (!this.#podControl.settled(key) || !this.#status.settled(key)) return { requeueAfter: lookAgain };
-    const { clock } = this.#context;
+    const { clock } = this.context;
     const owned = await this.#ownership.claim(replicaSet, signal);
     let failure: { reason: string; message: string } | undefined;
     let cause: Error | undefined;

@@ -2,12 +2,13 @@ import { isAlreadyExists } from '../../../client/errors.ts';
 import type { Informer } from '../../../client/informer.ts';
 import type { ResourceClient } from '../../../client/resource-client.ts';
 import { pods as podsResource } from '../../../client/resources.ts';
-import { keyOf, type ObjectKey } from '../../../objects/key.ts';
+import type { ObjectKey } from '../../../objects/key.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import type { StatefulSet } from '../../../objects/apps.generated.ts';
 import type { Pod } from '../../../objects/core.generated.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../../runtime/context.ts';
-import { Controller, type ReconcileResult } from '../../../runtime/controller.ts';
+import type { ReconcileResult } from '../../../runtime/controller.ts';
+import { Reconciler } from '../../../runtime/reconciler.ts';
 import { History, type Revisions } from '../history.ts';
 import { Ownership } from '../ownership.ts';
 import { hashOfData } from '../plan-history.ts';
@@ -22,7 +23,7 @@ import { draftClaims, draftPod, isMember, podName, revisionNameOf } from './plan
 export const statefulSetsController: ControllerDefinition = {
   name: 'statefulset-controller',
   start(context: ControllerContext): readonly Runnable[] {
-    return [new StatefulSetReconciler(context).controller];
+    return [new StatefulSetReconciler(context)];
   },
 };
 
@@ -34,9 +35,7 @@ const podWords: PodWords = {
   notDeleted: (pod, set, why) => `delete Pod ${pod} in StatefulSet ${set} failed error: ${why}`,
 };
 
-class StatefulSetReconciler {
-  readonly controller: Controller;
-  readonly #context: ControllerContext;
+class StatefulSetReconciler extends Reconciler {
   readonly #sets: Informer<StatefulSet>;
   readonly #ownership: Ownership<StatefulSet, Pod>;
   readonly #podControl: PodControl;
@@ -45,20 +44,14 @@ class StatefulSetReconciler {
   readonly #claimClient: ResourceClient<KubeObject>;
 
   constructor(context: ControllerContext) {
-    this.#context = context;
-    this.#sets = context.informers.informer(statefulSetsResource);
-    const pods = context.informers.informer(podsResource);
+    super(context, 'statefulset');
+    this.#sets = this.informer(statefulSetsResource);
+    const pods = this.informer(podsResource);
     this.#claimClient = context.clients.for(persistentVolumeClaims);
     this.#podControl = new PodControl(context, pods, podWords);
     this.#status = new StatusWriter(context, this.#sets);
-    const enqueue = (key: ObjectKey): void => this.controller.enqueue(key);
+    const enqueue = (key: ObjectKey): void => this.queue.enqueue(key);
     this.#history = new History(context, this.#sets, hashOfData, enqueue);
-    this.controller = new Controller({
-      name: 'statefulset',
-      context,
-      reconcile: (key, signal) => this.#reconcile(key, signal),
-      waitFor: [this.#sets, pods, this.#history.informer],
-    });
     this.#ownership = new Ownership({
       selector: ({ spec }) => spec.selector,
       isMember,
@@ -67,13 +60,14 @@ class StatefulSetReconciler {
       client: context.clients.for(podsResource),
       enqueue,
     });
-    this.#sets.addHandler({
-      added: (set) => enqueue(keyOf(set)),
-      updated: (set) => enqueue(keyOf(set)),
-    });
+    this.waitFor(this.#history.informer);
+    this.enqueueChanges(this.#sets);
   }
 
-  async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+  protected override async reconcile(
+    key: ObjectKey,
+    signal: AbortSignal,
+  ): Promise<ReconcileResult | undefined> {
     const set = this.#sets.cache.get(key);
     if (set === undefined) return undefined;
     const settled = this.#podControl.settled(key) && this.#status.settled(key) && this.#history.settled(key);
@@ -87,7 +81,7 @@ class StatefulSetReconciler {
     }
     const { update, all } = revisions;
     const current = all.find(({ metadata }) => metadata.name === set.status.currentRevision) ?? update;
-    const input = { set, pods, current, update, now: this.#context.clock.now() };
+    const input = { set, pods, current, update, now: this.context.clock.now() };
     const failure =
       set.metadata.deletionTimestamp === undefined ? await this.#act(key, input, signal) : undefined;
     const status = planStatefulSetStatus(input);
@@ -109,7 +103,7 @@ class StatefulSetReconciler {
   }
 
   async #createClaims(set: StatefulSet, ordinal: number, signal: AbortSignal): Promise<void> {
-    const { events } = this.#context;
+    const { events } = this.context;
     const name = set.metadata.name ?? '';
     const pod = podName(set, ordinal);
     for (const claim of draftClaims(set, ordinal)) {
