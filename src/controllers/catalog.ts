@@ -15,20 +15,20 @@ import type { NodesOptions } from './nodes/controller.ts';
 import { simulationControllers } from './simulation.ts';
 import { serviceCidrController } from './service-cidr/controller.ts';
 
-/** What some controllers need beyond their context. */
+/** Settings of some controllers, beside their context. */
 export interface CatalogOptions {
   readonly transport: Transport;
-  /** PEM of the API server's authority; without it the root CA is not published. */
+  /** PEM of the API server's CA; without it the root CA is not published. */
   readonly rootCa?: string;
   /** The most endpoints per slice, 1 to 1000; default 100 (`--max-endpoints-per-slice`). */
   readonly maxEndpointsPerSlice?: number;
   /** The most addresses to mirror per subset, 1 to 1000; default 1000 (`--mirroring-max-endpoints-per-subset`). */
   readonly mirroringMaxEndpointsPerSubset?: number;
-  /** Milliseconds between the deletion of a namespace and the first look at its content; default 5000. */
+  /** Milliseconds between the deletion of a namespace and the first pass over its content; default 5000. */
   readonly namespaceGracePeriod?: number;
-  /** Checks the types of expressions; without it the status of policies is left alone. */
+  /** Checks the types of expressions; without it the status of policies is not written. */
   readonly checkPolicyTypes?: PolicyStatusOptions['checkTypes'];
-  /** Simulated nodes and the controllers of workloads; absent: none. Never beside a real cluster's. */
+  /** Simulated nodes and the controllers of workloads; absent: none. Never used next to a real cluster's. */
   readonly simulation?: NodesOptions;
   /** Which Services of type LoadBalancer are served, and how they are read. */
   readonly loadBalancer?: LoadBalancerOptions;
@@ -78,7 +78,7 @@ export function clusterControllers(options: CatalogOptions): readonly CatalogEnt
     entry(serviceCidrController, 'service-cidr-controller'),
     entry(garbageCollector({ transport }), 'garbage-collector-controller'),
     {
-      // Off by default: it waits for the AddressPool CRD (deploy/crds), which not every cluster has.
+      // Off by default: it needs the AddressPool CRD (deploy/crds), which not every cluster has.
       ...entry(loadBalancerController(options.loadBalancer), 'servicenet-load-balancer'),
       onByDefault: false,
     },

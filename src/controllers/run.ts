@@ -14,13 +14,13 @@ import type { ControllerContext, ControllerDefinition } from '../runtime/context
 import { Leadership, type LeaderElectionSettings } from '../runtime/leadership.ts';
 import { type KnownController, selectControllers } from '../runtime/selection.ts';
 
-/** A controller that `--controllers` can name, and what it is called in the Events that it records. */
+/** A controller that `--controllers` can name, with its name in Events. */
 export interface CatalogEntry extends ControllerDefinition, KnownController {
   /** `source.component` of its Events, as kube-controller-manager's controller has it. */
   readonly eventSource: string;
 }
 
-/** What controllers run with. */
+/** The options of a run. */
 export interface RunOptions {
   readonly transport: Transport;
   /** The controllers that may be chosen from. */
@@ -28,7 +28,7 @@ export interface RunOptions {
   /** As kube-controller-manager's `--controllers`: `*`, `name`, `-name`; default all that are on by default. */
   readonly controllers?: readonly string[];
   readonly log: Logger;
-  /** Default: metrics that nobody reads. */
+  /** Default: metrics that are not served. */
   readonly metrics?: Metrics;
   /** Default: the real time. */
   readonly clock?: Clock;
@@ -39,18 +39,18 @@ export interface RunOptions {
   readonly serves?: ControllerContext['serves'];
 }
 
-/** Controllers at work. */
+/** Running controllers. */
 export interface RunningControllers {
   /** The names of those that run. */
   readonly names: readonly string[];
   /**
-   * Resolves when no controller runs any more: `stopped` by {@link stop}, or the lease is `lost`. Then another
-   * process may lead, and this one should end. Rejects when a controller ended with a bug.
+   * Resolves when all controllers have ended: `stopped` by {@link stop}, or the lease is `lost`. Then another process
+   * may lead, and this one should end. Rejects when a controller ended with a bug.
    */
   readonly ended: Promise<ElectionEnd>;
-  /** For `/readyz`: whether the caches are filled and alive, and who leads. */
+  /** For `/readyz`: whether the caches are synced and alive, and who leads. */
   healthChecks(): readonly HealthCheck[];
-  /** Lets running work finish, releases the lease, then ends everything. */
+  /** Lets running work finish, releases the lease, then stops everything. */
   stop(): Promise<void>;
 }
 
@@ -94,7 +94,7 @@ export function runControllers(options: RunOptions): RunningControllers {
       : { ...election, client: clients.for(leases), clock, random, log, metrics },
   );
   const ended = leadership.run(runnables, working.signal);
-  // Whoever looks at `ended` hears of it too; nobody has to.
+  // `ended` rejects for its users; without one it is not an unhandled rejection.
   ended.catch((error: unknown) => log.fatal({ err: error }, 'a controller ended with a bug'));
   return {
     names,

@@ -5,7 +5,7 @@ import {
   type ServiceAllocationOptions,
 } from './service-allocation/controller.ts';
 
-/** `service-allocation-controller`: on by default where it allocates, or where nothing else audits. */
+/** `service-allocation-controller`: on by default where it allocates, or where there is no other audit. */
 export function serviceAllocation(options: ServiceAllocationOptions, onByDefault: boolean): CatalogEntry {
   const definition = serviceAllocationController(options);
   return {
@@ -17,7 +17,7 @@ export function serviceAllocation(options: ServiceAllocationOptions, onByDefault
 }
 
 /**
- * All controllers, for a real cluster. On by default are those that nobody else runs there: the audit of allocations
+ * All controllers, for a real cluster. On by default are those that are not part of a cluster: the audit of allocations
  * and the load balancer. Those of kube-controller-manager are for clusters that switch it off, or for chosen Services.
  */
 export function controllersBesideACluster(

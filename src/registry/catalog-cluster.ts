@@ -1,4 +1,4 @@
-/** The kinds that describe a cluster to its scheduler, its volumes and its clients: no Services, no workloads. */
+/** The kinds of nodes, scheduling, storage and clients, without Services and workloads. */
 import { apiServiceStrategy } from './apiregistration/apiservice/strategy.ts';
 import { certificateSigningRequestStrategy } from './certificates/certificatesigningrequest/strategy.ts';
 import type { CertificateReader } from './certificates/certificatesigningrequest/types.ts';

@@ -47,7 +47,7 @@ import {
   validatingWebhookStrategy,
 } from './admissionregistration/webhookconfiguration/strategy.ts';
 
-/** What the catalog cannot make itself. */
+/** The dependencies of the catalog. */
 export interface CatalogOptions {
   readonly service: Strategy<Service>;
   readonly addresses: AddressBook;

@@ -10,8 +10,9 @@ import { persistentVolumeClaims } from '../workloads/resources.ts';
 import { isWaiting, protection, uses } from './plan.ts';
 
 /**
- * Lets PersistentVolumeClaims go that are being deleted and that no Pod uses (kube-controller-manager's
- * `persistentvolumeclaim-protection-controller`): without it they, and their namespaces, would stay for ever.
+ * Removes the finalizer of PersistentVolumeClaims that are being deleted and that no Pod uses
+ * (kube-controller-manager's `persistentvolumeclaim-protection-controller`). Without it they and their namespaces would
+ * stay.
  */
 export const claimProtectionController: ControllerDefinition = {
   name: 'persistentvolumeclaim-protection-controller',
@@ -32,7 +33,7 @@ function start(context: ControllerContext): readonly Runnable[] {
     reconcile: async (key: ObjectKey, signal: AbortSignal) => {
       const claim = claims.cache.get(key);
       if (claim === undefined || !isWaiting(claim)) return undefined;
-      // Asked of the server: the cache may be behind, and may lack volumes.
+      // A live list: the cache may be behind, and may lack volumes.
       const { items } = await podClient.list({ namespace: claim.metadata.namespace ?? '', signal });
       if (items.some((pod) => uses(pod, claim))) return undefined;
       const finalizers = (claim.metadata.finalizers ?? []).filter((finalizer) => finalizer !== protection);

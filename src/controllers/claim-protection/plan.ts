@@ -1,12 +1,12 @@
-/** Who uses a PersistentVolumeClaim (`pkg/controller/volume/pvcprotection`). */
+/** The users of a PersistentVolumeClaim (`pkg/controller/volume/pvcprotection`). */
 import type { KubeObject } from '../../objects/meta.ts';
 import type { Pod } from '../../objects/core.generated.ts';
 import { controllerOf } from '../../objects/pods.ts';
 
-/** Keeps a claim while Pods use it; the server gives it to every claim (admission StorageObjectInUseProtection). */
+/** The finalizer of claims, which the server adds to every claim (admission StorageObjectInUseProtection). */
 export const protection = 'kubernetes.io/pvc-protection';
 
-/** True for a claim that is being deleted and waits for nothing but the Pods that use it. */
+/** True for a claim that is being deleted and has the finalizer. */
 export function isWaiting({ metadata }: KubeObject): boolean {
   return metadata.deletionTimestamp !== undefined && (metadata.finalizers ?? []).includes(protection);
 }
@@ -28,7 +28,7 @@ export function uses(pod: Pod, claim: KubeObject): boolean {
   );
 }
 
-/** The kubelet has done with it, or somebody deleted it by force. */
+/** True for a Pod that the kubelet has ended, or that was deleted with grace period 0. */
 function isShutDown({ metadata }: Pod): boolean {
   return metadata.deletionTimestamp !== undefined && metadata.deletionGracePeriodSeconds === 0;
 }

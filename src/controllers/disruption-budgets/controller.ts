@@ -21,10 +21,10 @@ import {
 import { lookAgain, StatusWriter } from '../../runtime/status-writer.ts';
 import { expectedScale, planBudgetEvent, planBudgetStatus, type Scale } from './plan.ts';
 
-/** Milliseconds in which changes of Pods are gathered. */
+/** Milliseconds over which changes of Pods are batched. */
 const gather = 5;
 
-/** Says how many Pods a `kubectl drain` may evict (kube-controller-manager's `disruption-controller`). */
+/** Writes how many Pods `kubectl drain` may evict (kube-controller-manager's `disruption-controller`). */
 export const disruptionController: ControllerDefinition = {
   name: 'disruption-controller',
   start(context: ControllerContext): readonly Runnable[] {
@@ -40,7 +40,7 @@ class DisruptionReconciler extends Reconciler {
   readonly #statefulSets: Informer<StatefulSet>;
   readonly #replicationControllers: Informer<ReplicationController>;
   readonly #status: StatusWriter<PodDisruptionBudget>;
-  /** What users were told last about a budget: they hear of changes only. */
+  /** The last message of Events by budget: an Event is recorded only for a new one. */
   readonly #told = new Map<ObjectKey, string>();
 
   constructor(context: ControllerContext) {
@@ -107,7 +107,7 @@ class DisruptionReconciler extends Reconciler {
     const expected = expectedScale(pods, (pod) => this.#scaleOf(pod));
     const status = planBudgetStatus(budget, pods, expected, now);
     await this.#status.write(budget, status, signal);
-    // An eviction whose Pod is still there is forgotten after a while.
+    // Evictions whose Pods still exist expire after a while.
     return status.disruptedPods === undefined ? undefined : { requeueAfter: 30_000 };
   }
 
@@ -140,7 +140,7 @@ class DisruptionReconciler extends Reconciler {
   }
 }
 
-/** What a budget may count by. */
+/** The workloads that expected counts may come from. */
 type Scaled = Deployment | ReplicaSet | ReplicationController | StatefulSet;
 
 function sizeOf(object: Scaled | undefined): Scale | undefined {

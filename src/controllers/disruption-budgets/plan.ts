@@ -13,7 +13,7 @@ const deletionTimeout = 120_000;
  * The status of a budget.
  *
  * @param pods those that its selector matches.
- * @param expected how many Pods their controllers want; read for percentages and `maxUnavailable`.
+ * @param expected the Pods that their controllers want; used for percentages and `maxUnavailable`.
  */
 export function planBudgetStatus(
   budget: PodDisruptionBudget,
@@ -86,7 +86,7 @@ function stillDisrupted(
   );
 }
 
-/** What a controller of Pods wants. */
+/** The scale of a controller of Pods. */
 export interface Scale {
   /** Of the controller. */
   readonly uid: string;
@@ -96,7 +96,7 @@ export interface Scale {
 /**
  * How many Pods their controllers want together (`getExpectedScale`). Pods without a controller do not count.
  *
- * @param scaleOf undefined for a controller that nobody here knows: each of its Pods counts as one.
+ * @param scaleOf undefined for a controller of an unknown kind: each of its Pods counts as one.
  */
 export function expectedScale(pods: readonly Pod[], scaleOf: (pod: Pod) => Scale | undefined): number {
   const scales = new Map<string, number>();
@@ -108,14 +108,14 @@ export function expectedScale(pods: readonly Pod[], scaleOf: (pod: Pod) => Scale
   return [...scales.values()].reduce((sum, replicas) => sum + replicas, 0);
 }
 
-/** What users are told of a budget. */
+/** An Event of a budget. */
 export interface BudgetEvent {
   readonly type: 'Normal' | 'Warning';
   readonly reason: 'NoPods' | 'UnmanagedPods';
   readonly message: string;
 }
 
-/** What to tell of the Pods of a budget, if there is something to tell. */
+/** The Event about the Pods of a budget, if there is one to record. */
 export function planBudgetEvent(
   { spec }: PodDisruptionBudget,
   pods: readonly Pod[],

@@ -18,16 +18,16 @@ import {
 import { Monitors } from './monitors.ts';
 import { judge, needsOwners, type OwnerState } from './plan.ts';
 
-/** How many owners that do not exist are remembered. */
+/** The number of absent owners that are remembered. */
 const rememberedAbsences = 5000;
 
 /** Options of {@link garbageCollector}. */
 export interface GarbageCollectorOptions {
-  /** For discovery and for resources that nobody knows beforehand. */
+  /** For discovery, and for resources that are not known in advance. */
   readonly transport: Transport;
 }
 
-/** Deletes what no owner is left for (kube-controller-manager's `garbage-collector-controller`). */
+/** Deletes objects without a living owner (kube-controller-manager's `garbage-collector-controller`). */
 export function garbageCollector({ transport }: GarbageCollectorOptions): ControllerDefinition {
   return {
     name: 'garbage-collector-controller',
@@ -44,7 +44,7 @@ class Collector {
   readonly #context: ControllerContext;
   readonly #transport: Transport;
   readonly #graph = new OwnerGraph();
-  /** Owners that do not exist, each by its place: what is not in one namespace may be in another. */
+  /** Absent owners by place, as an owner that is absent in one namespace may exist in another. */
   readonly #absent = new Set<string>();
 
   constructor(context: ControllerContext, transport: Transport) {
@@ -163,7 +163,7 @@ class Collector {
     return states;
   }
 
-  /** An owner is the object of that kind, name and namespace only if it has that uid, too. */
+  /** The owner is the object of that kind, name and namespace, if it has that uid. */
   async #ownerState(node: GraphNode, owner: OwnerReference, signal: AbortSignal): Promise<OwnerState> {
     const resource = this.#ownerResource(node, owner);
     const known = this.#graph.get(owner.uid);
@@ -180,7 +180,7 @@ class Collector {
     return 'absent';
   }
 
-  /** @throws when the kind is not served, or cannot own the object: nothing is deleted on a guess. */
+  /** @throws when the kind is not served, or cannot own the object: nothing is deleted then. */
   #ownerResource(node: GraphNode, owner: OwnerReference): ServedResource {
     const { type, namespace, name } = node;
     const { apiVersion, kind } = owner;
@@ -207,12 +207,12 @@ class Collector {
 
 type AnyClient = ResourceClient<KubeObject>;
 
-/** What an absence is filed under. */
+/** The key of an absence. */
 function placeOf(resource: string, namespace: string, name: string, uid: string): string {
   return [resource, namespace, name, uid].join('/');
 }
 
-/** What users are told of a reference across namespaces (`reportInvalidNamespaceOwnerRef`). */
+/** The Event about a reference across namespaces (`reportInvalidNamespaceOwnerRef`). */
 function otherNamespace({ namespace }: GraphNode, { apiVersion, kind, name, uid }: OwnerReference): string {
   const owner = `[${apiVersion}/${kind}, namespace: ${namespace}, name: ${name}, uid: ${uid}]`;
   return `ownerRef ${owner} does not exist in namespace "${namespace}"`;
@@ -232,7 +232,7 @@ async function find(
   }
 }
 
-/** Every write is conditional on the version that it was decided on; of what is gone already there is nothing to do. */
+/** Every write is conditional on the version that was decided on; objects that are gone need none. */
 async function patch(
   client: AnyClient,
   object: KubeObject,
@@ -276,7 +276,7 @@ async function dropFinalizer(
   await patch(client, object, { finalizers: present.filter((each) => each !== finalizer) }, signal);
 }
 
-/** A finalizer that the object has already decides what happens to its dependents, unless they must go first. */
+/** Finalizers that the object has already decide about its dependents, unless they must be deleted first. */
 async function remove(
   client: AnyClient,
   object: KubeObject,

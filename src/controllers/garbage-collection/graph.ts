@@ -1,14 +1,17 @@
-/** Who owns whom, over all objects of a server (pkg/controller/garbagecollector, `graph_builder.go`). Pure. */
+/**
+ * The graph of owners and dependents over all objects of a server (pkg/controller/garbagecollector,
+ * `graph_builder.go`). Pure.
+ */
 import { isRecord, isStringList, jsonEqual } from '../../objects/json.ts';
 import { pushAll } from '../../objects/lists.ts';
 import type { KubeObject, OwnerReference } from '../../objects/meta.ts';
 
-/** The finalizer of an owner that goes after its dependents. */
+/** The finalizer of foreground deletion. */
 export const foregroundFinalizer = 'foregroundDeletion';
-/** The finalizer of an owner that leaves its dependents behind. */
+/** The finalizer of orphaning. */
 export const orphanFinalizer = 'orphan';
 
-/** The resource of a node; one for all nodes of it. */
+/** The resource of a node; one instance for all nodes of it. */
 export interface NodeType {
   /** `plural.group` */
   readonly resource: string;
@@ -24,9 +27,9 @@ export interface GraphNode {
   readonly name: string;
   readonly owners: readonly OwnerReference[];
   readonly deleting: boolean;
-  /** It waits for its dependents to go. */
+  /** In foreground deletion: it waits for its dependents to be gone. */
   readonly foreground: boolean;
-  /** It waits until its dependents forgot it. */
+  /** In orphaning: it waits until no dependent refers to it. */
   readonly orphaning: boolean;
 }
 
@@ -56,7 +59,7 @@ export class OwnerGraph {
     return this.#dependents.has(uid);
   }
 
-  /** Adds an object or its new version. Answers the uids whose fate may have changed. */
+  /** Adds an object or its new version. Returns the uids that may be affected. */
   upsert(object: KubeObject, type: NodeType): string[] {
     const node = toNode(object, type);
     if (node === undefined) return [];
@@ -71,12 +74,12 @@ export class OwnerGraph {
     if (this.#mayHaveToGo(node) || (this.#isMistaken(node) && !jsonEqual(node.owners, old?.owners))) {
       concerned.push(node.uid);
     }
-    // All dependents go with it, those too for which it does not wait.
+    // All dependents are affected, also those for which it does not wait.
     if (node.foreground && old?.foreground !== true) {
       pushAll(concerned, this.#dependents.get(node.uid) ?? []);
     }
     if (old === undefined) return concerned;
-    // An owner that waits for its dependents waits no longer for one that forgot it or no longer blocks it.
+    // An owner in foreground deletion does not wait for a dependent that dropped it or no longer blocks it.
     for (const { uid, blockOwnerDeletion } of old.owners) {
       const still = node.owners.find((owner) => owner.uid === uid);
       const freed = still === undefined || (blockOwnerDeletion === true && still.blockOwnerDeletion !== true);
@@ -85,7 +88,7 @@ export class OwnerGraph {
     return concerned;
   }
 
-  /** Removes an object. Answers the uids whose fate may have changed. */
+  /** Removes an object. Returns the uids that may be affected. */
   remove(uid: string): string[] {
     const node = this.#nodes.get(uid);
     if (node === undefined) return [];
@@ -98,14 +101,14 @@ export class OwnerGraph {
     return concerned;
   }
 
-  /** The uids to look at once the graph is whole. */
+  /** The uids to check once the graph is complete. */
   suspects(): string[] {
     return [...this.#nodes.values()]
       .filter((node) => this.#mayHaveToGo(node) || this.#isMistaken(node))
       .map(({ uid }) => uid);
   }
 
-  /** True when a node waits for the collector, or has an owner that is not there or is waiting. */
+  /** True when a node waits for the collector, or has an owner that is absent or in foreground deletion. */
   #mayHaveToGo(node: GraphNode): boolean {
     if (node.deleting) return node.foreground || node.orphaning;
     return node.owners.some(({ uid }) => {
@@ -114,7 +117,7 @@ export class OwnerGraph {
     });
   }
 
-  /** True when a node says of an owner what the owner is not: its name, say, or by its own namespace. */
+  /** True when a node's reference does not match its owner, in the name or the namespace. */
   #isMistaken({ deleting, namespace, owners }: GraphNode): boolean {
     if (deleting) return false;
     return owners.some((reference) => {
@@ -137,8 +140,8 @@ export class OwnerGraph {
 }
 
 /**
- * True when an object is the one that a reference means: the uid alone does not say so. Objects without a namespace
- * may own objects anywhere, others only in their own namespace.
+ * True when a reference matches an object in more than the uid. Objects without a namespace may own objects anywhere,
+ * others only in their own namespace.
  *
  * @param namespace of the object that has the reference.
  */
@@ -160,7 +163,7 @@ export function groupVersion(apiVersion: string): { group: string; version: stri
     : { group: apiVersion.slice(0, slash), version: apiVersion.slice(slash + 1) };
 }
 
-/** The node of an object; undefined for one without uid. */
+/** The node of an object; undefined for one without a uid. */
 export function toNode({ metadata }: KubeObject, type: NodeType): GraphNode | undefined {
   const { uid, namespace = '', name = '', deletionTimestamp } = metadata;
   if (uid === undefined || uid === '') return undefined;
@@ -180,7 +183,7 @@ export function toNode({ metadata }: KubeObject, type: NodeType): GraphNode | un
 
 const noOwners: readonly OwnerReference[] = [];
 
-/** The owners that an object names, in well-formed shape. */
+/** The owner references of an object, those that are well-formed. */
 function ownersOf(value: unknown): readonly OwnerReference[] {
   if (!Array.isArray(value) || value.length === 0) return noOwners;
   return value.flatMap((owner: unknown) => {

@@ -8,30 +8,34 @@ import { describeFailure, discover, type ServedResource } from '../../client/dis
 import type { ControllerContext } from '../../runtime/context.ts';
 import { groupVersion, type NodeType } from './graph.ts';
 
-/** Hears of every object of a server. */
+/** Receives every object of a server. */
 export interface ObjectListener {
   upsert(object: KubeObject, type: NodeType): void;
   remove(object: KubeObject, type: NodeType): void;
-  /** A resource is no longer served: its objects are gone. */
+  /** Called when a resource is no longer served: its objects are gone. */
   dropped(resource: string): void;
 }
 
-/** Resources whose objects own nothing, are owned by nobody and come in great numbers (`DefaultIgnoredResources`). */
+/** Resources with many objects that neither own nor are owned (`DefaultIgnoredResources`). */
 const ignored = new Set(['events', 'events.events.k8s.io']);
 const customResources = 'customresourcedefinitions.apiextensions.k8s.io';
-/** Milliseconds from a change of custom resources to the next look at what is served. */
+/** Milliseconds from a change of custom resources to the next discovery. */
 const discoveryDelay = 500;
-/** Milliseconds to the next look while some of what is served cannot be read: doubling, up to kube-controller-manager's period. */
+/**
+ * Milliseconds to the next discovery while some groups cannot be read: doubling, up to kube-controller-manager's
+ * period.
+ */
 const unread = { first: 500, longest: 30_000 };
 /**
- * Milliseconds after which the work begins, or goes on, though not all is known: one broken extension API server must
- * not stop it for ever (`initialSyncTimeout`). Not at once: only who knows all dependents can orphan or await them.
+ * Milliseconds after which the work begins or goes on although some resources are unknown, so that one broken extension
+ * API server does not stop it (`initialSyncTimeout`). Waiting is needed because orphaning and foreground deletion are
+ * only right when all dependents are known.
  */
 const timeoutMs = 30_000;
 
 /**
- * Follows all objects that can be deleted, of built-in and custom resources. Resources that other controllers follow
- * already come from their caches; for each of the others there is one watch, which takes a quarter of a MiB.
+ * Follows all deletable objects, of built-in and custom resources. Objects that other controllers follow come from
+ * their caches; every other resource gets one watch, about 0.25 MiB.
  */
 export class Monitors {
   readonly #context: ControllerContext;
@@ -65,7 +69,7 @@ export class Monitors {
     return this.#served.get(name);
   }
 
-  /** Resolves true when all objects that were there at the start are known, or after {@link timeoutMs}. */
+  /** Resolves true when all objects that existed at the start are known, or after {@link timeoutMs}. */
   async synced(signal: AbortSignal): Promise<boolean> {
     if (!(await this.#inTime(this.#ready.promise, signal)) && !signal.aborted) {
       this.#context.log.warn('not all resources are known yet, collecting garbage anyway');
@@ -73,7 +77,7 @@ export class Monitors {
     return !signal.aborted;
   }
 
-  /** Looks again at what is served: a kind was asked for that is not known. */
+  /** Starts a new discovery, as an unknown kind was referred to. */
   refresh(): void {
     this.#stale.resolve(undefined);
   }
@@ -96,12 +100,12 @@ export class Monitors {
     await Promise.all(this.#ended);
   }
 
-  /** Follows what is served now; answers false when some of it could not be read. */
+  /** Follows what is served now; returns false when some of it could not be read. */
   async #look(signal: AbortSignal): Promise<boolean> {
     const { log } = this.#context;
     try {
       const { resources, failures } = await discover(this.#transport, signal);
-      // What was cut off by the end is nobody's failure.
+      // Failures caused by the stop are not reported.
       if (signal.aborted) return false;
       for (const failure of failures) {
         const level = isUnreached(failure.error) ? 'debug' : 'warn';
@@ -130,7 +134,7 @@ export class Monitors {
       if (verbs.includes('list') && verbs.includes('watch')) wanted.set(name, resource);
     }
     const served = resources.map((resource): [string, ServedResource] => [resourceName(resource), resource]);
-    // What could not be read is still what it was.
+    // Resources that could not be read stay as they were.
     this.#served = new Map([...(isComplete ? [] : this.#served), ...served]);
     if (isComplete) {
       for (const [name, monitor] of this.#running) {
@@ -147,7 +151,7 @@ export class Monitors {
     if ((await this.#inTime(Promise.all(started), signal)) && isComplete) this.#ready.resolve(undefined);
   }
 
-  /** Whether it is done before {@link timeoutMs} is over, and before the signal aborts. */
+  /** True when it is done before {@link timeoutMs} is over and before the signal aborts. */
   async #inTime(work: Promise<unknown>, signal: AbortSignal): Promise<boolean> {
     const done = new AbortController();
     const { clock } = this.#context;
@@ -174,7 +178,7 @@ export class Monitors {
       deleted: (object) => this.#listener.remove(object, type),
     };
     const shared = this.#context.informers.present(name);
-    // Custom resources come and go with their definitions, which their informers do not follow.
+    // Custom resources come and go with their definitions; informers do not follow that.
     if (shared !== undefined && shared.resource.definedBy === undefined) {
       const remove = shared.addHandler(handler);
       either.addEventListener('abort', remove, { once: true });
@@ -206,7 +210,7 @@ export class Monitors {
   }
 }
 
-/** Brings a reflector's objects to a handler, and remembers only which there are. */
+/** Passes a reflector's objects to a handler, and keeps only the uids. */
 class GraphSink implements ReflectorSink<KubeObject> {
   readonly #handler: CacheHandler<KubeObject>;
   readonly #filled = Promise.withResolvers<undefined>();
@@ -217,7 +221,7 @@ class GraphSink implements ReflectorSink<KubeObject> {
     this.#handler = handler;
   }
 
-  /** Resolves when the first list is whole. */
+  /** Resolves when the first list is complete. */
   get filled(): Promise<undefined> {
     return this.#filled.promise;
   }
@@ -255,6 +259,6 @@ class GraphSink implements ReflectorSink<KubeObject> {
   }
 
   alive(): void {
-    // The metrics of the reflector say enough.
+    // The reflector's own metrics are enough.
   }
 }

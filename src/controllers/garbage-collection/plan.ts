@@ -1,40 +1,43 @@
-/** What the garbage collector does with one object (pkg/controller/garbagecollector, `garbagecollector.go`). Pure. */
+/**
+ * The decision of the garbage collector about one object (pkg/controller/garbagecollector, `garbagecollector.go`).
+ * Pure.
+ */
 import type { OwnerReference } from '../../objects/meta.ts';
 import type { GraphNode } from './graph.ts';
 
-/** What is known of an owner: there; not there; or waiting for its dependents to go. */
+/** The state of an owner: present, absent, or in foreground deletion. */
 export type OwnerState = 'present' | 'absent' | 'waiting';
 
-/** What to do with an object. */
+/** The action for an object. */
 export type Verdict =
   | { do: 'nothing' }
-  /** Take these owners out of its list: it lives on for the others. */
+  /** Remove these owner references: other owners are present. */
   | { do: 'forget owners'; uids: readonly string[] }
-  /** No owner is left that it could live for. */
+  /** Delete: no owner is present. */
   | { do: 'delete'; policy: 'Background' | 'Foreground' }
-  /** The same, but its own dependents wait already: they must not block it. */
+  /** Delete in the foreground, as its own dependents wait: first make them not block it. */
   | { do: 'unblock and delete' }
-  /** It waits for its dependents: look at these. */
+  /** It waits for its dependents: process these. */
   | { do: 'visit dependents'; uids: readonly string[] }
   | { do: 'finish foreground' }
-  /** Let all dependents forget it, then let it go. */
+  /** Remove the references of all dependents, then the finalizer. */
   | { do: 'orphan dependents'; uids: readonly string[] };
 
-/** What a verdict is made from. */
+/** The input of a decision. */
 export interface Case {
   /** The object as the server has it now. */
   node: GraphNode;
   dependents: readonly GraphNode[];
-  /** The state of each owner by uid; asked for only where it matters. */
+  /** The state of each owner by uid; read only where it matters. */
   owners: ReadonlyMap<string, OwnerState>;
 }
 
-/** True when the verdict depends on the states of the owners. */
+/** True when the decision depends on the states of the owners. */
 export function needsOwners({ deleting, owners }: GraphNode): boolean {
   return !deleting && owners.length > 0;
 }
 
-/** Judges one object. */
+/** Decides about one object. */
 export function judge({ node, dependents, owners }: Case): Verdict {
   if (node.orphaning) return { do: 'orphan dependents', uids: dependents.map(({ uid }) => uid) };
   if (node.foreground) {

@@ -19,12 +19,12 @@ import { heartbeats } from './heartbeat.ts';
 import { hostAddresses, planPodStatus, planStoppedStatus, planTerminatingStatus, stopTime } from './plan.ts';
 import { PodAddresses } from './pod-addresses.ts';
 
-/** Milliseconds after which a Pod that found no free address tries again (kubelet: CNI failures). */
+/** Milliseconds after which a Pod without a free address is tried again (kubelet: CNI failures). */
 const fullNodeRetry = 5000;
 
 /**
- * Pretends to run the Pods of all simulated nodes: gives them addresses, makes them run and ready as their annotations
- * say ({@link behaviourOf}), and ends them with their grace period. No container is ever started.
+ * Simulates the kubelets of all simulated nodes: gives Pods addresses, sets them running and ready as their annotations
+ * say ({@link behaviourOf}), and ends them with their grace period. No container is started.
  */
 export const kubelet: ControllerDefinition = {
   name: 'kubelet',
@@ -39,7 +39,7 @@ class KubeletReconciler extends Reconciler {
   readonly #client: ResourceClient<Pod>;
   readonly #addresses: PodAddresses;
   readonly #expectations: Expectations<Pod>;
-  /** By uid: when containers started, and when deletion was first seen, to the millisecond. */
+  /** By uid, to the millisecond: when containers started, and when the deletion was first seen. */
   readonly #started = new Map<string, number>();
   readonly #deleted = new Map<string, number>();
 
@@ -74,7 +74,7 @@ class KubeletReconciler extends Reconciler {
     });
   }
 
-  /** Before the first address is given away, all that are in use must be known. */
+  /** Before the first address is given, all addresses in use must be known. */
   async #takeStock(signal: AbortSignal): Promise<boolean> {
     if (!(await this.#nodes.synced(signal)) || !(await this.#pods.synced(signal))) return false;
     for (const pod of this.#pods.cache.values()) {
@@ -87,7 +87,7 @@ class KubeletReconciler extends Reconciler {
   #observe(pod: Pod): void {
     const node = this.#nodes.cache.get(pod.spec.nodeName ?? '');
     if (isFinished(pod)) this.#addresses.release(pod);
-    // An address that somebody else wrote into the status is taken, too.
+    // An address that another client wrote into the status is in use, too.
     else if (node !== undefined) this.#addresses.observe(pod, node);
     if ((pod.spec.nodeName ?? '') !== '') this.queue.enqueue(keyOf(pod));
   }
@@ -105,7 +105,7 @@ class KubeletReconciler extends Reconciler {
     const pod = this.#pods.cache.get(key);
     const node = this.#nodes.cache.get(pod?.spec.nodeName ?? '');
     if (pod === undefined || node === undefined || !isSimulated(node) || isDown(node)) return undefined;
-    // The node's controller has not given it its addresses yet.
+    // The node's controller has not given it addresses yet.
     if (hostAddresses(node).length === 0) return undefined;
     if (!this.#expectations.settled(key)) return { requeueAfter: lookAgain };
     if (pod.metadata.deletionTimestamp !== undefined) return this.#terminate(key, pod, signal);
@@ -154,7 +154,7 @@ class KubeletReconciler extends Reconciler {
   async #terminate(key: ObjectKey, pod: Pod, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     const { clock, events } = this.context;
     const { namespace = '', name = '', uid = '', deletionGracePeriodSeconds } = pod.metadata;
-    // Only finalizers hold it now.
+    // Only finalizers keep it now.
     if (isFinished(pod) && deletionGracePeriodSeconds === 0) return undefined;
     const now = clock.now();
     const since = this.#deleted.get(uid) ?? now;
@@ -187,7 +187,7 @@ class KubeletReconciler extends Reconciler {
     if (covers(pod.status, status)) return;
     const { namespace = '', name = '', uid, resourceVersion } = pod.metadata;
     try {
-      // Conditional: a readiness gate that somebody set meanwhile must not be lost.
+      // Conditional: a readiness gate that another client set meanwhile must not be lost.
       const patch = { metadata: { uid, resourceVersion }, status };
       const written = await this.#client.mergePatch(namespace, name, patch, {
         subresource: 'status',
@@ -200,7 +200,7 @@ class KubeletReconciler extends Reconciler {
   }
 }
 
-/** True when the status has all these members already. */
+/** True when the status already has all these members. */
 function covers(present: PodStatus, wanted: PodStatus): boolean {
   return Object.entries(wanted).every(
     ([member, value]) => isRecord(present) && jsonEqual(present[member], value),

@@ -12,7 +12,7 @@ const leaseNamespace = 'kube-node-lease';
 const leaseSeconds = 40;
 const interval = 10_000;
 
-/** Renews the Lease of each simulated node, as kubelet does: what says that the node lives. */
+/** Renews the Lease of each simulated node, as kubelet does to show that the node is alive. */
 export function heartbeats(context: ControllerContext): Controller {
   const nodes = context.informers.informer(nodesResource);
   const client = context.clients.for(leasesResource);

@@ -1,4 +1,6 @@
-/** How the containers of a simulated Pod behave, by its annotations. Durations are `5s`, `1m30s`, `500ms` or seconds. */
+/**
+ * The behaviour of a simulated Pod's containers, by its annotations. Durations are `5s`, `1m30s`, `500ms` or seconds.
+ */
 import type { Pod } from '../../objects/core.generated.ts';
 import { parseDuration } from '../load-balancer/duration.ts';
 import { controllerOf } from '../../objects/pods.ts';
@@ -9,7 +11,7 @@ const completeAfterAnnotation = 'servicenet.dev/complete-after';
 const stopAfterAnnotation = 'servicenet.dev/stop-after';
 const readinessAnnotation = 'servicenet.dev/readiness';
 
-/** Milliseconds that containers take to stop, and those of a Job to do their work, unless an annotation says more. */
+/** Defaults in milliseconds: how long containers take to stop, and those of a Job to finish. */
 const usual = 1000;
 
 /** All times are milliseconds since the containers started; `stopAfter` since the Pod was deleted. */
@@ -20,11 +22,11 @@ export interface Behaviour {
   /** The containers exit with 0; undefined: never. */
   readonly completeAfter: number | undefined;
   readonly stopAfter: number;
-  /** False: never ready. A number: ready and unready in turn, for so many milliseconds each. */
+  /** False: never ready. A number: ready and not ready in turn, for so many milliseconds each. */
   readonly readiness: boolean | number;
 }
 
-/** Reads the annotations of a Pod; what cannot be read counts as absent. */
+/** Reads the annotations of a Pod; invalid ones count as absent. */
 export function behaviourOf(pod: Pod): Behaviour {
   const annotations = pod.metadata.annotations ?? {};
   const duration = (name: string): number | undefined => readDuration(annotations[name]);

@@ -3,7 +3,7 @@ import type { Container, ContainerState, ContainerStatus, Pod } from '../../obje
 import { formatTime, parseTime } from '../../objects/time.ts';
 import type { Behaviour } from './plan-behaviour.ts';
 
-/** What the containers of a Pod do now; all of one Pod do the same. */
+/** The state of the containers of a Pod; all of one Pod have the same. */
 export type Run =
   | {
       readonly phase: 'running';
@@ -31,7 +31,7 @@ function restartDelay(restarts: number): number {
   return restarts === 0 ? 0 : Math.min(10_000 * 2 ** (restarts - 1), 300_000);
 }
 
-/** What the containers do, as the Pod's status says; undefined when they were never started. */
+/** The state of the containers in the Pod's status; undefined when they were never started. */
 export function readRun(pod: Pod, exactStart: number | undefined): Run | undefined {
   const [status] = pod.status.containerStatuses ?? [];
   if (status === undefined) return undefined;
@@ -59,7 +59,7 @@ function readFailure(state: ContainerState | undefined): Failure | undefined {
   };
 }
 
-/** What the containers do at `now`, and when they will do something else. */
+/** The state of the containers at `now`, and the time of the next change. */
 export function advanceRun(
   before: Run | undefined,
   { failAfter, completeAfter }: Behaviour,
@@ -97,7 +97,7 @@ function firstEnd(
   return completeAfter === undefined ? undefined : { after: completeAfter, exitCode: 0 };
 }
 
-/** `status.containerStatuses` for what the containers do. */
+/** `status.containerStatuses` for a state of the containers. */
 export function containerStatuses(pod: Pod, run: Run, ready: boolean): ContainerStatus[] {
   return (pod.spec.containers ?? []).map((container) => {
     const id = `simulated://${pod.metadata.uid ?? ''}/${container.name}/${run.restarts}`;
@@ -167,8 +167,8 @@ export function initContainerStatuses(pod: Pod, startedAt: number): ContainerSta
 }
 
 /**
- * `status.ephemeralContainerStatuses` (`kubectl debug`): they run from when they are first seen. Kubelet does not probe
- * them: they are never ready.
+ * `status.ephemeralContainerStatuses` (`kubectl debug`): running since they were first seen. Kubelet does not probe
+ * them, so they are never ready.
  */
 export function ephemeralContainerStatuses(pod: Pod, now: number): ContainerStatus[] {
   return (pod.spec.ephemeralContainers ?? []).map(({ name, image = '' }) => {

@@ -25,9 +25,9 @@ export interface KubeletInput {
 export interface KubeletPlan {
   /** The members of the status that kubelet writes. */
   readonly status: PodStatus;
-  /** When to look again, in milliseconds since 1970; undefined: only when something changes. */
+  /** When to reconcile again, in milliseconds since 1970; undefined: only after a change. */
   readonly next: number | undefined;
-  /** When the containers that run now were started. */
+  /** When the present containers were started. */
   readonly startedAt: number | undefined;
 }
 
@@ -61,8 +61,8 @@ export function planPodStatus({ pod, node, addresses, exactStart, now }: Kubelet
 }
 
 /**
- * What changes of the status of a Pod that is being deleted: its containers run on until they have stopped, and probes
- * say whether they are ready (KEP-1669 counts on it).
+ * The change of the status of a Pod that is being deleted: its containers run until they have stopped, and probes keep
+ * deciding whether they are ready (KEP-1669 depends on it).
  */
 export function planTerminatingStatus(
   pod: Pod,
@@ -81,7 +81,9 @@ export function planTerminatingStatus(
   return { status, next };
 }
 
-/** The last status of a Pod whose deletion is over: its containers were stopped, or killed if they took too long. */
+/**
+ * The last status of a Pod at the end of its deletion: its containers were stopped, or killed after the grace period.
+ */
 export function planStoppedStatus(pod: Pod, inTime: boolean, now: number): PodStatus {
   const run = readRun(pod, undefined);
   const startedAt = run?.phase === 'running' ? run.startedAt : now;

@@ -4,20 +4,20 @@ import type { Random } from '../../client/clock.ts';
 import type { Node, Pod } from '../../objects/core.generated.ts';
 
 /**
- * The addresses of Pods, from the pod CIDRs of their nodes. What is in use is read from the Pods: there is no other
- * book. The sixteen lowest addresses of a node come last: people expect gateways there.
+ * Allocates the addresses of Pods from the pod CIDRs of their nodes. Addresses in use are read from the Pods and stored
+ * nowhere else. The sixteen lowest addresses of a node are used last, as gateways often have them.
  */
 export class PodAddresses {
   readonly #random: Random;
   readonly #allocators = new Map<string, AddressAllocator>();
-  /** By the uid of the Pod: what it has, or was promised. */
+  /** By uid of the Pod: the addresses that it has or is about to get. */
   readonly #held = new Map<string, readonly Holding[]>();
 
   constructor(random: Random) {
     this.#random = random;
   }
 
-  /** Notes the addresses that a Pod reports. */
+  /** Records the addresses that a Pod reports. */
   observe(pod: Pod, node: Node): void {
     const { uid = '' } = pod.metadata;
     if (this.#held.has(uid) || pod.spec.hostNetwork === true) return;
@@ -56,7 +56,7 @@ export class PodAddresses {
     return taken.map(({ ip }) => ip);
   }
 
-  /** The Pod is gone, or has finished. */
+  /** Releases the addresses of a Pod that is gone or has finished. */
   release(pod: Pod): void {
     const { uid = '' } = pod.metadata;
     giveBack(this.#held.get(uid) ?? []);

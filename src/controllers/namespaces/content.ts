@@ -7,7 +7,7 @@ import { StatusError } from '../../objects/status.ts';
 import { describeFailure, discover, type ServedResource } from '../../client/discovery.ts';
 import type { Pass } from './plan.ts';
 
-/** Deletes everything in a namespace once, and tells what is left. Pods go before all else. */
+/** Deletes everything in a namespace once, Pods first, and reports what remains. */
 export async function deleteContent(
   transport: Transport,
   namespace: string,
@@ -32,7 +32,7 @@ export async function deleteContent(
           pass.finalizers.set(name, (pass.finalizers.get(name) ?? 0) + 1);
         }
       }
-      // Whoever works for the Pods may need the rest until they are gone.
+      // Controllers of the Pods may need the other objects until the Pods are gone.
       if (isPods(resource) && left.length > 0) break;
     } catch (error) {
       if (signal.aborted) throw error;
@@ -47,7 +47,7 @@ function isPods({ group, plural }: ServedResource): boolean {
   return group === '' && plural === 'pods';
 }
 
-/** Deletes the objects of a resource in a namespace and answers those that are still there. */
+/** Deletes the objects of a resource in a namespace and returns those that remain. */
 async function empty(
   transport: Transport,
   resource: ServedResource,
@@ -82,7 +82,7 @@ async function listAll(
     for await (const page of client.pages({ namespace, signal }))
       for (const item of page.items) all.push(item);
   } catch (error) {
-    // Discovery may list what can no longer be asked for: a custom resource that was just taken away.
+    // Discovery may list a custom resource that was just removed.
     if (error instanceof StatusError && (error.code === 404 || error.code === 405)) return [];
     throw error;
   }

@@ -11,16 +11,16 @@ import { finalized, isEmptied, planConditions } from './plan.ts';
 
 /** Options of {@link namespacesController}. */
 export interface NamespacesOptions {
-  /** For discovery and for resources that nobody knows beforehand. */
+  /** For discovery, and for resources that are not known in advance. */
   readonly transport: Transport;
   /**
    * Milliseconds between the deletion of a namespace and the first pass; default 5000, as in kube-controller-manager:
-   * requests that passed the admission before the deletion have arrived by then.
+   * requests that were admitted before the deletion are stored by then.
    */
   readonly gracePeriod?: number;
 }
 
-/** Milliseconds until the next pass over a namespace in which something is left. */
+/** Milliseconds until the next pass over a namespace that is not empty. */
 const nextPass = { first: 500, longest: 15_000 };
 
 /** Empties namespaces that are being deleted (kube-controller-manager's `namespace-controller`). */
@@ -46,7 +46,7 @@ function start(context: ControllerContext, transport: Transport, gracePeriod: nu
       return undefined;
     }
     try {
-      // Others edit a namespace that goes: only its latest state will do.
+      // A live read: other clients edit a namespace during its deletion.
       const namespace = await client.get('', key, { signal });
       if (namespace.metadata.deletionTimestamp === undefined || isFinalized(namespace)) return undefined;
       const pass = await deleteContent(transport, key, signal);
@@ -92,7 +92,7 @@ function start(context: ControllerContext, transport: Transport, gracePeriod: nu
   return [controller];
 }
 
-/** True when no finalizer of the namespace's own list is left: the API server removes it then. */
+/** True when `spec.finalizers` is empty: the API server then removes the namespace. */
 function isFinalized({ spec }: Namespace): boolean {
   return (spec.finalizers ?? []).length === 0;
 }

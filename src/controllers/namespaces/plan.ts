@@ -1,16 +1,18 @@
-/** What is told about a namespace that is being emptied, and when it is empty (pkg/controller/namespace/deletion). Pure. */
+/**
+ * The conditions of a namespace that is being emptied, and when it is empty (pkg/controller/namespace/deletion). Pure.
+ */
 import type { Namespace, PodCondition } from '../../objects/core.generated.ts';
 
-/** The finalizer in `spec.finalizers` that the namespace controller takes away. */
+/** The finalizer in `spec.finalizers` that the namespace controller removes. */
 const kubernetesFinalizer = 'kubernetes';
 
-/** What one pass over the content of a namespace found. */
+/** The result of one pass over the content of a namespace. */
 export interface Pass {
   /** Group versions that could not be discovered, each with its reason. */
   readonly discoveryFailures: readonly string[];
   /** Deletions and lists that failed, each with its reason. */
   readonly contentErrors: readonly string[];
-  /** `resource.group` → the number of its objects that are still there. */
+  /** `resource.group` → the number of its remaining objects. */
   readonly remaining: ReadonlyMap<string, number>;
   /** Finalizer → the number of remaining objects that wait for it. */
   readonly finalizers: ReadonlyMap<string, number>;
@@ -50,13 +52,13 @@ const fine: readonly Finding[] = [
   },
 ];
 
-/** True when nothing is left and nothing was overlooked: the namespace may go. */
+/** True when nothing remains and nothing failed: the namespace can be finalized. */
 export function isEmptied(pass: Pass): boolean {
   return pass.discoveryFailures.length === 0 && pass.contentErrors.length === 0 && pass.remaining.size === 0;
 }
 
 /**
- * The conditions of a namespace after a pass; undefined when they say so already.
+ * The conditions of a namespace after a pass; undefined when they are unchanged.
  *
  * @param now RFC 3339.
  */
@@ -119,7 +121,7 @@ function problemsOf({ discoveryFailures, contentErrors, remaining, finalizers }:
   return problems;
 }
 
-/** The namespace without the controller's finalizer, as it is sent to `/finalize`. */
+/** The namespace without the controller's finalizer, as the body of `/finalize`. */
 export function finalized(namespace: Namespace): Namespace {
   const finalizers = (namespace.spec.finalizers ?? []).filter((name) => name !== kubernetesFinalizer);
   return { ...namespace, spec: { ...namespace.spec, finalizers } };

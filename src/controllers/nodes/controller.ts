@@ -24,9 +24,9 @@ export interface NodesOptions {
 }
 
 /**
- * Simulated Nodes: registers them, gives them their pod CIDRs, and keeps addresses, conditions and taints, for Nodes
- * that others made with the annotation `servicenet.dev/kubelet: simulated` too. In a cluster, kubelet,
- * node-ipam-controller and node-lifecycle-controller share this work.
+ * Simulates Nodes: registers them, gives them pod CIDRs, and maintains addresses, conditions and taints, also for Nodes
+ * that users created with the annotation `servicenet.dev/kubelet: simulated`. In a cluster, kubelet,
+ * node-ipam-controller and node-lifecycle-controller do this.
  */
 export function nodesController(options: NodesOptions): ControllerDefinition {
   return {
@@ -73,7 +73,7 @@ class NodeReconciler extends Reconciler {
       },
     });
     this.#pods.addHandler({
-      // A kubelet may have reported the Pod as ready in the moment in which its node fell silent.
+      // A kubelet may have reported the Pod as ready just when its node stopped.
       updated: (pod) => {
         if (isReady(pod) && pod.spec.nodeName !== undefined) this.#checkNodeOf(pod.spec.nodeName);
       },
@@ -153,7 +153,7 @@ class NodeReconciler extends Reconciler {
     return undefined;
   }
 
-  /** The Pods of a silent node are not ready: nobody says that they are (`MarkPodsNotReady`). */
+  /** Sets the Pods of a node without heartbeat to not ready (`MarkPodsNotReady`). */
   async #markPods(node: Node, now: number, signal: AbortSignal): Promise<void> {
     const { events } = this.context;
     if (conditionOf(node.status.conditions, 'Ready')?.status === 'True') {

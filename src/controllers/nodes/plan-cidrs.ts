@@ -6,10 +6,10 @@ import type { IPFamily } from '../../objects/address.ts';
 
 /** `--node-cidr-mask-size-ipv4` and `…-ipv6` of kube-controller-manager. */
 const nodeMask = { IPv4: 24, IPv6: 64 } as const;
-/** No more nodes than this find a place in one CIDR. */
+/** The most nodes in one CIDR. */
 const mostNodes = 2 ** 16;
 
-/** Hands out the node-sized parts of one cluster CIDR, lowest first. */
+/** Allocates the node-sized parts of one cluster CIDR, lowest first. */
 export class NodeCidrs {
   readonly family: IPFamily;
   readonly #network: bigint;
@@ -17,7 +17,7 @@ export class NodeCidrs {
   readonly #mask: number;
   readonly #taken: Bitmap;
 
-  /** @throws {Error} for what is no CIDR, or one that is smaller than a node's part. */
+  /** @throws {Error} for an invalid CIDR, or one that is smaller than a node's part. */
   constructor(clusterCidr: string) {
     const cidr = parseCidr(clusterCidr);
     if (cidr === undefined || cidr.hostBitsSet || cidr.leadingZeros || cidr.ipv4Mapped) {
@@ -33,7 +33,7 @@ export class NodeCidrs {
     this.#taken = createBitmap(Math.min(2 ** (this.#mask - cidr.prefixLength), mostNodes));
   }
 
-  /** Takes the lowest free part; undefined when all are taken. */
+  /** Allocates the lowest free part; undefined when all are taken. */
   next(): string | undefined {
     const index = this.#taken.nextFree(0);
     if (index < 0) return undefined;
@@ -42,13 +42,13 @@ export class NodeCidrs {
     return `${formatAddress(this.family, network)}/${this.#mask}`;
   }
 
-  /** Marks a part that a node has; anything outside of the cluster's CIDR does not matter. */
+  /** Marks a part as taken; CIDRs outside of the cluster's are ignored. */
   occupy(nodeCidr: string): void {
     const index = this.#indexOf(nodeCidr);
     if (index !== undefined) this.#taken.set(index);
   }
 
-  /** Gives a part back. */
+  /** Releases a part. */
   release(nodeCidr: string): void {
     const index = this.#indexOf(nodeCidr);
     if (index !== undefined) this.#taken.clear(index);

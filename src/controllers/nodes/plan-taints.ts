@@ -2,7 +2,7 @@
 import type { Taint, Toleration } from '../../objects/core.generated.ts';
 import { parseTime } from '../../objects/time.ts';
 
-/** True when the toleration is about this taint. */
+/** True when the toleration matches this taint. */
 function tolerates({ key = '', operator = '', value = '', effect = '' }: Toleration, taint: Taint): boolean {
   if (effect !== '' && effect !== taint.effect) return false;
   if (key !== '' && key !== taint.key) return false;
@@ -25,8 +25,7 @@ export function untolerated(
 
 /**
  * When a Pod must leave its node because of NoExecute taints, in milliseconds since 1970: `now` when a taint is not
- * tolerated, undefined when all are for ever. Of several tolerations of a taint the first counts
- * (`GetMatchingTolerations`).
+ * tolerated, undefined when all are for ever. The first toleration of a taint applies (`GetMatchingTolerations`).
  */
 export function evictionTime(
   taints: readonly Taint[],

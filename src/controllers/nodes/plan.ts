@@ -9,20 +9,20 @@ import type { Node, NodeCondition, Taint } from '../../objects/core.generated.ts
 import { formatTime } from '../../objects/time.ts';
 import { conditionOf } from '../../objects/pods.ts';
 
-/** On Nodes that this program simulates: `simulated`. */
+/** The annotation of Nodes that this program simulates: `simulated`. */
 const kubeletAnnotation = 'servicenet.dev/kubelet';
-/** On such a Node: `down` makes it fail, as if its machine had been switched off. */
+/** The annotation of such a Node whose value `down` makes it fail, as if its machine had been switched off. */
 const stateAnnotation = 'servicenet.dev/state';
 
 export const zoneLabel = 'topology.kubernetes.io/zone';
 const zones = ['zone-a', 'zone-b', 'zone-c'];
 
-/** True for a Node whose kubelet is ours. */
+/** True for a Node that this program simulates. */
 export function isSimulated({ metadata }: Node): boolean {
   return metadata.annotations?.[kubeletAnnotation] === 'simulated';
 }
 
-/** True for a Node that was failed by annotation. */
+/** True for a Node that its annotation makes fail. */
 export function isDown({ metadata }: Node): boolean {
   return metadata.annotations?.[stateAnnotation] === 'down';
 }
@@ -81,10 +81,10 @@ const silent = {
   message: 'Kubelet stopped posting node status.',
 };
 
-/** The version of Kubernetes whose behaviour is simulated, and by whom. */
+/** The version of Kubernetes that is simulated, and the name of the simulation. */
 const kubeletVersion = 'v1.36.0+servicenet';
 
-/** The status that the Node should have; the present one where nothing changed, heartbeats included. */
+/** The wanted status of the Node; the present one when nothing changed, heartbeats included. */
 export function planNodeStatus(node: Node, now: number): Node['status'] {
   const time = formatTime(now);
   const down = isDown(node);
@@ -96,7 +96,7 @@ export function planNodeStatus(node: Node, now: number): Node['status'] {
     return {
       type: wanted.type,
       status: wanted.status,
-      // A node that fell silent sent its last heartbeat earlier.
+      // A failed node sent its last heartbeat earlier.
       lastHeartbeatTime: (down ? lastHeartbeatTime : undefined) ?? time,
       lastTransitionTime: present?.status === wanted.status ? (present.lastTransitionTime ?? time) : time,
       ...(wanted.reason === undefined ? {} : { reason: wanted.reason }),
@@ -114,7 +114,7 @@ export function planNodeStatus(node: Node, now: number): Node['status'] {
   };
 }
 
-/** Says openly that nothing here is a machine. */
+/** Shows that the Node is not a machine. */
 function nodeInfo({ metadata }: Node): NodeSystemInfo {
   return {
     machineID: '',
@@ -130,10 +130,10 @@ function nodeInfo({ metadata }: Node): NodeSystemInfo {
   };
 }
 
-/** The part of the address space that nodes live in, per family: the first address of node number 0. */
+/** The range of node addresses, per family: the first address is that of node number 0. */
 const nodeNetworks = { IPv4: 0xac12_0002n, IPv6: 0xfd00_0172_0018_0000_0000_0000_0000_0002n } as const;
 
-/** InternalIPs by the position of the Node's pod CIDR, so that no two Nodes have the same. */
+/** InternalIPs by the position of the Node's pod CIDR, so that each Node has its own. */
 function addressesOf({ metadata, spec }: Node): { type: string; address: string }[] {
   const internal = (spec.podCIDRs ?? []).flatMap((text) => {
     const cidr = parseCidr(text);
@@ -149,12 +149,12 @@ function addressesOf({ metadata, spec }: Node): { type: string; address: string 
   ];
 }
 
-/** The taints that controllers set; all others are the users'. */
+/** The taints that controllers set; all others are set by users. */
 const cordoned = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
 const unreachable = 'node.kubernetes.io/unreachable';
 const notReady = 'node.kubernetes.io/not-ready';
 
-/** The taints that the Node should have: the users', and those of its conditions (`TaintNodesByCondition`). */
+/** The wanted taints of the Node: those of users, and those for its conditions (`TaintNodesByCondition`). */
 export function planTaints(node: Node, now: number): Taint[] {
   const wanted: Pick<Taint, 'key' | 'effect'>[] = [];
   if (node.spec.unschedulable === true) wanted.push(cordoned);
@@ -173,7 +173,7 @@ export function planTaints(node: Node, now: number): Taint[] {
   return [...kept, ...missing.map((taint) => ({ ...taint, timeAdded: formatTime(now) }))];
 }
 
-/** True when the taints are as they should be. */
+/** True when the taints are the wanted ones. */
 export function hasTaints(node: Node, taints: readonly Taint[]): boolean {
   return jsonEqual(node.spec.taints ?? [], taints);
 }

@@ -29,7 +29,7 @@ interface ExpressionWarning {
 /** Options of {@link policyStatusController}. */
 export interface PolicyStatusOptions {
   readonly transport: Transport;
-  /** What is wrong with the expressions of a policy for objects of the kinds. */
+  /** The type errors of a policy's expressions for the kinds. */
   readonly checkTypes: (
     policy: KubeObject,
     kinds: readonly KindSchema[],
@@ -38,8 +38,8 @@ export interface PolicyStatusOptions {
 }
 
 /**
- * Writes into the status of each ValidatingAdmissionPolicy what its expressions get wrong about the kinds that it
- * matches (kube-controller-manager's `validatingadmissionpolicy-status-controller`): once for each generation.
+ * Writes the type errors of each ValidatingAdmissionPolicy's expressions into its status (kube-controller-manager's
+ * `validatingadmissionpolicy-status-controller`), once for each generation.
  */
 export function policyStatusController(options: PolicyStatusOptions): ControllerDefinition {
   return { name, start: (context) => start(context, options) };
@@ -54,7 +54,7 @@ function start(
 
   const check = async (policy: ValidatingAdmissionPolicy, signal: AbortSignal): Promise<void> => {
     const { resources, failures } = await discover(transport, signal);
-    // Its kinds would pass for unknown, and the generation for checked: it is looked at again.
+    // Retried: without schemas the kinds would count as unknown, and the generation as checked.
     const unread = failures.find(
       ({ group, version, error }) => !isNotFound(error) && asksFor(policy, group, version),
     );

@@ -3,14 +3,14 @@ import { isNotFound } from '../../client/errors.ts';
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import type { Kind } from './plan.ts';
 
-/** A kind with its schema among those of an OpenAPI v3 document. */
+/** A kind with its schema in an OpenAPI v3 document. */
 export interface KindSchema extends Kind {
   readonly schemas: JsonRecord;
   readonly schema: string;
 }
 
 /**
- * The schemas of kinds, from the OpenAPI v3 documents of a server; those that it does not describe are left out.
+ * The schemas of kinds, from the OpenAPI v3 documents of a server; kinds without a schema are left out.
  *
  * @throws what {@link Transport.request} throws, unless the document is not there.
  */

@@ -1,6 +1,6 @@
 import type { KubeObject } from '../../objects/meta.ts';
 
-/** The part of admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy that is read here. */
+/** The fields of admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy that are read here. */
 export interface ValidatingAdmissionPolicy extends KubeObject {
   readonly spec?: {
     readonly paramKind?: { readonly apiVersion?: string; readonly kind?: string };
@@ -32,14 +32,14 @@ export interface KnownResource {
 
 const mostKinds = 10;
 
-/** True for a policy whose expressions were not checked since they changed. */
+/** True for a policy whose present generation was not checked yet. */
 export function isUnchecked({ metadata, status }: ValidatingAdmissionPolicy): boolean {
   return (metadata.generation ?? 0) > (status?.observedGeneration ?? 0);
 }
 
 /**
- * The kinds that the expressions of a policy are about, at most ten of a rule, sorted (typechecking.go typesToCheck).
- * Groups and versions with a wildcard are about too much, subresources and wildcards of resources about nothing known.
+ * The kinds that the expressions of a policy are checked for, at most ten of a rule, sorted (typechecking.go
+ * typesToCheck). Rules with wildcards and subresources are not checked.
  */
 export function kindsToCheck(
   { spec }: ValidatingAdmissionPolicy,
@@ -66,7 +66,7 @@ export function kindsToCheck(
   );
 }
 
-/** True when a group version may have kinds that the expressions of a policy are about. */
+/** True when the policy may match kinds of a group version. */
 export function asksFor({ spec }: ValidatingAdmissionPolicy, group: string, version: string): boolean {
   const rules = spec?.matchConstraints?.resourceRules ?? [];
   return rules.some(({ apiGroups, apiVersions }) => {

@@ -2,7 +2,7 @@ import type { ResourceType } from '../../client/resources.ts';
 import { isStringMap } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 
-/** The part of core/v1 ConfigMap that is read here. */
+/** The fields of core/v1 ConfigMap that are read here. */
 export interface ConfigMap extends KubeObject {
   data?: Record<string, string>;
 }

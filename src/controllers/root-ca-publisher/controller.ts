@@ -14,12 +14,12 @@ const description =
 
 /** Options of {@link rootCaPublisher}. */
 export interface RootCaOptions {
-  /** PEM of the API server's authority. */
+  /** PEM of the API server's CA. */
   readonly rootCa: string;
 }
 
 /**
- * Keeps the ConfigMap `kube-root-ca.crt` in every namespace (kube-controller-manager's
+ * Maintains the ConfigMap `kube-root-ca.crt` in every namespace (kube-controller-manager's
  * `root-ca-certificate-publisher-controller`).
  */
 export function rootCaPublisher({ rootCa }: RootCaOptions): ControllerDefinition {
@@ -29,7 +29,7 @@ export function rootCaPublisher({ rootCa }: RootCaOptions): ControllerDefinition
   };
 }
 
-/** The content of all other ConfigMaps is nothing to us. */
+/** Drops the content of all other ConfigMaps from the cache. */
 function onlyOurs(map: ConfigMap): ConfigMap {
   const { annotations: _annotations, labels: _labels, ...metadata } = map.metadata;
   return metadata.name === mapName ? map : { metadata };
@@ -49,7 +49,7 @@ function start(context: ControllerContext, rootCa: string): readonly Runnable[] 
     }
     const { annotations } = present.metadata;
     const data = present.data ?? {};
-    // Users may describe it in their own words.
+    // The description is not compared: users may change it.
     const isDescribed = (annotations?.[descriptionAnnotation] ?? '') !== '';
     if (data['ca.crt'] === rootCa && Object.keys(data).length === 1 && isDescribed) return;
     const metadata = {

@@ -25,7 +25,7 @@ class SchedulerReconciler extends Reconciler {
   readonly #pods: Informer<Pod>;
   readonly #client: ResourceClient<Pod>;
   readonly #occupancy = new Occupancy();
-  /** Pods that no node fits, until a node changes or a Pod goes. */
+  /** Pods that fit no node, kept until a node changes or a Pod is gone. */
   readonly #unschedulable = new Set<ObjectKey>();
 
   constructor(context: ControllerContext) {
@@ -67,7 +67,7 @@ class SchedulerReconciler extends Reconciler {
 
   async #schedule(key: ObjectKey, signal: AbortSignal): Promise<void> {
     const pod = this.#pods.cache.get(key);
-    // A Pod with a seat was bound just now: the cache will show it.
+    // The Pod was bound just now, and the cache does not show it yet.
     if (pod === undefined || !isWaiting(pod) || this.#occupancy.has(pod.metadata.uid ?? '')) return;
     const candidates = [...this.#nodes.cache.values()].map((node) => this.#occupancy.candidate(node));
     const placement = placePod(pod, candidates, (node) => this.#occupancy.podsOn(node));
@@ -89,14 +89,14 @@ class SchedulerReconciler extends Reconciler {
     } catch (error) {
       this.#occupancy.leave(uid);
       if (isNotFound(error)) return;
-      // Somebody else may have bound it: then the cache will show where.
+      // Another client may have bound it: then the cache will show the node.
       throw error;
     }
     const message = `Successfully assigned ${namespace}/${name} to ${placement.node}`;
     this.context.events.event(pod, 'Normal', 'Scheduled', message);
   }
 
-  /** Says once why a Pod stays pending. */
+  /** Records once why a Pod stays pending. */
   async #report(pod: Pod, message: string, signal: AbortSignal): Promise<void> {
     const { namespace = '', name = '', uid, resourceVersion, generation } = pod.metadata;
     const present = conditionOf(pod.status.conditions, 'PodScheduled');
@@ -123,7 +123,7 @@ class SchedulerReconciler extends Reconciler {
   }
 }
 
-/** True for a Pod that this scheduler is to place. */
+/** True for a Pod that this scheduler must place. */
 function isWaiting({ spec, metadata, status }: Pod): boolean {
   return (
     (spec.nodeName ?? '') === '' &&

@@ -3,26 +3,26 @@ import type { Node, Pod } from '../../objects/core.generated.ts';
 import { isFinished } from '../../objects/pods.ts';
 import { type Candidate, type Neighbour, spreadGroup } from './plan.ts';
 
-/** What is remembered of a Pod: to hold on to the Pod would keep a version of it in memory that no cache has. */
+/** The remembered parts of a Pod, so that the Pod itself can be collected. */
 interface Seat extends Neighbour {
   readonly node: string;
   readonly group: string;
   labels: Labels;
 }
 
-/** Who is on which node, those included that were just bound and that the cache does not show there yet. */
+/** The Pods on each node, including Pods just bound that the cache does not show yet. */
 export class Occupancy {
   readonly #seats = new Map<string, Seat>();
   readonly #byNode = new Map<string, { seats: Set<Seat>; groups: Map<string, number> }>();
 
-  /** Notes where a Pod is, as the cache shows it. One that is not bound there keeps the seat it was promised. */
+  /** Records the node of a Pod as the cache shows it. A Pod that is not bound there keeps its assumed node. */
   observe(pod: Pod): void {
     const { uid = '' } = pod.metadata;
     if (isFinished(pod)) this.leave(uid);
     else if (pod.spec.nodeName !== undefined && pod.spec.nodeName !== '') this.take(pod, pod.spec.nodeName);
   }
 
-  /** Promises a seat to a Pod. */
+  /** Assumes a Pod on a node before it is bound. */
   take(pod: Pod, node: string): void {
     const { uid = '', namespace = '', labels = {} } = pod.metadata;
     const present = this.#seats.get(uid);
@@ -42,12 +42,12 @@ export class Occupancy {
     there.groups.set(seat.group, (there.groups.get(seat.group) ?? 0) + 1);
   }
 
-  /** True for a Pod that has a seat, promised or taken. */
+  /** True for a Pod that has a node, assumed or bound. */
   has(uid: string): boolean {
     return this.#seats.has(uid);
   }
 
-  /** The Pod is gone, or could not be bound. */
+  /** Removes a Pod that is gone or could not be bound. */
   leave(uid: string): void {
     const seat = this.#seats.get(uid);
     if (seat === undefined) return;
@@ -65,7 +65,7 @@ export class Occupancy {
     return this.#byNode.get(node)?.seats ?? [];
   }
 
-  /** A node as the planner looks at it. */
+  /** A node with its occupancy, as the planner reads it. */
   candidate(node: Node): Candidate {
     const there = this.#byNode.get(node.metadata.name ?? '');
     return {

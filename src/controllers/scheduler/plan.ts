@@ -1,5 +1,5 @@
 /**
- * Where a Pod goes: filters as kube-scheduler's default plugins have them (NodeUnschedulable, NodeName,
+ * Chooses the node of a Pod: the filters of kube-scheduler's default plugins (NodeUnschedulable, NodeName,
  * TaintToleration, NodeAffinity, required InterPodAffinity, the number of Pods), then a spread over zones and nodes.
  */
 import type { Labels } from '../../objects/label-requirement.ts';
@@ -15,25 +15,25 @@ import { untolerated } from '../nodes/plan-taints.ts';
 import { zoneLabel } from '../nodes/plan.ts';
 import { conditionOf, controllerOf } from '../../objects/pods.ts';
 
-/** A node and what runs there. */
+/** A node and its Pods. */
 export interface Candidate {
   readonly node: Node;
-  /** Pods that are there or on their way. */
+  /** The number of Pods, bound or assumed. */
   readonly pods: number;
   /** How many of them are of a group ({@link spreadGroup}). */
   count(group: string): number;
 }
 
-/** A Pod on a node, as anti-affinity looks at it. */
+/** A Pod on a node, as anti-affinity reads it. */
 export interface Neighbour {
   readonly namespace: string;
   readonly labels: Labels;
 }
 
-/** A node, or why there is none. */
+/** A node, or why no node fits. */
 export type Placement = { readonly node: string } | { readonly message: string };
 
-/** Pods that are spread among themselves: of one controller, or with the same labels. */
+/** The group of Pods that are spread: of one controller, or with the same labels. */
 export function spreadGroup(pod: Pod): string {
   const { namespace = '', labels = {} } = pod.metadata;
   const controller = controllerOf(pod);
@@ -44,7 +44,7 @@ export function spreadGroup(pod: Pod): string {
 /**
  * Chooses the node.
  *
- * @param podsIn the Pods on a node, for anti-affinity; asked only for Pods that have some.
+ * @param podsIn the Pods on a node, for anti-affinity; called only for Pods that have some.
  */
 export function placePod(
   pod: Pod,

@@ -17,7 +17,7 @@ const serviceAccounts: ResourceType = {
   isObject: (object): object is KubeObject => isKubeObject(object),
 };
 
-/** Keeps a ServiceAccount `default` in every namespace (kube-controller-manager's `serviceaccount-controller`). */
+/** Maintains a ServiceAccount `default` in every namespace (kube-controller-manager's `serviceaccount-controller`). */
 export const serviceAccountsController: ControllerDefinition = {
   name: 'serviceaccount-controller',
   start,

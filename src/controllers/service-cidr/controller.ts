@@ -25,8 +25,8 @@ function start(context: ControllerContext): readonly Runnable[] {
   const addressClient = context.clients.for(ipAddresses);
 
   /**
-   * Ranges that were let go, by uid: they are a home to no address. The cache shows them until it hears of it, and a
-   * list that was read before shows them even then, so they are never forgotten. Ranges are few.
+   * Released ranges by uid, which no longer cover any address. The cache shows them until their deletion arrives, and a
+   * stale list may show them again, so they are never removed from this set. Ranges are few.
    */
   const leaving = new Set<string>();
   /** When the deletion of a ServiceCIDR was first seen (monotonic), by uid. */
@@ -85,7 +85,7 @@ function start(context: ControllerContext): readonly Runnable[] {
       });
     let step = plan(cidrs.cache.values(), addresses.cache.values());
     try {
-      // There is no way back: what decides is what the server has, and not what a cache has heard of by now.
+      // Live reads: releasing a range cannot be undone, and the cache may be behind.
       if (step.do === 'remove finalizer') {
         const present = await listAll(client, signal);
         step = plan(present, await listAll(addressClient, signal));
@@ -103,7 +103,7 @@ function start(context: ControllerContext): readonly Runnable[] {
     reconcile,
     waitFor: [cidrs, addresses],
   });
-  /** What one range or address decides, it decides for ranges that are being deleted only. */
+  /** A change of a range or address affects only ranges that are being deleted. */
   const wakeDeleted = (): void => {
     for (const cidr of cidrs.cache.values()) {
       if (cidr.metadata.deletionTimestamp !== undefined) controller.enqueue(keyOf(cidr));

@@ -1,4 +1,4 @@
-/** The life of a ServiceCIDR (pkg/controller/servicecidrs). Pure. */
+/** The life cycle of a ServiceCIDR (pkg/controller/servicecidrs). Pure. */
 import {
   addressBits,
   parseAddress,
@@ -10,30 +10,30 @@ import { pushAll } from '../../objects/lists.ts';
 import type { Condition } from '../../objects/meta.ts';
 import type { IPAddress, ServiceCIDR } from '../../objects/networking.generated.ts';
 
-/** Keeps a ServiceCIDR until no address needs it. */
+/** The finalizer of a ServiceCIDR while addresses need it. */
 export const serviceCidrFinalizer = 'networking.k8s.io/service-cidr-finalizer';
 
 /**
- * How long a ServiceCIDR stays after its deletion, so that every allocator has seen it, in milliseconds. Kubernetes'
- * controller counts from the deletionTimestamp, so that a clock which is ahead of the API server's makes it nothing.
+ * Milliseconds that a ServiceCIDR stays after its deletion, so that every allocator has seen it. It counts from when
+ * the deletion was first seen, as clocks differ; Kubernetes' controller counts from the deletionTimestamp.
  */
 const gracePeriod = 10_000;
 
-/** What is to be done with a ServiceCIDR. */
+/** The next step for a ServiceCIDR. */
 export type CidrStep =
   | { do: 'nothing' }
   | { do: 'add finalizer' }
   | { do: 'remove finalizer' }
   | { do: 'set condition'; condition: Condition }
-  /** Look again after so many milliseconds. */
+  /** Reconcile again after so many milliseconds. */
   | { do: 'wait'; milliseconds: number };
 
-/** What a plan is made from. */
+/** The input of a plan. */
 export interface CidrInput {
   cidr: ServiceCIDR;
-  /** All ServiceCIDRs, this one too. */
+  /** All ServiceCIDRs, including this one. */
   cidrs: Iterable<ServiceCIDR>;
-  /** The addresses that the API server's allocators made. */
+  /** The IPAddress objects of the API server's allocators. */
   addresses: Iterable<IPAddress>;
   /** Milliseconds since its deletion was first seen; 0 for one that is not deleted. */
   deletedFor: number;
@@ -41,7 +41,7 @@ export interface CidrInput {
   time: string;
 }
 
-/** The next step for a ServiceCIDR; after a write it is planned again. */
+/** The next step for a ServiceCIDR; after each write it is planned again. */
 export function planCidr(input: CidrInput): CidrStep {
   const { cidr, deletedFor } = input;
   const { deletionTimestamp, finalizers = [] } = cidr.metadata;
@@ -64,8 +64,8 @@ export function planCidr(input: CidrInput): CidrStep {
 }
 
 /**
- * A condition that says so already stays as it is (`updateConditionIfNeeded`). The API server calls its own ServiceCIDR
- * "Kubernetes default Service CIDR is ready", which is written over; it leaves one that is ready alone.
+ * An equal condition stays as it is (`updateConditionIfNeeded`). The API server's own condition ("Kubernetes default
+ * Service CIDR is ready") has another message and is overwritten; the API server does not change one that is ready.
  */
 function condition(
   { cidr, time }: CidrInput,
@@ -112,7 +112,7 @@ function isWithin(inner: ParsedCidr, outer: ParsedCidr): boolean {
 
 /**
  * True when an address can have come from a range: not the first one, nor the last one of IPv4, which no allocator
- * gives (pkg/api/servicecidr, `PrefixContainsIP`). A larger range may have.
+ * gives (pkg/api/servicecidr, `PrefixContainsIP`). A larger range may give them.
  */
 function mayGive(range: ParsedCidr, { family, value }: ParsedAddress): boolean {
   if (family !== range.family || networkOf(value, range) !== range.network || value === range.network)

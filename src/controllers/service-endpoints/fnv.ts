@@ -4,8 +4,8 @@ const primeLow = 0x13b;
 const utf8 = new TextEncoder();
 
 /**
- * The FNV-1a hash of a text's UTF-8 bytes, 128 bits as 32 hexadecimal digits (Go's `hash/fnv`, `New128a`). Numbers in
- * four words of 32 bits, lowest first: no intermediate result leaves the 53 bits that a number is exact in.
+ * The FNV-1a hash of a text's UTF-8 bytes, 128 bits as 32 hexadecimal digits (Go's `hash/fnv`, `New128a`). The hash is
+ * kept in four words of 32 bits, lowest first, so that all intermediate results stay within 53 bits.
  */
 export function fnv128a(text: string): string {
   let a: number = offsetBasis[0];

@@ -1,8 +1,8 @@
 /**
  * The order in which kube-controller-manager writes ports and subsets: by the FNV-1a hash, 128 bits, of the text that
  * Go's spew prints of each (pkg/api/v1/endpoints `util.go`, k8s.io/endpointslice/util `controller_utils.go`,
- * k8s.io/utils/dump `ForHash`; MD5 before Kubernetes 1.35). Opaque, but the same for everybody: two controllers that
- * write the same object agree on its text, and on which addresses are cut from one that is too long. Pure.
+ * k8s.io/utils/dump `ForHash`; MD5 before Kubernetes 1.35). With the same order two controllers write the same object,
+ * and cut the same addresses from one that is too long. Pure.
  */
 import type {
   EndpointAddress,
@@ -24,7 +24,8 @@ export function endpointPortsInOrder(ports: readonly EndpointPort[]): EndpointPo
 }
 
 /**
- * The subsets of Endpoints in Kubernetes' order. Their ports and addresses have to be in order before: they count.
+ * The subsets of Endpoints in Kubernetes' order. Their ports and addresses must be in order already, as they are part
+ * of the hash.
  */
 export function subsetsInOrder(subsets: readonly EndpointSubset[]): EndpointSubset[] {
   return inHashOrder(subsets, (subset) => `(v1.EndpointSubset)${dumpSubset(subset)}`);
@@ -32,7 +33,7 @@ export function subsetsInOrder(subsets: readonly EndpointSubset[]): EndpointSubs
 
 function inHashOrder<T>(items: readonly T[], dump: (item: T) => string): T[] {
   if (items.length < 2) return [...items];
-  // What only a broken server sends, a port 100,000 times, is hashed once.
+  // Each text is hashed once, also when a broken server sends a port 100,000 times.
   const hashes = new Map<string, string>();
   return items
     .map((item) => {

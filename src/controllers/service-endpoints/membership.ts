@@ -1,4 +1,4 @@
-/** Which Pods back which Services, found by index: no Service is ever matched against all Pods, nor the reverse. */
+/** Which Pods back which Services, by index: no Service is compared with all Pods, nor the reverse. */
 import type { CacheReader } from '../../client/cache.ts';
 import type { Informer } from '../../client/informer.ts';
 import { isRecord, jsonEqual } from '../../objects/json.ts';
@@ -11,12 +11,12 @@ import { isPodReady, isPodTerminating, managedSelector } from './pod.ts';
 const bySelectorPair = 'one pair of the selector';
 const byLabelPair = 'each pair of the labels';
 
-/** Answers both ways from the caches of Services and Pods. */
+/** Finds Pods by Service and Services by Pod in the caches. */
 export class Membership {
   readonly #services: CacheReader<Service>;
   readonly #pods: CacheReader<Pod>;
 
-  /** Adds the indexes that it needs. Several controllers may each have one over the same informers. */
+  /** Adds the indexes that it needs. Several controllers may each create one over the same informers. */
   constructor(services: Informer<Service>, pods: Informer<Pod>) {
     services.addIndex(bySelectorPair, indexBySelectorPair);
     pods.addIndex(byLabelPair, indexByLabelPair);
@@ -56,8 +56,8 @@ export class Membership {
   }
 
   /**
-   * The keys of the Services that a change of a Pod concerns: none when nothing changed that endpoints show, and only
-   * those that gained or lost the Pod when nothing but its labels changed.
+   * The keys of the Services that a change of a Pod affects: none when nothing changed that endpoints show, and only
+   * those that gained or lost the Pod when only its labels changed.
    */
   servicesOfChange(pod: Pod, old: Pod): Set<ObjectKey> {
     const changed = isEndpointChange(pod, old);
@@ -75,9 +75,9 @@ export class Membership {
 }
 
 /**
- * True when a Pod changed in what its endpoints show (`podEndpointsChanged`). Its phase is not looked at, as in
- * kube-controller-manager, although service-semantics names it: a Pod that ends loses its readiness too, and the
- * endpoint of one that had none goes with the next change. Every change of a terminating Pod counts.
+ * True when a change of a Pod affects its endpoints (`podEndpointsChanged`). The phase is not compared, as in
+ * kube-controller-manager: a Pod that ends loses its readiness too, and the endpoint of one that was not ready is
+ * removed with the next change. Every change of a terminating Pod counts.
  */
 function isEndpointChange(pod: Pod, old: Pod): boolean {
   return (
@@ -92,7 +92,7 @@ function isEndpointChange(pod: Pod, old: Pod): boolean {
   );
 }
 
-/** Files a Service under the pair with the longest value: the one that most probably few Pods have. */
+/** Files a Service under the pair with the longest value, which probably the fewest Pods have. */
 function indexBySelectorPair(service: Service): readonly string[] {
   const selector: unknown = service.spec.selector;
   if (!isRecord(selector)) return [];

@@ -8,7 +8,7 @@ export function nodeInformer(context: Pick<ControllerContext, 'informers'>): Inf
   return context.informers.informer(nodes, { transform: slimNode });
 }
 
-/** Drops what makes Nodes big and nobody here reads: the list of images, volumes and the managers of fields. */
+/** Drops the large parts of Nodes that are not read here: images, volumes and managed fields. */
 function slimNode(node: Node): Node {
   Reflect.deleteProperty(node.metadata, 'managedFields');
   for (const member of ['images', 'volumesInUse', 'volumesAttached']) {

@@ -1,4 +1,4 @@
-/** What the Pod cache keeps: the tenth of a Pod that endpoints are made from, in well-formed shape. */
+/** The part of Pods in the cache: the tenth of a Pod that endpoints are made from, in well-formed shape. */
 import type { Informer } from '../../client/informer.ts';
 import { pods } from '../../client/resources.ts';
 import { isRecord, isStringMap, type JsonRecord } from '../../objects/json.ts';
@@ -14,8 +14,6 @@ export function podInformer(context: Pick<ControllerContext, 'informers'>): Info
 /**
  * Reduces a Pod to identity, labels, owners, deletion, node, host name, addresses, readiness and named ports. Members
  * of the wrong type, which only a broken server sends, are dropped; a lone podIP becomes the list of addresses.
- *
- * Objects are not made by spreading, nor lists by `flatMap`, which keep room for more: there may be 100,000 Pods.
  */
 export function slimPod(pod: Pod): Pod {
   const slim: Pod = { metadata: slimMetadata(pod.metadata), spec: {}, status: {} };

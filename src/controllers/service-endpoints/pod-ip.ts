@@ -9,11 +9,11 @@ export interface CanonicalIP {
 }
 
 /**
- * Reads an address as Go's `ParseIPSloppy` does and gives it back as `net.IP.String` prints it: decimal fields with
- * leading zeros are read, IPv6 is compressed, IPv4-mapped IPv6 is IPv4. Undefined for anything that is no address.
+ * Reads an address as Go's `ParseIPSloppy` does and returns it as `net.IP.String` prints it: decimal fields with
+ * leading zeros are read, IPv6 is compressed, IPv4-mapped IPv6 is IPv4. Undefined for other texts.
  */
 export function canonicalIP(text: string): CanonicalIP | undefined {
-  // What nearly all Pods have needs no big numbers.
+  // A fast path without big integers, for nearly all Pods.
   if (isIPv4(text)) return { ip: text, family: 'IPv4' };
   const parsed = parseAddress(text);
   return parsed === undefined ? undefined : { ip: parsed.canonical, family: parsed.family };

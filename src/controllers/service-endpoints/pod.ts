@@ -1,6 +1,6 @@
 /**
- * What the endpoints controllers read of a Pod (k8s.io/endpointslice/util, `controller_utils.go`). All functions are
- * pure and accept the holes that a broken server leaves.
+ * The fields of a Pod that the endpoints controllers read (k8s.io/endpointslice/util, `controller_utils.go`). All
+ * functions are pure and accept missing fields, which a broken server may send.
  */
 import { isStringMap } from '../../objects/json.ts';
 import type { ObjectReference, Pod, PodCondition, Service } from '../../objects/core.generated.ts';
@@ -10,12 +10,14 @@ export function readyCondition(pod: Pod): PodCondition | undefined {
   return pod.status.conditions?.find((condition) => condition.type === 'Ready');
 }
 
-/** True when the Ready condition is True. Readiness gates are the kubelet's matter: they end in that condition. */
+/**
+ * True when the Ready condition is True. Readiness gates are evaluated by the kubelet: they are part of that condition.
+ */
 export function isPodReady(pod: Pod): boolean {
   return readyCondition(pod)?.status === 'True';
 }
 
-/** True while a Pod waits for its deletion. */
+/** True while a Pod is being deleted. */
 export function isPodTerminating(pod: Pod): boolean {
   return pod.metadata.deletionTimestamp !== undefined;
 }
@@ -35,7 +37,7 @@ export function publishedHostname(pod: Pod, service: Service): string | undefine
     : undefined;
 }
 
-/** The reference to a Pod that an endpoint carries. */
+/** The reference to a Pod in an endpoint. */
 export function podReference(pod: Pod): ObjectReference {
   const { namespace, name, uid } = pod.metadata;
   return {
@@ -52,7 +54,7 @@ export function managedSelector(service: Service): Readonly<Record<string, strin
   return type === 'ExternalName' ? undefined : selectorOf(service);
 }
 
-/** The selector of a Service; undefined when it has none, or none that selects by pairs of texts. */
+/** The selector of a Service; undefined when it has none, or an invalid one. */
 export function selectorOf(service: Service): Readonly<Record<string, string>> | undefined {
   const selector: unknown = service.spec.selector;
   return isStringMap(selector) && Object.keys(selector).length > 0 ? selector : undefined;

@@ -1,6 +1,6 @@
 /**
- * What the endpoints controllers read of the members of a Service that a broken server may send in any shape: what is
- * not well formed counts as absent. All functions are pure.
+ * The fields of a Service that the endpoints controllers read. A broken server may send them in any shape: malformed
+ * ones count as absent. All functions are pure.
  */
 import { isRecord } from '../../objects/json.ts';
 import type { IPFamily } from '../../objects/address.ts';
@@ -26,12 +26,12 @@ export function namedFamilies({ spec }: Service): IPFamily[] {
 
 /** True for headless Services. */
 export function isHeadless({ spec }: Service): boolean {
-  // One without an address is none: an API server that does not allocate shows it so until somebody else has.
-  // kube-controller-manager, which never sees one, would call it headless.
+  // A Service without an address is not headless: an API server that does not allocate shows it until another
+  // controller has. kube-controller-manager, which never sees one, would call it headless.
   return spec.clusterIP === 'None';
 }
 
-/** The address of a Service; undefined for headless ones, and for those to which none was given yet. */
+/** The address of a Service; undefined for headless ones, and for those without an address yet. */
 export function clusterIPOf({ spec }: Service): string | undefined {
   const clusterIP: unknown = spec.clusterIP;
   return typeof clusterIP === 'string' && clusterIP !== '' && clusterIP !== 'None' ? clusterIP : undefined;

@@ -12,8 +12,8 @@ export interface ResolvedPort {
 }
 
 /**
- * The ports of a Service as a Pod serves them, in the Service's order. A named targetPort is looked up among the
- * containers and then the restartable init containers, by name and protocol; a port that the Pod lacks is left out.
+ * The ports of a Service as a Pod serves them, in the Service's order. A named targetPort is looked up by name and
+ * protocol in the containers, then in the restartable init containers; a port that the Pod lacks is left out.
  */
 export function resolvePorts(service: Service, pod: Pod): ResolvedPort[] {
   const resolved: ResolvedPort[] = [];
@@ -51,7 +51,7 @@ function namedPort(
   return undefined;
 }
 
-/** One text per set of ports: two lists with the same ports in another order have the same key. */
+/** A text for a set of ports: lists with the same ports in another order have the same key. */
 export function portsKey(
   ports: readonly { name?: string; protocol?: string; port?: number; appProtocol?: string }[],
 ): string {
@@ -62,7 +62,7 @@ export function portsKey(
   return ports.map(portKey).sort().join('\n');
 }
 
-/** One text per port. Names and protocols hold no control characters, so tabs keep the parts apart. */
+/** A text for a port. Names and protocols hold no control characters, so tabs separate the parts. */
 export function portKey(port: {
   name?: string;
   protocol?: string;

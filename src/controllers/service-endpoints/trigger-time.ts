@@ -2,7 +2,7 @@ import { parseTime } from '../../objects/time.ts';
 import type { Pod, Service } from '../../objects/core.generated.ts';
 import { readyCondition } from './pod.ts';
 
-/** The annotation that tells when the change happened that a write of endpoints answers. */
+/** The annotation with the time of the change that a write of endpoints answers. */
 export const triggerTimeAnnotation = 'endpoints.kubernetes.io/last-change-trigger-time';
 
 interface Seen {
@@ -14,14 +14,14 @@ interface Seen {
 
 /**
  * Computes the trigger time of each sync (k8s.io/endpointslice/util, `trigger_time_tracker.go`): the creation of the
- * Service at its first sync, later the earliest transition of readiness that was not there at the sync before.
+ * Service at its first sync, later the earliest transition of readiness since the sync before.
  */
 export class TriggerTimes {
   readonly #seen = new Map<string, Seen>();
 
   /**
-   * Notes what a sync of `key` sees and tells the trigger time (RFC 3339, UTC) to write if anything is written;
-   * undefined when nothing new has a time.
+   * Records a sync of `key` and returns the trigger time (RFC 3339, UTC) to write if anything is written; undefined
+   * when no new change has a time.
    */
   observe(key: string, service: Service, pods: readonly Pod[]): string | undefined {
     const before = this.#seen.get(key);
@@ -41,7 +41,7 @@ export class TriggerTimes {
     return Number.isFinite(earliest) ? format(earliest) : undefined;
   }
 
-  /** Forgets a Service that is gone. */
+  /** Removes a deleted Service. */
   forget(key: string): void {
     this.#seen.delete(key);
   }
@@ -57,7 +57,7 @@ function format(time: number | undefined): string | undefined {
   return new Date(time).toISOString().replace(/\.?0{0,3}Z$/, 'Z');
 }
 
-/** `annotations` with the trigger time set, or taken away where there is none; undefined for an empty map. */
+/** `annotations` with the trigger time set, or removed where there is none; undefined for an empty map. */
 export function withTriggerTime(
   annotations: Readonly<Record<string, string>> | undefined,
   time: string | undefined,

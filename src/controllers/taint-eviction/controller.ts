@@ -27,7 +27,7 @@ class TaintEvictionReconciler extends Reconciler {
   readonly #nodes: Informer<Node>;
   readonly #pods: Informer<Pod>;
   readonly #client: ResourceClient<Pod>;
-  /** Nodes that were seen and are gone. A Pod on a node that nobody ever made is left alone: tests make such Pods. */
+  /** Nodes that were seen and are gone. Pods on nodes that never existed are left alone: tests create such Pods. */
   readonly #gone = new Set<string>();
 
   constructor(context: ControllerContext) {
@@ -80,7 +80,7 @@ class TaintEvictionReconciler extends Reconciler {
     const nodeName = pod.spec.nodeName ?? '';
     const node = this.#nodes.cache.get(nodeName);
     if (node === undefined) {
-      // Nobody is left to end it gracefully.
+      // There is no kubelet that could end it gracefully.
       if (this.#gone.has(nodeName)) await this.#delete(pod, 0, signal);
       return undefined;
     }

@@ -1,13 +1,13 @@
 import type { Clock } from '../../client/clock.ts';
 import type { EventRecorder } from '../../client/events.ts';
 
-/** Events at once, and per second after that (a kubelet may send 50 a second, which is for one node). */
+/** Events in a burst, and per second after that (a kubelet may send 50 a second for one node). */
 const burst = 50;
 const perSecond = 5;
 
 /**
- * Leaves Normal Events out when there are too many: a cluster has a budget for each of its nodes, here one process
- * plays them all, and thousands of Pods that start at once have better uses for its time.
+ * Drops Normal Events above a rate. In a cluster each kubelet has its own budget; here one process simulates all of
+ * them.
  */
 export function budgetEvents(events: EventRecorder, clock: Clock): EventRecorder {
   let tokens = burst;

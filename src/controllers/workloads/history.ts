@@ -11,15 +11,15 @@ import { Ownership, type Selecting } from './ownership.ts';
 import { outdatedRevisions, planHistory, type RevisionHash } from './plan-history.ts';
 import { controllerRevisions } from './resources.ts';
 
-/** The revisions of one owner, the one of its present template among them. */
+/** The revisions of one owner, including that of its present template. */
 export interface Revisions {
   readonly all: readonly ControllerRevision[];
   readonly update: ControllerRevision;
 }
 
-/** Keeps the ControllerRevisions of a kind of workload. */
+/** Maintains the ControllerRevisions of a kind of workload. */
 export class History<Owner extends Selecting> {
-  /** To wait for at the start. */
+  /** Informers to wait for at the start. */
   readonly informer: Informer<ControllerRevision>;
   readonly #client: ResourceClient<ControllerRevision>;
   readonly #ownership: Ownership<Owner, ControllerRevision>;
@@ -45,15 +45,15 @@ export class History<Owner extends Selecting> {
     this.#hash = hash;
   }
 
-  /** True when the cache shows all that was written for the owner of this key. */
+  /** True when the cache shows all writes for the owner of this key. */
   settled(key: ObjectKey): boolean {
     return this.#expectations.settled(key);
   }
 
   /**
-   * Makes sure that the template is a revision, and the newest one.
+   * Makes the template the newest revision.
    *
-   * @returns undefined when its name is taken by another template: count a collision and try again.
+   * @returns undefined when another template has its name: count a collision and try again.
    */
   async sync(
     key: ObjectKey,
@@ -87,7 +87,7 @@ export class History<Owner extends Selecting> {
       : undefined;
   }
 
-  /** Deletes the revisions beyond the limit that no Pod has. */
+  /** Deletes revisions beyond the limit that no Pod has. */
   async truncate(
     key: ObjectKey,
     revisions: readonly ControllerRevision[],

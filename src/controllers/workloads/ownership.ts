@@ -14,9 +14,9 @@ export interface Selecting extends KubeObject {
 }
 
 export interface OwnershipOptions<Owner extends KubeObject, Child extends KubeObject> {
-  /** What an owner selects; undefined: nothing. */
+  /** The selector; undefined: nothing. */
   readonly selector: (owner: Owner) => LabelSelector | undefined;
-  /** What a child must be like beside its labels; default: like anything. */
+  /** A condition on children beside their labels; default: none. */
   readonly isMember?: (owner: Owner, child: Child) => boolean;
   readonly owners: Informer<Owner>;
   readonly children: Informer<Child>;
@@ -31,7 +31,7 @@ function indexOrphans(object: KubeObject): readonly string[] {
   return controllerOf(object) === undefined ? [object.metadata.namespace ?? ''] : [];
 }
 
-/** Who owns which: finds an owner's children by index, takes orphans in, and tells owners of changes. */
+/** Owners and children: finds the children of an owner by index, adopts orphans, and enqueues owners on changes. */
 export class Ownership<Owner extends KubeObject, Child extends KubeObject> {
   readonly #options: OwnershipOptions<Owner, Child>;
   readonly #selectors = new WeakMap<object, ParsedLabelSelector>();
@@ -43,7 +43,7 @@ export class Ownership<Owner extends KubeObject, Child extends KubeObject> {
     children.addIndex(byOwner, indexByOwner);
     children.addIndex(orphans, indexOrphans);
     children.addHandler({
-      // At the start every owner is looked at anyway.
+      // At the start every owner is enqueued anyway.
       added: (child, initial) => {
         if (!initial) this.#tell(child);
       },
@@ -55,7 +55,7 @@ export class Ownership<Owner extends KubeObject, Child extends KubeObject> {
     });
   }
 
-  /** The selector of an owner; one that cannot be read selects nothing. */
+  /** The selector of an owner; an invalid one selects nothing. */
   selectorOf(owner: Owner): ParsedLabelSelector {
     const known = this.#selectors.get(owner);
     if (known !== undefined) return known;
@@ -64,18 +64,18 @@ export class Ownership<Owner extends KubeObject, Child extends KubeObject> {
       const selector = this.#options.selector(owner);
       if (selector !== undefined) compiled = compileLabelSelector(selector);
     } catch {
-      // Validation lets no such selector in.
+      // Validation refuses such selectors.
     }
     this.#selectors.set(owner, compiled);
     return compiled;
   }
 
-  /** What an owner has by reference and selector, from the cache, without changing anything. */
+  /** The children of an owner by reference and selector, from the cache, without writes. */
   owned(owner: Owner): Child[] {
     return this.#plan(owner, this.#ofOwner(owner)).owned;
   }
 
-  /** What an owner has, after it took in what is nobody's and let go what it no longer selects. */
+  /** The children of an owner, after it adopted orphans and released what it no longer selects. */
   async claim(owner: Owner, signal: AbortSignal): Promise<Child[]> {
     const { children } = this.#options;
     const candidates = [

@@ -1,4 +1,4 @@
-/** Whose an object is: adoption of what nobody owns, release of what no longer matches (`ControllerRefManager`). */
+/** Ownership of objects: adoption of orphans, release of objects that no longer match (`ControllerRefManager`). */
 import { matchesLabels, type ParsedLabelSelector } from '../../objects/labels.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { controllerOf } from '../../objects/pods.ts';
@@ -7,17 +7,17 @@ import { controllerOf } from '../../objects/pods.ts';
 export interface Claim<T extends KubeObject> {
   /** Owned, and selected. */
   readonly owned: T[];
-  /** Selected and nobody's: to be taken. */
+  /** Selected orphans: to adopt. */
   readonly adopt: T[];
-  /** Owned, and no longer selected: to be let go. */
+  /** Owned, but not selected: to release. */
   readonly release: T[];
 }
 
 /**
- * Sorts the objects of a namespace by what they are to an owner.
+ * Sorts the objects of a namespace by their relation to an owner.
  *
- * @param objects the owner's dependents, and those of nobody.
- * @param isMember what an object must be like beside its labels.
+ * @param objects the owner's dependents, and orphans.
+ * @param isMember a condition on objects beside their labels.
  */
 export function planClaim<T extends KubeObject>(
   owner: KubeObject,

@@ -11,23 +11,25 @@ const phases = new Map([
   ['Running', 2],
 ]);
 
-/** What decides between two Pods. Times are milliseconds since 1970; undefined where there is none. */
+/**
+ * The properties that decide the order of two Pods. Times are milliseconds since 1970; undefined where there is none.
+ */
 interface Standing {
   readonly pod: Pod;
-  /** Smaller goes first, one after the other. */
+  /** Compared one after the other; smaller is deleted first. */
   readonly ranks: readonly number[];
   readonly readySince: number | undefined;
-  /** Of its containers, and of its sidecars: more goes first. */
+  /** Restarts of containers and of sidecars: more is deleted first. */
   readonly restarts: readonly number[];
   readonly created: number | undefined;
 }
 
 /**
- * The Pods in the order in which to delete them: unassigned, pending, not ready; then by deletion cost, crowded
- * nodes, short readiness, many restarts and youth. All that look at the same Pods have the same order, so that two
- * controllers delete the same ones.
+ * The Pods in the order in which to delete them: unassigned, pending, not ready; then by deletion cost, crowded nodes,
+ * short readiness, many restarts and youth. The order depends only on the Pods, so that two controllers delete the same
+ * ones.
  *
- * @param related active Pods of the same workload, these included: nodes that run many of them are crowded.
+ * @param related active Pods of the same workload, these included: nodes with many of them are crowded.
  */
 export function deletionOrder(pods: readonly Pod[], related: readonly Pod[], now: number): Pod[] {
   const perNode = new Map<string, number>();
@@ -88,7 +90,7 @@ function compareNumbers(a: readonly number[], b: readonly number[]): number {
   return 0;
 }
 
-/** The younger first, and before it what has no time. Of about the same age, in powers of two, the smaller uid. */
+/** The younger first; those without a time come before. Of about the same age, in powers of two, the smaller uid. */
 function compareTimes(
   a: number | undefined,
   b: number | undefined,
@@ -102,7 +104,7 @@ function compareTimes(
   return age(a, now) - age(b, now) || compareText(podA.metadata.uid ?? '', podB.metadata.uid ?? '');
 }
 
-/** The power of two of an age in nanoseconds; -1 for what is not past (`logarithmicRankDiff`). */
+/** The power of two of an age in nanoseconds; -1 for times that are not past (`logarithmicRankDiff`). */
 function age(since: number, now: number): number {
   return now > since ? Math.floor(Math.log2((now - since) * 1e6)) : -1;
 }
@@ -115,7 +117,7 @@ function mostRestarts(statuses: readonly ContainerStatus[] = []): number {
   return maxOf([0, ...statuses.map(({ restartCount }) => restartCount)]);
 }
 
-/** Between the bounds of Go's int32, without a plus sign or leading zeros; what is none counts as 0. */
+/** A number within Go's int32, without a plus sign or leading zeros; other texts count as 0. */
 function costOf({ metadata }: Pod): number {
   const text = metadata.annotations?.[deletionCost] ?? '';
   const cost = /^(?:-\d{1,20}|0|[1-9]\d{0,9})$/.test(text) ? Number(text) : 0;

@@ -8,12 +8,12 @@ import type { PodTemplateSpec } from '../../objects/core.generated.ts';
 import { byAge, controllerReference } from '../../objects/pods.ts';
 import { hashTemplate, inKeyOrder, safeEncode } from './plan-template.ts';
 
-/** What a controller must write so that the template is the newest revision. */
+/** The writes that make the template the newest revision. */
 export interface HistoryPlan {
-  /** The revision of the template; undefined while it has to be created. */
+  /** The revision of the template; undefined while it must be created. */
   readonly update: ControllerRevision | undefined;
   readonly create: Draft<ControllerRevision> | undefined;
-  /** `update` is an old one that becomes the newest again: its new number. */
+  /** `update` is an old revision that becomes the newest again, with its new number. */
   readonly renumber: number | undefined;
 }
 
@@ -24,23 +24,25 @@ export interface RevisionHash {
   /**
    * Up to ten letters.
    *
-   * @param data what the revision of the template holds, members in order.
+   * @param data the content of the template's revision, members in order.
    */
   readonly of: (template: PodTemplateSpec, data: JsonRecord, collisions: number | undefined) => string;
 }
 
-/** Of StatefulSets: the hash that kube-controller-manager makes of the same template (`HashControllerRevision`). */
+/**
+ * For StatefulSets: the hash that kube-controller-manager computes for the same template (`HashControllerRevision`).
+ */
 export const hashOfData: RevisionHash = {
   label: 'controller.kubernetes.io/hash',
   of: (_template, data, collisions) => safeEncode(fnv1(goText(data) + String(collisions ?? ''))),
 };
 
-/** Of DaemonSets. */
+/** For DaemonSets. */
 export function hashOfTemplate(label: string): RevisionHash {
   return { label, of: (template, _data, collisions) => hashTemplate(template, collisions) };
 }
 
-/** JSON as Go's encoder writes it, which escapes what means something in HTML. */
+/** JSON as Go's encoder writes it, with HTML characters escaped. */
 function goText(data: JsonRecord): string {
   return JSON.stringify(data).replace(
     /[<>&\u2028\u2029]/g,
@@ -60,7 +62,7 @@ function sortRevisions(revisions: readonly ControllerRevision[]): ControllerRevi
   return [...revisions].sort((a, b) => a.revision - b.revision || byAge(a, b));
 }
 
-/** Finds the revision of a template, or plans it. */
+/** Finds the revision of a template, or plans its creation. */
 export function planHistory(
   owner: KubeObject,
   template: PodTemplateSpec,
@@ -70,7 +72,7 @@ export function planHistory(
 ): HistoryPlan {
   const sorted = sortRevisions(revisions);
   const latest = sorted.at(-1);
-  // tools compare these bytes with what Go writes for the template
+  // Tools compare these bytes with those that Go writes for the template.
   const data = inKeyOrder({ spec: { template: { ...template, $patch: 'replace' } } });
   const equal = sorted.findLast((revision) => jsonEqual(revision.data, data));
   const next = (latest?.revision ?? 0) + 1;

@@ -1,8 +1,8 @@
 import type { IntOrPercent } from '../../objects/workloads.ts';
 
 /**
- * A count, or a percentage of a total rounded up or down (`GetScaledValueFromIntOrPercent`). What is neither, which
- * validation lets nobody store, counts as 0.
+ * A count, or a percentage of a total rounded up or down (`GetScaledValueFromIntOrPercent`). Other values, which
+ * validation refuses, count as 0.
  */
 export function scaledValue(
   value: IntOrPercent | undefined,

@@ -1,19 +1,19 @@
-/** From a template to a Pod, and from a template to its hash. */
+/** The Pod of a template, and the hash of a template. */
 import { isRecord, type JsonRecord, jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { Pod, PodTemplateSpec } from '../../objects/core.generated.ts';
 import type { Draft } from '../../client/resource-client.ts';
 import { controllerReference } from '../../objects/pods.ts';
 
-/** Of ReplicaSets of a Deployment and their Pods. */
+/** The label of a Deployment's ReplicaSets and their Pods. */
 export const podTemplateHash = 'pod-template-hash';
-/** Of Pods and revisions of StatefulSets and DaemonSets. */
+/** The label of Pods and revisions of StatefulSets and DaemonSets. */
 export const controllerRevisionHash = 'controller-revision-hash';
 
-/** The Pod that a template asks for; its name is made by the server (`GetPodFromTemplate`). */
+/** The Pod of a template; the server generates its name (`GetPodFromTemplate`). */
 export function podFromTemplate(owner: KubeObject, template: PodTemplateSpec): Draft<Pod> {
   const { labels, annotations, finalizers } = template.metadata ?? {};
-  // A name prefix that is too long is cut by the server.
+  // The server cuts a name prefix that is too long.
   return {
     metadata: {
       namespace: owner.metadata.namespace ?? '',
@@ -27,7 +27,7 @@ export function podFromTemplate(owner: KubeObject, template: PodTemplateSpec): D
   };
 }
 
-/** True for templates that are equal but for the hash in their labels (`EqualIgnoreHash`). */
+/** True for templates that are equal except for the hash in their labels (`EqualIgnoreHash`). */
 export function sameTemplate(a: PodTemplateSpec | undefined, b: PodTemplateSpec | undefined): boolean {
   return jsonEqual(withoutHash(a), withoutHash(b));
 }
@@ -39,12 +39,13 @@ function withoutHash(template: PodTemplateSpec | undefined): PodTemplateSpec {
   return { ...template, metadata: { ...template.metadata, labels } };
 }
 
-/** No vowels and no digits that look like them: no word of bad taste comes out. */
+/** Without vowels and digits that look like them, so that no words result. */
 const alphabet = 'bcdfghjklmnpqrstvwxz2456789';
 
 /**
- * Up to ten letters that name a template: FNV-1a of its canonical JSON and the number of collisions so far, written
- * as kube-controller-manager writes its hash. The hash itself differs from the one there, which is of Go's memory.
+ * Up to ten letters that name a template: FNV-1a of its canonical JSON and the number of collisions so far, encoded as
+ * kube-controller-manager encodes its hash. The hash itself differs: kube-controller-manager hashes Go's in-memory
+ * representation.
  */
 export function hashTemplate(template: PodTemplateSpec, collisions: number | undefined): string {
   let hash = fnv1a(JSON.stringify(inKeyOrder({ ...template })), 0x811c9dc5);
@@ -52,7 +53,7 @@ export function hashTemplate(template: PodTemplateSpec, collisions: number | und
   return safeEncode(hash);
 }
 
-/** A hash of 32 bits as Kubernetes writes it into names (`rand.SafeEncodeString`). */
+/** A 32-bit hash as Kubernetes writes it into names (`rand.SafeEncodeString`). */
 export function safeEncode(hash: number): string {
   let encoded = '';
   for (const letter of String(hash)) encoded += alphabet[letter.charCodeAt(0) % alphabet.length] ?? '';
@@ -66,7 +67,7 @@ function fnv1a(text: string, start: number): number {
 }
 
 /**
- * A copy with sorted members at every depth: so Go writes a map. Templates come from a server that bounds their depth.
+ * A copy with sorted members at every depth, as Go writes maps. Templates come from a server that bounds their depth.
  */
 export function inKeyOrder(record: JsonRecord): JsonRecord {
   const members = Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1));

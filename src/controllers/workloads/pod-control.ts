@@ -9,19 +9,19 @@ import type { ControllerContext } from '../../runtime/context.ts';
 import { Expectations } from '../../runtime/expectations.ts';
 import { isNamespaceTerminating } from '../../client/namespace-terminating.ts';
 
-/** Pods at once; a first one goes alone, so that a template that is refused costs one request. */
+/** Pods created at once; the first one alone, so that a template that is refused costs one request. */
 const widest = 16;
 
-/** What Events say of a Pod. */
+/** The messages of Events about a Pod. */
 export interface PodWords {
   readonly created: (pod: string, owner: string) => string;
   readonly deleted: (pod: string, owner: string) => string;
-  /** @param pod its name; empty while the server is to make one. */
+  /** @param pod its name; empty when the server generates it. */
   readonly notCreated: (pod: string, owner: string, why: string) => string;
   readonly notDeleted: (pod: string, owner: string, why: string) => string;
 }
 
-/** Those of all workloads but StatefulSets (`RealPodControl`). */
+/** The messages of all workloads but StatefulSets (`RealPodControl`). */
 const commonWords: PodWords = {
   created: (pod) => `Created pod: ${pod}`,
   deleted: (pod) => `Deleted pod: ${pod}`,
@@ -29,7 +29,7 @@ const commonWords: PodWords = {
   notDeleted: (_pod, _owner, why) => `Error deleting: ${why}`,
 };
 
-/** Creates and deletes the Pods of a workload, tells of it in Events, and remembers what the cache has not shown. */
+/** Creates and deletes the Pods of a workload, records Events, and tracks what the cache has not shown. */
 export class PodControl {
   readonly #context: ControllerContext;
   readonly #client: ResourceClient<Pod>;
@@ -43,7 +43,7 @@ export class PodControl {
     this.#expectations = new Expectations(pods, context.clock);
   }
 
-  /** True when the cache shows all that was done for the owner of this key. */
+  /** True when the cache shows all writes for the owner of this key. */
   settled(key: ObjectKey): boolean {
     return this.#expectations.settled(key);
   }
@@ -51,7 +51,7 @@ export class PodControl {
   /**
    * Creates Pods, in batches that double (`slowStartBatch`).
    *
-   * @returns the first failure, after which nothing more was begun; undefined when all were created.
+   * @returns the first failure, after which no more were started; undefined when all were created.
    */
   async create(
     key: ObjectKey,
@@ -88,9 +88,9 @@ export class PodControl {
       const message = this.#words.created(pod.metadata.name ?? '', ownerName);
       events.event(owner, 'Normal', 'SuccessfulCreate', message);
     } catch (error) {
-      // The namespace is being emptied: creating Pods fails until it is gone, and says nothing new.
+      // The namespace is terminating: creates fail until it is gone, without a report.
       if (isNamespaceTerminating(error)) return;
-      // The cache has not shown a Pod with a fixed name yet, or it is somebody else's.
+      // The cache has not shown a Pod with a fixed name yet, or the Pod has another owner.
       if (name === undefined || !isAlreadyExists(error)) {
         const why = error instanceof Error ? error.message : String(error);
         events.event(owner, 'Warning', 'FailedCreate', this.#words.notCreated(name ?? '', ownerName, why));
@@ -99,7 +99,7 @@ export class PodControl {
     }
   }
 
-  /** Deletes Pods, some at once; what is gone already counts as deleted. @throws the first failure, at the end */
+  /** Deletes Pods, several at once; those that are gone count as deleted. @throws the first failure, at the end. */
   async delete(key: ObjectKey, owner: KubeObject, pods: readonly Pod[], signal: AbortSignal): Promise<void> {
     const { events } = this.#context;
     const { name: ownerName = '' } = owner.metadata;

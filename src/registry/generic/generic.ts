@@ -11,15 +11,15 @@ import type { NameRule } from '../../objects/names.ts';
 import type { FieldPath, Strategy, StrategyContext, SubresourceStrategy } from './strategy.ts';
 
 /**
- * What sets a kind apart from others. Everything that is left out has the value that most kinds have; the methods
- * add to what the base does and need not repeat it.
+ * The rules of a kind. Missing members have the value that most kinds have; the methods add to the base and need not
+ * repeat it.
  */
 export interface KindRules<T extends KubeObject> {
   readonly namespaced: boolean;
   readonly nameRule: NameRule;
   /**
-   * Who checks the metadata besides the request pipeline, which does it for every kind: default `core`
-   * (`apis/core/validation`), for some groups apimachinery, which lets finalizers have any name, for some nobody.
+   * The validation of metadata besides the request pipeline's: default `core` (`apis/core/validation`), for some groups
+   * apimachinery's, which allows any finalizer, for some none.
    */
   readonly metadataRules?: 'core' | 'machinery' | 'none';
   /**
@@ -27,9 +27,9 @@ export interface KindRules<T extends KubeObject> {
    * and `/status` writes it.
    */
   readonly hasStatus?: boolean;
-  /** The status of a create is kept: Nodes, which register themselves. */
+  /** The status of a create is kept: for Nodes, which register themselves. */
   readonly keepsStatusOnCreate?: boolean;
-  /** The kind counts changes in metadata.generation: 1 at first, one more whenever this says so. */
+  /** The kind has metadata.generation: 1 at first, one more whenever this is true. */
   generationChanges?(object: T, old: T): boolean;
   /** Default false. */
   readonly allowCreateOnUpdate?: boolean;
@@ -44,18 +44,18 @@ export interface KindRules<T extends KubeObject> {
   prepareForCreate?(object: T, context: StrategyContext): void;
   /** Called before the generation is compared. */
   prepareForUpdate?(object: T, old: T, context: StrategyContext): void;
-  /** The rules behind the metadata's. */
+  /** Validation after that of the metadata. */
   validateCreate?(object: T, context: StrategyContext): FieldError[];
-  /** The rules of an update behind the metadata's. */
+  /** Validation of an update after that of the metadata. */
   validateUpdate?(object: T, old: T, context: StrategyContext): FieldError[];
-  /** An update is checked as a create is, metadata included, before, after or instead of the rules of an update. */
+  /** An update is validated as a create, metadata included, before, after or instead of the rules of an update. */
   readonly repeatsCreate?: 'before' | 'after' | 'instead';
-  /** Takes over more than the spec from the stored object in a write of `/status`. */
+  /** Copies more than the spec from the stored object in a write of `/status`. */
   prepareStatus?(object: T, old: T): void;
-  /** What {@link prepareStatus} takes over, for those who ask who owns it. */
+  /** The fields that {@link prepareStatus} copies, which are not owned by field managers. */
   readonly statusResets?: readonly FieldPath[];
   validateStatus?(object: T, old: T): FieldError[];
-  /** Of a write of `/status`. */
+  /** For a write of `/status`. */
   statusWarnings?(object: T): string[];
   warningsOnCreate?(object: T): string[];
   warningsOnUpdate?(object: T, old: T): string[];
@@ -65,7 +65,7 @@ export interface KindRules<T extends KubeObject> {
   readonly subresources?: ReadonlyMap<string, SubresourceStrategy<T>>;
 }
 
-/** The two parts that most kinds divide themselves into. */
+/** Spec and status. */
 interface Parts extends KubeObject {
   spec?: unknown;
   status?: unknown;
@@ -161,7 +161,7 @@ function optionalMethods<T extends KubeObject>(rules: KindRules<T>): Partial<Str
   };
 }
 
-/** Clients never set the generation of a stored object, whether the kind counts or not. */
+/** Clients never set the generation of a stored object, even for kinds without one. */
 function raiseGeneration<T extends KubeObject>(rules: KindRules<T>, object: T, old: T): void {
   keepGeneration(object, old);
   if (rules.generationChanges?.(object, old) === true) {
@@ -179,8 +179,8 @@ function dropStatus(object: Parts): void {
 }
 
 /**
- * The metadata of a write that is about the status alone: only the resourceVersion and what else is checked against
- * the stored object is the client's (apimachinery `meta/v1` ResetObjectMetaForStatus).
+ * The metadata of a status write: only the resourceVersion and the preconditions are the client's (apimachinery
+ * `meta/v1` ResetObjectMetaForStatus).
  */
 export function resetMetaForStatus(object: KubeObject, old: KubeObject): void {
   const { metadata } = object;
@@ -199,7 +199,7 @@ export function resetMetaForStatus(object: KubeObject, old: KubeObject): void {
   }
 }
 
-/** The stored part is shared, not copied: nobody changes a prepared object any more. */
+/** The stored part is shared, not copied: a prepared object is not changed any more. */
 function takeStatus(object: Parts, old: Parts): void {
   if (old.status === undefined) delete object.status;
   else object.status = old.status;

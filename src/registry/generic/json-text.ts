@@ -1,9 +1,9 @@
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 
 /**
- * Reads a JSON object from a text of a user's. `null` reads as an empty one, as it does for Go.
+ * Parses a JSON object in a user's text. `null` gives an empty one, as in Go.
  *
- * @returns `fault`: what Go's decoder says of a text that is none; "" when it is one.
+ * @returns `fault`: the error of Go's decoder; "" for a valid text.
  */
 export function readJsonObject(text: string): { object: JsonRecord; fault: string } {
   let value: unknown;

@@ -6,15 +6,15 @@ import { forbiddenField, invalid, required, tooLong, type FieldError } from '../
 import { validateLabels } from '../validation/label-selector.ts';
 import { isDNS1123Label, isQualifiedName, nameIsPathSegment, type NameRule } from '../../objects/names.ts';
 
-/** What a kind demands of its metadata. */
+/** The rules of a kind's metadata. */
 export interface MetaRules {
   readonly namespaced: boolean;
   readonly nameRule: NameRule;
-  /** Where the metadata is; `metadata` unless it is a template's. */
+  /** The path of the metadata; `metadata` unless it is a template's. */
   readonly path?: string;
 }
 
-/** All keys and values of an object's annotations together, in bytes. */
+/** The limit of all keys and values of an object's annotations together, in bytes. */
 const maxAnnotationBytes = 256 * 1024;
 const maxManagerBytes = 128;
 const maxSubresourceBytes = 256;
@@ -22,8 +22,8 @@ const standardFinalizers = new Set(['kubernetes', 'orphan', 'foregroundDeletion'
 const immutable = 'field is immutable';
 
 /**
- * The metadata of a new object, as the built-in kinds check it (`apis/core/validation` ValidateObjectMeta); the name
- * is generated already.
+ * Validates the metadata of a new object, as built-in kinds do (`apis/core/validation` ValidateObjectMeta); the name is
+ * generated already.
  */
 export function validateObjectMeta(meta: ObjectMeta, rules: MetaRules): FieldError[] {
   const errors = validateCustomObjectMeta(meta, rules);
@@ -31,7 +31,9 @@ export function validateObjectMeta(meta: ObjectMeta, rules: MetaRules): FieldErr
   return errors;
 }
 
-/** The metadata of a changed object, as the built-in kinds check it (`apis/core/validation` ValidateObjectMetaUpdate). */
+/**
+ * Validates the metadata of a changed object, as built-in kinds do (`apis/core/validation` ValidateObjectMetaUpdate).
+ */
 export function validateObjectMetaUpdate(meta: ObjectMeta, old: ObjectMeta, path = 'metadata'): FieldError[] {
   const errors = validateCustomObjectMetaUpdate(meta, old, path);
   pushFinalizerNameErrors(errors, meta.finalizers, path);
@@ -39,9 +41,9 @@ export function validateObjectMetaUpdate(meta: ObjectMeta, old: ObjectMeta, path
 }
 
 /**
- * What the request pipeline itself checks of every update, before the kind's `validateUpdate` (apiserver
- * `rest/update.go` validateCommonFields). Kinds check most of it again: labels are reported three times in all,
- * changed immutable fields twice.
+ * The checks of the request pipeline for every update, before the kind's `validateUpdate` (apiserver `rest/update.go`
+ * validateCommonFields). Kinds check most of it again: labels are reported three times in all, changed immutable fields
+ * twice.
  */
 export function validateCommonFields(meta: ObjectMeta, old: ObjectMeta, namespaced: boolean): FieldError[] {
   const errors = validateCustomObjectMeta(meta, { namespaced, nameRule: nameIsPathSegment });
@@ -147,10 +149,10 @@ export function validateImmutableField(value: unknown, old: unknown, path: strin
   return jsonEqual(value, old) ? [] : [invalid(path, value, immutable)];
 }
 
-/** Labels, annotations and owners: what create and update check alike. */
+/** The rules of labels, annotations and owners for create and update. */
 function pushSharedErrors(errors: FieldError[], meta: ObjectMeta, path: string): void {
   const { labels, annotations, ownerReferences } = meta;
-  // One by one: they may be more than a call takes arguments.
+  // One by one: `push` takes a limited number of arguments.
   const found = [
     labels === undefined ? [] : validateLabels(labels, `${path}.labels`),
     annotations === undefined ? [] : validateAnnotations(annotations, `${path}.annotations`),
@@ -252,7 +254,7 @@ function pushManagedFieldsErrors(
   });
 }
 
-/** What nearly all names are: nothing in them can be wrong. */
+/** A fast path for nearly all names. */
 const plainManager = /^[\x20-\x7e]{0,128}$/;
 
 /** A field manager's name: at most 128 bytes, printable. Also for the `fieldManager` parameter (path `fieldManager`). */

@@ -1,9 +1,9 @@
 import type { ResourceDefinition, Strategy } from './strategy.ts';
 
-/** What differs from the rule: a namespaced kind of version v1 with all verbs. */
+/** Differences from the default: a namespaced kind of version v1 with all verbs. */
 type Differences = Partial<ResourceDefinition>;
 
-/** What can be done to most kinds. */
+/** The verbs of most kinds. */
 export const allVerbs = [
   'create',
   'delete',

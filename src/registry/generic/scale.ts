@@ -3,7 +3,7 @@ import { type FieldError, invalid } from '../validation/field-errors.ts';
 import { validateCustomObjectMeta } from './metadata.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
 
-/** Autoscaling/v1 Scale: the number of Pods of a workload, apart from all else. */
+/** Autoscaling/v1 Scale: the number of Pods of a workload. */
 export interface Scale extends KubeObject {
   spec: { replicas?: number };
   status: { replicas: number; selector?: string };
@@ -13,9 +13,9 @@ export interface Scale extends KubeObject {
 export interface ScaleForm {
   /** Undefined for an object that has none. */
   read(object: KubeObject): Scale | undefined;
-  /** @throws {StatusError} 500 when the object does not say how many replicas it wants. */
+  /** @throws {StatusError} 500 when the object has no number of replicas. */
   check?(object: KubeObject): void;
-  /** A copy with the replicas, and the resourceVersion where there is one, of the Scale. */
+  /** A copy with the replicas of the Scale, and with its resourceVersion if it has one. */
   write(object: KubeObject, scale: Scale): KubeObject;
 }
 
@@ -26,7 +26,7 @@ export interface Scalable extends KubeObject {
 }
 
 /**
- * What `/scale` shows of a workload (`pkg/registry/apps/deployment/storage` scaleFromDeployment and its like).
+ * The `/scale` of a workload (`pkg/registry/apps/deployment/storage` scaleFromDeployment and its like).
  *
  * @param plainSelector the selector is a map of labels: ReplicationControllers.
  */
@@ -42,7 +42,7 @@ export function toScale(object: Scalable, plainSelector = false): Scale {
   };
 }
 
-/** Takes over the number of replicas. @returns a copy; the workload itself does not change. */
+/** Copies the number of replicas. @returns a copy; the workload itself does not change. */
 export function fromScale<T extends Scalable>(object: T, scale: Scale): T {
   const resourceVersion = scale.metadata.resourceVersion ?? object.metadata.resourceVersion;
   return {
@@ -60,7 +60,7 @@ export function validateScale(scale: Scale): FieldError[] {
   return errors;
 }
 
-/** What a Scale says of its object. */
+/** The Scale of an object. */
 export function scaleMetadata({
   name,
   namespace,

@@ -3,21 +3,23 @@ import type { StatusError } from '../../objects/status.ts';
 import type { FieldError } from '../validation/field-errors.ts';
 import type { ScaleForm } from './scale.ts';
 
-/** What a strategy may know of the request and of the world. A strategy reads no clock and no randomness itself. */
+/** The context of a strategy: request and stored objects. A strategy reads no clock and no randomness itself. */
 export interface StrategyContext {
   /** RFC 3339, UTC, whole seconds: the time of this request. */
   readonly now: string;
-  /** In [0, 1). */
+  /** Random numbers in [0, 1). */
   random(): number;
   /** True for `dryRun=All`: nothing is stored, allocators hand out dummies. */
   readonly dryRun: boolean;
-  /** Who asks; absent where nobody is known: what the object says of its author is nobody's then. */
+  /**
+   * The user of the request; absent for requests of the server itself: then fields about the author are not checked.
+   */
   readonly user?: Requester;
-  /** The other objects, as they are now: for rules that look beyond the object (default IngressClass). */
+  /** The other objects, as they are now, for rules that read them (default IngressClass). */
   readonly cluster: ClusterReader;
 }
 
-/** Who sends a request, as objects tell of it (`authentication/v1` UserInfo). */
+/** The user of a request in objects (`authentication/v1` UserInfo). */
 export interface Requester {
   readonly name: string;
   readonly uid: string;
@@ -32,8 +34,8 @@ export interface ClusterReader {
 }
 
 /**
- * Something taken from an allocator for one request. Exactly one of `commit` and `rollback` is called, once:
- * `commit` after the write is stored, `rollback` when the request fails or was a dry run.
+ * An allocation for one request. Exactly one of `commit` and `rollback` is called, once: `commit` after the write is
+ * stored, `rollback` when the request fails or was a dry run.
  */
 export interface Reservation {
   /** Objects that must be stored in the same transaction, before the object itself (IPAddress). */
@@ -53,18 +55,18 @@ export interface SideObjectKey {
 
 export interface SideObject extends SideObjectKey {
   readonly object: KubeObject;
-  /** What the request is told when an object of that name was stored while it was under way. */
+  /** The error when an object of that name was stored during the request. */
   taken(): StatusError;
 }
 
 /**
- * What an API server decides about one kind: the counterpart of a registry `strategy.go`. Objects arrive decoded
- * (types checked, unknown fields dropped, defaults of {@link setDefaults} applied) and belong to the callee, who
- * may change them in place; `old` never changes.
+ * The rules of one kind: the counterpart of a registry `strategy.go`. Objects arrive decoded (types checked, unknown
+ * fields dropped, defaults of {@link setDefaults} applied) and belong to the callee, who may change them in place;
+ * `old` never changes.
  *
  * Order of a create: `setDefaults` (on decode) → `beginCreate` → `prepareForCreate` → `validateCreate` →
- * `warningsOnCreate` → store. Of an update: `setDefaults` → `beginUpdate` → `prepareForUpdate` →
- * `validateUpdate` → `warningsOnUpdate` → store (section 2.2 of service-semantics).
+ * `warningsOnCreate` → store. Of an update: `setDefaults` → `beginUpdate` → `prepareForUpdate` → `validateUpdate` →
+ * `warningsOnUpdate` → store.
  *
  * Methods, not function properties: a `Strategy<Service>` must be usable where any kind's strategy is held.
  */
@@ -73,43 +75,49 @@ export interface Strategy<T extends KubeObject = KubeObject> extends OwnableFiel
   readonly allowCreateOnUpdate: boolean;
   /** An update without resourceVersion is allowed (`AllowUnconditionalUpdate`). */
   readonly allowUnconditionalUpdate: boolean;
-  /** DELETE answers the deleted object; else a Status. */
+  /** DELETE returns the deleted object; else a Status. */
   readonly deleteReturnsObject: boolean;
   /**
-   * What becomes of dependents when a delete does not say (`DefaultGarbageCollectionPolicy`); default: they go too. With
-   * `Unsupported` nobody can say: the kind has no dependents.
+   * The treatment of dependents when a delete does not set it (`DefaultGarbageCollectionPolicy`); default: they are
+   * deleted. `Unsupported`: the kind has no dependents.
    */
   readonly defaultGarbageCollectionPolicy?: 'OrphanDependents' | 'Unsupported';
-  /** The warning for a delete that does not say what becomes of dependents. */
+  /** The warning for a delete that does not set the treatment of dependents. */
   readonly deletionWarning?: string;
 
   /** Versioned defaulting (`SetDefaults_X`). Idempotent. */
   setDefaults(object: T): void;
-  /** The same for what an apply made, where it differs: nulls of custom objects that are not allowed stay, and are refused. */
+  /**
+   * The same for the result of an apply, where it differs: nulls that custom objects do not allow are kept, and
+   * refused.
+   */
   setAppliedDefaults?(object: T): void;
-  /** Takes what the object needs from allocators; may throw a StatusError, having taken nothing. */
+  /** Allocates what the object needs; may throw a StatusError, with nothing allocated. */
   beginCreate?(object: T, context: StrategyContext): Reservation;
   beginUpdate?(object: T, old: T, context: StrategyContext): Reservation;
-  /** Releases what the object held; called when it is removed for good (after finalizers). */
+  /** Releases what the object has; called when it is finally removed (after finalizers). */
   beginDelete?(old: T, context: StrategyContext): Reservation;
-  /** Drops what a client may not set, sets generation 1 where the kind has generations. */
+  /** Drops fields that clients may not set, sets generation 1 where the kind has generations. */
   prepareForCreate(object: T, context: StrategyContext): void;
-  /** Takes over from `old` what this endpoint may not change, raises generation. */
+  /** Restores from `old` what this endpoint may not change, increments generation. */
   prepareForUpdate(object: T, old: T, context: StrategyContext): void;
-  /** All broken rules, metadata rules included (registry/metadata.ts), in kube-apiserver's order. */
+  /** All errors, metadata included (registry/generic/metadata.ts), in kube-apiserver's order. */
   validateCreate(object: T, context: StrategyContext): FieldError[];
   validateUpdate(object: T, old: T, context: StrategyContext): FieldError[];
   warningsOnCreate?(object: T): string[];
   warningsOnUpdate?(object: T, old: T): string[];
   /** Refuses a create, update or delete by policy (a built-in admission plugin): throws a StatusError. */
   admitCreate?(object: T, context: StrategyContext): void;
-  /** Changes what readers see (GET, LIST, WATCH of the main resource) of an object stored long ago. Returns a copy or the object itself. */
+  /**
+   * Changes what clients read (GET, LIST, WATCH of the main resource) of an object stored long ago. Returns a copy or
+   * the object itself.
+   */
   decorate?(object: T): T;
   /** True when the object's JSON or revision alone shows that {@link decorate} would return it as it is. */
   isDecorated?(stored: { readonly revision: number; isDecorated: boolean; text(): string }): boolean;
   /**
    * Selectable fields besides metadata.name and metadata.namespace; absent members are "". The keys are the same for
-   * every object, an object of nothing but metadata included: they tell which labels the kind knows.
+   * every object, an object of nothing but metadata included: they are the kind's field labels.
    */
   fields?(object: T): Record<string, string>;
   /**
@@ -117,7 +125,7 @@ export interface Strategy<T extends KubeObject = KubeObject> extends OwnableFiel
    * `gracePeriodSeconds` of the delete. Kinds without this method are always removed at once (`CheckGracefulDelete`).
    */
   gracePeriodSeconds?(object: T, requested: number | undefined): number;
-  /** Kinds that are emptied by a controller before they go (Namespace). */
+  /** Kinds whose content is deleted by a controller first (Namespace). */
   readonly termination?: Termination<T>;
   /** The strategy of `/status`, where the kind has one. */
   readonly status?: SubresourceStrategy<T>;
@@ -125,24 +133,24 @@ export interface Strategy<T extends KubeObject = KubeObject> extends OwnableFiel
   readonly subresources?: ReadonlyMap<string, SubresourceStrategy<T>>;
 }
 
-/** How a kind is deleted whose content goes first: the first DELETE marks it, the last finalizer removes it. */
+/** How a kind is deleted whose content is deleted first: the first DELETE marks it, the last finalizer removes it. */
 export interface Termination<T extends KubeObject = KubeObject> {
   /** Marks the object as terminating; `metadata.deletionTimestamp` is set by the caller. */
   mark(object: T): void;
-  /** True when nothing is left to wait for: the object may be removed. */
+  /** True when the object may be removed. */
   finished(object: T): boolean;
   /** The finalizers of the garbage collector that the first DELETE asks for are added (Namespace). */
   readonly takesPropagation?: true;
 }
 
-/** Names of fields from the root on; `*` is every item of a list. */
+/** Path of fields from the root; `*` is every item of a list. */
 export type FieldPath = readonly string[];
 
-/** Which fields whoever writes to an endpoint comes to own (`GetResetFields`, `GetResetFieldsFilter`). */
+/** The fields that an endpoint's writers can own (`GetResetFields`, `GetResetFieldsFilter`). */
 export interface OwnableFields {
-  /** What the server sets or keeps, whatever a client sends here: nobody owns these and what lies below them. */
+  /** Fields that the server sets or keeps whatever a client sends: these and all below cannot be owned. */
   readonly resetFields?: readonly FieldPath[];
-  /** Only these, what lies below them and what leads to them can be owned; absent: everything. */
+  /** Only these fields, those below and those above can be owned; absent: all. */
   readonly onlyFields?: readonly FieldPath[];
 }
 
@@ -153,7 +161,7 @@ export interface SubresourceStrategy<T extends KubeObject = KubeObject> extends 
   warningsOnUpdate?(object: T, old: T): string[];
 }
 
-/** A resource as it is served: its discovery row, its schema and its strategy. */
+/** A served resource: its discovery row, its schema and its strategy. */
 export interface ResourceDefinition {
   /** "" for the core group. */
   readonly group: string;
@@ -176,18 +184,19 @@ export interface ResourceDefinition {
   /** Shares its objects with another resource (events.k8s.io and core events). */
   readonly storedAs?: SharedStorage;
   /**
-   * Read from the store itself, of which kube-apiserver keeps a cache for all other kinds (Events): a limit counts also
-   * at version 0, nobody waits for a version to come, and watches have no bookmarks but the one of the initial events.
+   * Read from the store itself, without the watch cache that kube-apiserver has for all other kinds (Events): a limit
+   * applies also at version 0, reads do not wait for a version, and watches have no bookmarks except for the one of the
+   * initial events.
    */
   readonly uncached?: true;
-  /** Field labels that stand for another one, e.g. `spec.host` for `spec.nodeName`. */
+  /** Field labels that are aliases of others, e.g. `spec.host` of `spec.nodeName`. */
   readonly fieldAliases?: ReadonlyMap<string, string>;
   /**
-   * Every field label of this version besides those of the metadata, with the name that the strategy has for it
-   * (`regarding.name` → `involvedObject.name`); absent: the strategy's names are the labels.
+   * Every field label of this version besides those of the metadata, with the strategy's name for it (`regarding.name`
+   * → `involvedObject.name`); absent: the strategy's names are the labels.
    */
   readonly fieldLabels?: ReadonlyMap<string, string>;
-  /** `/scale`, where a definition and not the program says what it is: custom resources. */
+  /** `/scale` by the paths of a definition: custom resources. */
   readonly scale?: ScaleForm;
   /** Text of a `Warning` header on every request to the resource, before all other warnings. */
   readonly deprecationWarning?: string;

@@ -7,10 +7,10 @@ import type { Pod } from '../core/pod/types.ts';
 const retryAfter = 10;
 
 /**
- * What `POST /eviction` decides before the Pod is deleted (`pkg/registry/core/pod/storage/eviction.go`).
+ * Decides `POST /eviction` before the Pod is deleted (`pkg/registry/core/pod/storage/eviction.go`).
  *
  * @param budgets all of the Pod's namespace.
- * @returns the budget that the eviction uses up by one, or undefined when none is asked.
+ * @returns the budget that the eviction uses up by one, or undefined when none applies.
  * @throws {StatusError} 429 when the budget allows no disruption, 500 when several budgets cover the Pod.
  */
 export function admitEviction(
@@ -34,7 +34,7 @@ export function admitEviction(
   throw refused(budget);
 }
 
-/** Unready Pods may always go when the budget says so, or when it is met anyway. */
+/** Unready Pods may always be evicted if the budget says so, or when the budget is healthy. */
 function allowsUnready(pod: Pod, { spec, status }: PodDisruptionBudget): boolean {
   const ready = (pod.status.conditions ?? []).some(
     (condition) => condition.type === 'Ready' && condition.status === 'True',

@@ -1,9 +1,8 @@
 const block = /-----BEGIN ([^-\n]+)-----([^-]*)-----END \1-----/g;
 
 /**
- * Why a `caBundle` has no certificate to trust (client-go `transport.TLSConfigFor`, which knows a bundle by one
- * certificate that it can read); undefined for one that has, and for an empty one. Of a certificate only its outer
- * form is looked at.
+ * Why a `caBundle` has no certificate to trust (client-go `transport.TLSConfigFor`, which needs one readable
+ * certificate); undefined for a valid or empty one. Only the outer structure of a certificate is checked.
  *
  * @param caBundle base64 of PEM.
  */
@@ -22,7 +21,7 @@ export function caBundleFault(caBundle: string): string | undefined {
   return `unable to load root certificates: ${why}`;
 }
 
-/** One DER sequence, and nothing behind it. */
+/** One DER sequence, with nothing after it. */
 function isSequence(der: Buffer): boolean {
   if (der[0] !== 0x30) return false;
   const first = der[1] ?? 0;

@@ -4,7 +4,7 @@ import { isDNS1123Subdomain } from '../../objects/names.ts';
 const path = /^[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$/;
 const pathForm = path.source.slice(1, -1);
 
-/** What is wrong with a domain and a path, such as `example.com/controller` (util/validation IsDomainPrefixedPath). */
+/** The errors of a domain and a path, such as `example.com/controller` (util/validation IsDomainPrefixedPath). */
 export function domainPrefixedPathErrors(at: string, text: string): FieldError[] {
   if (text === '') return [required(at)];
   const slash = text.indexOf('/');

@@ -14,7 +14,7 @@ export type FieldErrorReason =
   | 'FieldValueTypeInvalid'
   | 'InternalError';
 
-/** One broken rule: where, why (as a word), and the text behind the path. */
+/** One error: field, reason, and the text after the field. */
 export interface FieldError {
   /** Path such as `spec.ports[0].port`. */
   field: string;
@@ -24,8 +24,8 @@ export interface FieldError {
 }
 
 /**
- * A value as Go's field errors print it: strings quoted, numbers and booleans bare, lists and objects as JSON,
- * an absent list or pointer as `null`.
+ * A value as Go's field errors print it: strings quoted, numbers and booleans bare, lists and objects as JSON, an
+ * absent list or pointer as `null`.
  */
 export function renderValue(value: unknown): string {
   if (value === undefined || value === null) return 'null';
@@ -42,7 +42,7 @@ export function invalid(field: string, value: unknown, detail: string): FieldErr
   return { field, reason: 'FieldValueInvalid', body: detail === '' ? shown : `${shown}: ${detail}` };
 }
 
-/** Texts of {@link notSupported}: a list of 100,000 values may have a wrong one at each place. */
+/** A cache of texts of {@link notSupported}: a list of 100,000 values may have an error for each. */
 const supportedTexts = new WeakMap<readonly string[], string>();
 
 /** `supported` is printed in the given order: callers sort where Kubernetes sorts. */
@@ -64,12 +64,12 @@ export function forbiddenField(field: string, detail: string): FieldError {
   return { field, reason: 'FieldValueForbidden', body: `Forbidden: ${detail}` };
 }
 
-/** The server could not look at the field (`field.InternalError`). */
+/** The field could not be validated (`field.InternalError`). */
 export function internalFault(field: string, detail: string): FieldError {
   return { field, reason: 'InternalError', body: `Internal error: ${detail}` };
 }
 
-/** A reference to something that is not there (`field.NotFound`). */
+/** A reference to an object that does not exist (`field.NotFound`). */
 export function notFoundField(field: string, value: unknown): FieldError {
   return { field, reason: 'FieldValueNotFound', body: `Not found: ${renderValue(value)}` };
 }
@@ -93,17 +93,17 @@ export function aggregateText(errors: readonly FieldError[]): string {
   return texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
 }
 
-/** What a 422 is about: `kind` is the Kind, not the plural. */
+/** The object of a 422: `kind` is the Kind, not the plural. */
 export interface InvalidSubject {
   group: string;
   kind: string;
   name: string;
 }
 
-/** Characters of errors that an answer may have; what a request may have, so that only lists of values come near. */
+/** Limit of the characters of errors in an answer; only long lists of values reach it. */
 const maxText = 3 * 1024 * 1024;
 
-/** The errors that an answer has room for; at least one. */
+/** The errors that fit into an answer; at least one. */
 function withinRoom(errors: readonly FieldError[]): readonly FieldError[] {
   let length = 0;
   const end = errors.findIndex(({ body }) => (length += body.length) > maxText);
@@ -111,9 +111,8 @@ function withinRoom(errors: readonly FieldError[]): readonly FieldError[] {
 }
 
 /**
- * The 422 of a list of field errors (apimachinery `errors.NewInvalid`). The bracketed message drops repeated
- * errors, `causes` keeps them. Of more than 3 MiB of text the first are shown: each wrong value of a long list may
- * come with all values that are right.
+ * The 422 of a list of field errors (apimachinery `errors.NewInvalid`). The bracketed message drops repeated errors,
+ * `causes` keeps them. The first 3 MiB of text are kept: each error of a long list may contain all supported values.
  *
  * @param all at least one.
  */

@@ -7,7 +7,7 @@ import { isQualifiedName, isValidLabelValue } from '../../objects/names.ts';
 /**
  * The rules of a LabelSelector (`apis/meta/v1/validation` ValidateLabelSelector).
  *
- * @param allowInvalidValues values of expressions are not checked: a stored selector had bad ones already.
+ * @param allowInvalidValues values of expressions are not validated: the stored selector has invalid ones.
  */
 export function validateLabelSelector(
   selector: LabelSelector | null | undefined,
@@ -50,7 +50,7 @@ export function isEmptySelector(selector: LabelSelector): boolean {
   return Object.keys(selector.matchLabels ?? {}).length + (selector.matchExpressions ?? []).length === 0;
 }
 
-/** True when the selector is sound and selects the labels; undefined when it is not sound. */
+/** True when the selector is valid and matches the labels; undefined when it is invalid. */
 export function selects(
   selector: LabelSelector,
   labels: Record<string, string> | undefined,

@@ -18,7 +18,7 @@ const portRange = 'must be between 1 and 65535, inclusive';
 const notAnAddress = 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)';
 const notACidr = 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)';
 
-/** What is wrong with a port number; empty when it is 1 to 65535. */
+/** The errors of a port number; empty when it is 1 to 65535. */
 export function isValidPortNumber(port: number): string[] {
   return port >= 1 && port <= 65535 ? [] : [portRange];
 }
@@ -30,8 +30,8 @@ export function validatePortNumberOrName(port: number | string, path: string): F
 }
 
 /**
- * An IP field that predates strict validation (`IsValidIPForLegacyField`): any spelling of the address without
- * leading zeros. Values in `exempt` (those of the stored object) pass whatever they are.
+ * An IP field that predates strict validation (`IsValidIPForLegacyField`): any spelling of the address without leading
+ * zeros. Values in `exempt` (those of the stored object) are accepted.
  */
 export function validateLegacyAddress(
   text: string,
@@ -43,7 +43,7 @@ export function validateLegacyAddress(
   return addressFaults(parsed).map((message) => invalid(path, text, message));
 }
 
-/** What is wrong with an address in strict validation (`IsValidIP`): it must be the spelling that Kubernetes prints. */
+/** The errors of an address in strict validation (`IsValidIP`): it must be in canonical form. */
 export function isCanonicalAddress(text: string): string[] {
   const parsed = parseAddress(text);
   const faults = addressFaults(parsed);
@@ -70,7 +70,7 @@ export function validateLegacyCidr(text: string, path: string, exempt: readonly 
   return cidrFaults(parseCidr(text)).map((message) => invalid(path, text, message));
 }
 
-/** A CIDR field with strict validation (`IsValidCIDR`): the one spelling that Kubernetes prints. */
+/** A CIDR field with strict validation (`IsValidCIDR`): only the canonical form. */
 export function validateCanonicalCidr(text: string, path: string): FieldError[] {
   const parsed = parseCidr(text);
   const faults = cidrFaults(parsed);
@@ -88,9 +88,9 @@ function cidrFaults(parsed: ParsedCidr | undefined): string[] {
 }
 
 /**
- * Addresses of which there may be one of each family.
+ * A list of at most one address of each family.
  *
- * @param shown the list as errors show it.
+ * @param shown the list as errors print it.
  */
 export function validateAddressPair(texts: readonly string[], path: string, shown: unknown): FieldError[] {
   const families = texts.map((text) => parseAddress(text)?.family);
@@ -107,7 +107,7 @@ export function validateAddressPair(texts: readonly string[], path: string, show
   return [...errors, ...validatePair(families, 'IP', path, shown)];
 }
 
-/** CIDRs of which there may be one of each family; see {@link validateAddressPair}. */
+/** A list of at most one CIDR of each family; see {@link validateAddressPair}. */
 export function validateCidrPair(texts: readonly string[], path: string): FieldError[] {
   const families = texts.map((text) => parseCidr(text)?.family);
   const bad = families.indexOf(undefined);
@@ -130,7 +130,7 @@ function validatePair(
   return [invalid(path, shown, `may specify no more than one ${what} for each IP family`)];
 }
 
-/** Addresses that are no endpoints, and no external IPs either (`ValidateEndpointIP`). */
+/** Addresses that are not allowed as endpoints or external IPs (`ValidateEndpointIP`). */
 export function validateEndpointAddress(text: string, path: string): FieldError[] {
   const parsed = parseAddress(text);
   if (parsed === undefined) return [invalid(path, text, 'must be a valid IP address')];
@@ -148,7 +148,7 @@ export function validateEndpointAddress(text: string, path: string): FieldError[
   return fault === '' ? [] : [invalid(path, text, fault)];
 }
 
-/** Warnings for an address in an unusual spelling (`GetWarningsForIP`); none for what is no address. */
+/** Warnings for an address in an unusual spelling (`GetWarningsForIP`); none for an invalid address. */
 export function warningsForAddress(text: string, path: string): string[] {
   const parsed = parseAddress(text);
   if (parsed === undefined) return [];
@@ -162,7 +162,7 @@ export function warningsForAddress(text: string, path: string): string[] {
   return [`${path}: IPv6 address ${quoted} ${form}`];
 }
 
-/** Warnings for a CIDR in an unusual spelling (`GetWarningsForCIDR`); none for what is no CIDR. */
+/** Warnings for a CIDR in an unusual spelling (`GetWarningsForCIDR`); none for an invalid CIDR. */
 export function warningsForCidr(text: string, path: string): string[] {
   const parsed = parseCidr(text);
   if (parsed === undefined) return [];

@@ -1,9 +1,9 @@
-/** Names of resources, as amounts are keyed by them (`apis/core/helper/helpers.go`, `apis/core/validation`). */
+/** Names of resources, the keys of amounts (`apis/core/helper/helpers.go`, `apis/core/validation`). */
 import { type FieldError, invalid } from './field-errors.ts';
 import { isQualifiedName } from '../../objects/names.ts';
 
 const compute = ['cpu', 'memory', 'ephemeral-storage'];
-/** Objects that quotas count; they have no parts. */
+/** Objects that quotas count, in whole numbers. */
 const counted = [
   'pods',
   'services',
@@ -24,23 +24,23 @@ const quotaResources = new Set([
   ...counted,
 ]);
 
-/** Pages of memory of a size of their own. */
+/** Huge pages of a given size. */
 export function isHugePage(resource: string): boolean {
   return resource.startsWith('hugepages-');
 }
 
-/** Kubernetes' own: without a domain, or in one of kubernetes.io (`IsNativeResource`). */
+/** Kubernetes' own: without a domain, or of kubernetes.io (`IsNativeResource`). */
 function isNative(resource: string): boolean {
   return !resource.includes('/') || resource.includes('kubernetes.io/');
 }
 
-/** Counted by whoever offers them, and named by their domain (`IsExtendedResourceName`). */
+/** Resources with a domain of another vendor (`IsExtendedResourceName`). */
 function isExtended(resource: string): boolean {
   if (isNative(resource) || resource.startsWith('requests.')) return false;
   return isQualifiedName(`requests.${resource}`).length === 0;
 }
 
-/** There is no part of one (`IsIntegerResourceName`). */
+/** Counted in whole numbers (`IsIntegerResourceName`). */
 export function isWhole(resource: string): boolean {
   return countedResources.has(resource) || isExtended(resource);
 }
@@ -55,7 +55,7 @@ export function isQuotaResource(resource: string): boolean {
   return quotaResources.has(resource) || isHugePage(resource.replace(/^requests\./, ''));
 }
 
-/** A name that any amount may have (`validateResourceName`). */
+/** A name for any amount (`validateResourceName`). */
 export function validateResourceName(resource: string, path: string): FieldError[] {
   const errors = isQualifiedName(resource).map((message) => invalid(path, resource, message));
   const known = resource.includes('/') || resource === 'storage' || isQuotaResource(resource);
@@ -65,7 +65,7 @@ export function validateResourceName(resource: string, path: string): FieldError
   return errors;
 }
 
-/** A name that containers may have an amount of (`ValidateContainerResourceName`). */
+/** A name for amounts of containers (`ValidateContainerResourceName`). */
 export function validateContainerResourceName(resource: string, path: string): FieldError[] {
   const errors = validateResourceName(resource, path);
   if (!resource.includes('/')) {
@@ -78,7 +78,7 @@ export function validateContainerResourceName(resource: string, path: string): F
   return errors;
 }
 
-/** A name that quotas may bound (`ValidateResourceQuotaResourceName`). */
+/** A name for limits of quotas (`ValidateResourceQuotaResourceName`). */
 export function validateQuotaResourceName(resource: string, path: string): FieldError[] {
   const errors = validateResourceName(resource, path);
   if (!resource.includes('/') && !isQuotaResource(resource)) {

@@ -38,9 +38,9 @@ class MirroringReconciler extends Reconciler {
   readonly #slices: Informer<EndpointSlice>;
   readonly #tracker: SliceTracker;
   readonly #writer: SliceWriter;
-  /** Services that were ours to serve when they went. */
+  /** Deleted Services that matched the selector of Services. */
   readonly #departed = new Set<ObjectKey>();
-  /** What users were told last about Endpoints: they hear of changes only. */
+  /** The last messages of Events by Endpoints: Events are recorded only for new ones. */
   readonly #told = new Map<ObjectKey, string>();
 
   constructor(context: ControllerContext, maxPerSubset: number) {
@@ -82,7 +82,7 @@ class MirroringReconciler extends Reconciler {
       managedBy: mirroringController,
       tracker: this.#tracker,
       delay: 0,
-      // Their Endpoints may have gone, or opted out, while nobody looked.
+      // Finds mirrors whose Endpoints were deleted, or opted out, while no controller ran.
       fromStart: true,
       enqueue: (key, how) => this.queue.enqueue(key, how),
     });
@@ -104,7 +104,8 @@ class MirroringReconciler extends Reconciler {
     if (endpoints === undefined || !isMirrored(endpoints) || service === undefined || hasSelector(service)) {
       this.#tracker.forget(key);
       this.#told.delete(key);
-      // Without a Service, the labels of a mirror (those of the Endpoints) are all that tells whose it was.
+      // Without a Service, only the labels of the mirror (those of the Endpoints) show whether it matches the selector
+      // of Services.
       const ours = (slice: EndpointSlice): boolean =>
         service !== undefined || this.#departed.has(key) || this.context.serves(slice);
       const surplus = existing.filter(

@@ -22,7 +22,7 @@ const leaderAnnotation = 'control-plane.alpha.kubernetes.io/leader';
 const lastAppliedAnnotation = 'kubectl.kubernetes.io/last-applied-configuration';
 const longestName = 253;
 
-/** What a plan is made from. */
+/** The input of a plan. */
 export interface MirrorInput {
   /** Endpoints to which {@link isMirrored} applies, of a Service without selector. */
   endpoints: Endpoints;
@@ -81,7 +81,7 @@ export function planMirror({ endpoints, existing, maxPerSubset }: MirrorInput): 
   }
   for (const slices of left.values()) pushAll(plan.delete, slices);
   recycle(create, plan);
-  // While the Endpoints wait for their deletion, the slices belong to the garbage collector.
+  // While the Endpoints are being deleted, the slices are left to the garbage collector.
   if (endpoints.metadata.deletionTimestamp === undefined) pushAll(plan.create, create);
   return plan;
 }
@@ -153,7 +153,7 @@ function toEndpoint(address: EndpointAddress, ip: string, ready: boolean): Endpo
   };
 }
 
-/** What all mirrors of an Endpoints object have in common; neither name nor endpoints yet. */
+/** The common part of all mirrors of an Endpoints object, without name and endpoints. */
 function sliceOf(endpoints: Endpoints): EndpointSlice {
   const { name = '', namespace = '', uid = '', labels, annotations } = endpoints.metadata;
   const { [triggerTimeAnnotation]: _time, [lastAppliedAnnotation]: _applied, ...copied } = annotations ?? {};
@@ -209,7 +209,7 @@ function isUpToDate(old: EndpointSlice, slice: EndpointSlice, wanted: Wanted): b
   );
 }
 
-/** True when a slice belongs to an earlier Endpoints of that name: the garbage collector would take it. */
+/** True when a slice belongs to earlier Endpoints of that name: the garbage collector would delete it. */
 function isOwnedByPredecessor(old: EndpointSlice, slice: EndpointSlice): boolean {
   const [owner] = slice.metadata.ownerReferences ?? [];
   return (old.metadata.ownerReferences ?? []).some(
@@ -217,7 +217,7 @@ function isOwnedByPredecessor(old: EndpointSlice, slice: EndpointSlice): boolean
   );
 }
 
-/** Turns slices to create and slices to delete of one family into updates. */
+/** Turns pairs of slices to create and to delete of one family into updates. */
 function recycle(create: EndpointSlice[], plan: MirrorPlan): void {
   for (const slice of create.splice(0)) {
     const i = plan.delete.findIndex((old) => old.addressType === slice.addressType);

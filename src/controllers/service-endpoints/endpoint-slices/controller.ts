@@ -24,7 +24,7 @@ import { SliceWriter } from './slice-writer.ts';
 import { TopologyHints } from './topology-hints.ts';
 import { zoneOf } from './zone-capacity.ts';
 
-/** How long a change of a slice by others is left alone, so that several are answered at once, in milliseconds. */
+/** Milliseconds by which a reconcile after changes of slices by others is delayed, to batch them. */
 const sliceChangeDelay = 1000;
 
 /** Options of {@link endpointSlicesController}. */
@@ -56,7 +56,7 @@ class EndpointSliceReconciler extends Reconciler {
   readonly #grace: AllocationGrace;
   readonly #withoutNode = new PodsWithoutNode();
   readonly #times = new TriggerTimes();
-  /** What users were told last about a Service: they hear of changes only. */
+  /** The last message of Events by Service: an Event is recorded only for a new one. */
   readonly #told = new Map<ObjectKey, string>();
 
   constructor(context: ControllerContext, maxPerSlice: number) {
@@ -85,7 +85,7 @@ class EndpointSliceReconciler extends Reconciler {
       deleted: (service) => this.queue.enqueue(keyOf(service)),
     });
     pods.addHandler({
-      // At the start every Service is looked at anyway.
+      // At the start every Service is enqueued anyway.
       added: (pod, initial) => enqueue(initial ? [] : this.#membership.servicesOf(pod)),
       updated: (pod, old) => enqueue(this.#membership.servicesOfChange(pod, old)),
       deleted: (pod) => enqueue(this.#membership.servicesOf(pod)),
@@ -98,7 +98,7 @@ class EndpointSliceReconciler extends Reconciler {
       managedBy: endpointSliceController,
       tracker: this.#tracker,
       delay: sliceChangeDelay,
-      // Every Service is looked at then, and its slices with it.
+      // Every Service is enqueued then, which covers its slices.
       fromStart: false,
       enqueue: (key, how) => this.queue.enqueue(key, how),
     });
@@ -111,7 +111,7 @@ class EndpointSliceReconciler extends Reconciler {
     const service = this.#services.cache.get(key);
     const selector = service === undefined ? undefined : managedSelector(service);
     if (service === undefined || selector === undefined) {
-      // The slices of a Service that is gone are the garbage collector's; others are left as they are.
+      // The slices of a deleted Service are left to the garbage collector; other slices are not touched.
       if (service === undefined) this.#forget(key);
       return undefined;
     }
@@ -152,7 +152,7 @@ class EndpointSliceReconciler extends Reconciler {
     const owner = { key, uid: service.metadata.uid ?? '' };
     const { counts, failures } = await this.#writer.write(plan, owner, signal);
     if (failures.length === 0) this.context.log.info({ key, ...counts }, 'endpoint slices written');
-    // A conflict is the ordinary course of things: the cache was behind.
+    // A conflict is expected when the cache is behind.
     const told = failures.filter(({ error }) => !isConflict(error));
     if (told.length > 0) {
       const { namespace = '', name = '' } = service.metadata;

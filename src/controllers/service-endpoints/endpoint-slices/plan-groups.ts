@@ -6,7 +6,7 @@ import { canonicalIP } from '../pod-ip.ts';
 import { isPodReady, isPodTerminating, mayBackService, podReference, publishedHostname } from '../pod.ts';
 import { portsKey, resolvePorts } from '../target-port.ts';
 
-/** What a plan needs to know of a Node: that it exists, and its zone if it has one. */
+/** The parts of a Node that a plan reads: that it exists, and its zone. */
 export interface NodePlace {
   zone?: string;
 }
@@ -17,7 +17,7 @@ export interface PortGroup {
   endpoints: Map<string, Endpoint>;
 }
 
-/** All groups of one address family, by {@link portsKey}, and the Pods that had to be left out. */
+/** All groups of one address family, by {@link portsKey}, and the Pods that are left out. */
 export interface Groups {
   byPorts: Map<string, PortGroup>;
   /** Pods whose Node is not known. */
@@ -80,14 +80,14 @@ function toEndpoint(service: Service, pod: Pod, family: IPFamily, place: NodePla
   };
 }
 
-/** What makes an endpoint the same endpoint: addresses, hostname and target. All else may change in place. */
+/** The identity of an endpoint: addresses, hostname and target. Other fields may change in place. */
 export function endpointKey(endpoint: Endpoint): string {
   const { addresses, hostname, targetRef } = endpoint;
   const text = addresses.length === 1 ? (addresses[0] ?? '') : [...addresses].sort().join(',');
   return `${text}\t${hostname ?? ''}\t${targetRef?.namespace ?? ''}\t${targetRef?.name ?? ''}`;
 }
 
-/** True when two endpoints with the same key need no rewrite: hints are not looked at, they are planned later. */
+/** True when two endpoints with the same key are equal, except for hints, which are planned later. */
 export function sameEndpoint(a: Endpoint, b: Endpoint): boolean {
   return (
     a.nodeName === b.nodeName &&

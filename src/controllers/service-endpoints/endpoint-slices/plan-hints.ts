@@ -11,17 +11,17 @@ export interface SliceSet {
   unchanged: EndpointSlice[];
 }
 
-/** True for an endpoint that gets traffic: only such ones get hints. */
+/** True for an endpoint that gets traffic: only these get hints. */
 export function isReady(endpoint: Endpoint): boolean {
   return endpoint.conditions?.ready === true;
 }
 
-/** Every draft of a set: those to create first. */
+/** Every draft of a set, those to create first. */
 export function draftsOf(set: SliceSet): Draft[] {
   return [...set.create, ...set.update];
 }
 
-/** Moves the unchanged slices for which `stale` holds to those that are updated. */
+/** Moves the unchanged slices for which `stale` holds to the updates. */
 export function reopen(set: SliceSet, stale: (slice: EndpointSlice) => boolean): void {
   const still: EndpointSlice[] = [];
   for (const slice of set.unchanged) {
@@ -37,7 +37,7 @@ export function withHints(endpoint: Endpoint, hints: EndpointHints | undefined):
   return hints === undefined ? rest : { ...rest, hints };
 }
 
-/** Takes all hints away. */
+/** Removes all hints. */
 export function removeHints(set: SliceSet): void {
   reopen(set, (slice) => (slice.endpoints ?? []).some((endpoint) => endpoint.hints !== undefined));
   for (const draft of draftsOf(set)) {
@@ -54,7 +54,7 @@ export function wantsTopologyHints(service: Service): boolean {
   return value === 'Auto' || value === 'auto';
 }
 
-/** What `spec.trafficDistribution` asks for, unless a topology annotation overrides it. */
+/** The value of `spec.trafficDistribution`, unless a topology annotation overrides it. */
 export function trafficDistribution(service: Service): 'zone' | 'zone and node' | undefined {
   if (wantsTopologyHints(service)) return undefined;
   switch (service.spec.trafficDistribution) {
@@ -68,7 +68,7 @@ export function trafficDistribution(service: Service): 'zone' | 'zone and node' 
   }
 }
 
-/** Gives every ready endpoint the hint of its own zone, and of its own node where that is asked for. */
+/** Gives every ready endpoint the hint of its own zone, and of its own node if wanted. */
 export function hintByPlace(set: SliceSet, wanted: 'zone' | 'zone and node'): void {
   const hintsOf = (endpoint: Endpoint): EndpointHints | undefined => {
     const { zone, nodeName } = endpoint;

@@ -1,18 +1,18 @@
 /**
- * Which slice holds which endpoint (k8s.io/endpointslice, `reconciler.go`). Pure. The aim is few writes, not few
+ * Distributes endpoints over slices (k8s.io/endpointslice, `reconciler.go`). Pure. The aim is few writes, not few
  * slices: endpoints stay where they are, and nothing is rebalanced.
  */
 import type { Endpoint, EndpointSlice } from '../../../objects/discovery.generated.ts';
 import { endpointKey, sameEndpoint } from './plan-groups.ts';
 
-/** A slice as it shall be written. `existing` is the object it replaces; without it the slice is created. */
+/** A slice to write. `existing` is the object it replaces; without it the slice is created. */
 export interface Draft {
   slice: EndpointSlice;
   endpoints: Endpoint[];
   existing: EndpointSlice | undefined;
 }
 
-/** What to do with slices. A slice of the input that is in none of the lists stays as it is. */
+/** The changes of slices. A slice of the input that is in none of the lists stays unchanged. */
 export interface Packing {
   create: Draft[];
   update: Draft[];
@@ -21,7 +21,7 @@ export interface Packing {
 
 /** The wanted state of the slices of one port group. */
 export interface PackingInput {
-  /** The slices of this group as they are. */
+  /** The existing slices of this group. */
   existing: readonly EndpointSlice[];
   /** The wanted endpoints by {@link endpointKey}. */
   wanted: ReadonlyMap<string, Endpoint>;
@@ -29,7 +29,7 @@ export interface PackingInput {
   maxPerSlice: number;
   /** Makes an empty slice of this group. */
   newSlice: () => EndpointSlice;
-  /** True when the labels of an existing slice have to be written anew. */
+  /** True when the labels of an existing slice must be updated. */
   needsLabels: (slice: EndpointSlice) => boolean;
   /** The labels of every slice that is rewritten. */
   labels: Readonly<Record<string, string>>;

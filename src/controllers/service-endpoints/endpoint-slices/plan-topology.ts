@@ -3,7 +3,7 @@ import type { EndpointSlice } from '../../../objects/discovery.generated.ts';
 import { draftsOf, isReady, removeHints, reopen, type SliceSet, withHints } from './plan-hints.ts';
 import type { ZoneShares } from './zone-capacity.ts';
 
-/** How much more than its share a zone's endpoints may have to serve. */
+/** How far a zone's endpoints may be overloaded, as a fraction. */
 const overloadThreshold = 0.2;
 
 /** Zone → how many ready endpoints are hinted at it. */
@@ -18,7 +18,7 @@ interface Allocation {
   desired: number;
 }
 
-/** Plans hints for all slices of one address family, or takes them away where they cannot be given. */
+/** Plans hints for all slices of one address family, or removes them where they cannot be given. */
 export function hintByCapacity(set: SliceSet, shares: ZoneShares | undefined): TopologyOutcome {
   const outcome = assign(set, shares);
   if ('refused' in outcome) removeHints(set);
@@ -73,7 +73,7 @@ function countReady(set: SliceSet): number {
   return count;
 }
 
-/** How many endpoints each zone gets, or why they cannot be shared out. */
+/** The number of endpoints of each zone, or why they cannot be distributed. */
 function allocate(endpoints: number, shares: ZoneShares | undefined): Map<string, Allocation> | string {
   if (shares === undefined) {
     return 'Insufficient Node information: allocatable CPU or zone not specified on one or more nodes';
@@ -97,7 +97,7 @@ function allocate(endpoints: number, shares: ZoneShares | undefined): Map<string
   return allocations;
 }
 
-/** The hints of an unchanged slice when they can stay beside those already counted; undefined when they cannot. */
+/** The hints of an unchanged slice if they can stay beside those already counted; undefined if not. */
 function usableHints(
   slice: EndpointSlice,
   counted: HintsByZone,
@@ -116,7 +116,7 @@ function usableHints(
   return own;
 }
 
-/** How many whole endpoints each zone gives away and receives. */
+/** The number of whole endpoints that each zone gives away and receives. */
 function transfers(
   allocations: ReadonlyMap<string, Allocation>,
   hints: HintsByZone,
@@ -161,7 +161,7 @@ function take(counts: HintsByZone, zone: string): void {
   add(counts, zone, -1);
 }
 
-/** True when a zone has too few of a Service's hints for its share of the CPU: the Service has to be planned anew. */
+/** True when a zone has too few of a Service's hints for its share of the CPU: the Service must be planned again. */
 export function isOverloaded(hints: HintsByZone, shares: ZoneShares | undefined): boolean {
   if (hints.size === 0) return false;
   if (shares === undefined) return true;

@@ -1,6 +1,6 @@
 /**
- * What the EndpointSlices of a Service should be (k8s.io/endpointslice, `reconciler.go`). Pure: Service, Pods, Nodes
- * and the slices as they are go in; the writes that lead from these to the wanted ones come out.
+ * Plans the EndpointSlices of a Service (k8s.io/endpointslice, `reconciler.go`). Pure: from a Service, Pods, Nodes and
+ * the existing slices it computes the writes.
  */
 import type { IPFamily } from '../../../objects/address.ts';
 import type { Pod, Service } from '../../../objects/core.generated.ts';
@@ -25,7 +25,7 @@ import { hintByCapacity, type HintsByZone } from './plan-topology.ts';
 import { isOwnedBy, labelsDiffer, newSlice, sliceLabels } from './slice-metadata.ts';
 import type { ZoneShares } from './zone-capacity.ts';
 
-/** What a plan is made from. */
+/** The input of a plan. */
 export interface SlicesInput {
   /** A Service with a selector, not of type ExternalName. */
   service: Service;
@@ -35,11 +35,11 @@ export interface SlicesInput {
   existing: readonly EndpointSlice[];
   /** Looks up a Node; undefined when there is none of that name. */
   placeOf: (nodeName: string) => NodePlace | undefined;
-  /** The CPU of the zones; undefined when the Nodes say too little. */
+  /** The CPU of the zones; undefined when it is not known for all Nodes. */
   zones: ZoneShares | undefined;
-  /** True when the plan before gave hints by capacity: then their end is told by an event. */
+  /** True when the last plan gave hints by capacity: their end is an Event. */
   hadTopologyHints: boolean;
-  /** The trigger time to note on what is written (RFC 3339). */
+  /** The trigger time to write with changes (RFC 3339). */
   triggerTime: string | undefined;
   /** The most endpoints per slice, 1 to 1000 (`--max-endpoints-per-slice`, 100). */
   maxPerSlice: number;
@@ -58,9 +58,9 @@ export interface SlicesPlan {
   update: EndpointSlice[];
   delete: EndpointSlice[];
   events: PlannedEvent[];
-  /** Pods that are left out because their Node is not there; the Service has to be planned again when it comes. */
+  /** Pods that are left out because their Node is missing; the Service must be planned again when it appears. */
   homeless: Pod[];
-  /** Hints by capacity, per address family, where there are some. */
+  /** Hints by capacity, per address family, if any. */
   topologyHints: Map<string, HintsByZone>;
 }
 
@@ -98,7 +98,7 @@ function planFamily(input: SlicesInput, family: IPFamily, hadHints: boolean, pla
   const hasHints = planHints(input, family, hadHints, set, plan);
 
   const { create, reused, left } = recycle(service, set.create, packing.delete);
-  // While a Service waits for its deletion, its slices belong to the garbage collector.
+  // While a Service is being deleted, its slices are left to the garbage collector.
   if (service.metadata.deletionTimestamp === undefined) {
     for (const draft of create) plan.create.push(finish(draft, triggerTime));
   }
@@ -223,7 +223,7 @@ function recycle(
   return { create, reused, left };
 }
 
-/** False when writing a draft would change nothing but the trigger time. */
+/** False when only the trigger time of a draft is new. */
 function isChange(draft: Draft): boolean {
   const { existing } = draft;
   if (existing === undefined) return true;

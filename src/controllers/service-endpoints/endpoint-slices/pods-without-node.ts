@@ -1,12 +1,12 @@
 import type { ObjectKey } from '../../../objects/key.ts';
 import type { Pod } from '../../../objects/core.generated.ts';
 
-/** Remembers which Services leave out Pods because a Node is not there yet. */
+/** The Services that leave out Pods because a Node is missing. */
 export class PodsWithoutNode {
   readonly #services = new Map<string, Set<ObjectKey>>();
   readonly #nodes = new Map<ObjectKey, Set<string>>();
 
-  /** Notes the Pods that the last plan for a Service left out; none forgets the Service. */
+  /** Records the Pods that the last plan for a Service left out; an empty list removes the Service. */
   note(key: ObjectKey, pods: readonly Pod[]): void {
     for (const node of this.#nodes.get(key) ?? []) {
       const waiting = this.#services.get(node);

@@ -5,22 +5,22 @@ import type { EnqueueOptions } from '../../../runtime/controller.ts';
 import { managedByLabel, serviceNameLabel } from './slice-metadata.ts';
 import type { SliceTracker } from './slice-tracker.ts';
 
-/** What {@link followSlices} needs. */
+/** The input of {@link followSlices}. */
 export interface SliceEvents {
   readonly slices: Informer<EndpointSlice>;
   /** The value of the managed-by label on the controller's own slices. */
   readonly managedBy: string;
   readonly tracker: SliceTracker;
-  /** Milliseconds to wait after a change by others, so that several are answered at once. */
+  /** Milliseconds of delay after a change by others, to batch several. */
   readonly delay: number;
-  /** Whether the slices that are there at the start count as changed. */
+  /** Whether the slices that exist at the start count as changed. */
   readonly fromStart: boolean;
   readonly enqueue: (key: ObjectKey, options?: EnqueueOptions) => void;
 }
 
 /**
- * Asks for the owner of a slice when somebody else changed the slice: its content or labels (the generation), its
- * Service or its manager. The echo of an own write asks only when a reconcile waits for it.
+ * Enqueues the owner of a slice when another client changed the slice: its content or labels (the generation), its
+ * Service or its manager. The event of an own write enqueues it only when a reconcile waits for it.
  */
 export function followSlices(events: SliceEvents): void {
   const { slices, managedBy, tracker, delay, fromStart, enqueue } = events;

@@ -5,9 +5,9 @@ import type { EndpointPort, EndpointSlice } from '../../../objects/discovery.gen
 import { jsonEqual } from '../../../objects/json.ts';
 import { isHeadless } from '../service.ts';
 
-/** The label that ties a slice to its Service. */
+/** The label with the name of a slice's Service. */
 export const serviceNameLabel = 'kubernetes.io/service-name';
-/** The label that says which controller keeps a slice. */
+/** The label with the name of the controller that manages a slice. */
 export const managedByLabel = 'endpointslice.kubernetes.io/managed-by';
 /** The value of {@link managedByLabel} on slices of the endpointslice controller. */
 export const endpointSliceController = 'endpointslice-controller.k8s.io';
@@ -15,7 +15,7 @@ export const endpointSliceController = 'endpointslice-controller.k8s.io';
 const headlessLabel = 'service.kubernetes.io/headless';
 const reserved: readonly string[] = [serviceNameLabel, managedByLabel, headlessLabel];
 
-/** The labels of a Service's slices: its own, but for three keys that are the controller's. */
+/** The labels of a Service's slices: its own, except for three keys that the controller sets. */
 export function sliceLabels(service: Service): Record<string, string> {
   return {
     ...unreserved(service.metadata.labels),
@@ -26,8 +26,8 @@ export function sliceLabels(service: Service): Record<string, string> {
 }
 
 /**
- * True when the labels of a slice differ from the wanted ones outside the reserved keys. A difference in those alone
- * is no reason to write, as in kube-controller-manager.
+ * True when the labels of a slice differ from the wanted ones outside the reserved keys. Differences in reserved keys
+ * alone cause no write, as in kube-controller-manager.
  */
 export function labelsDiffer(slice: EndpointSlice, wanted: Readonly<Record<string, string>>): boolean {
   return !jsonEqual(unreserved(slice.metadata.labels), unreserved(wanted));
@@ -37,14 +37,14 @@ function unreserved(labels: Readonly<Record<string, string>> | undefined): Recor
   return Object.fromEntries(Object.entries(labels ?? {}).filter(([key]) => !reserved.includes(key)));
 }
 
-/** True when a slice names this very Service, by uid, as an owner. */
+/** True when a slice has this Service, by uid, as an owner. */
 export function isOwnedBy(slice: EndpointSlice, service: Service): boolean {
   return (slice.metadata.ownerReferences ?? []).some(
     (owner) => owner.uid === service.metadata.uid && owner.kind === 'Service' && owner.apiVersion === 'v1',
   );
 }
 
-/** A slice without endpoints, ready to be filled and created. */
+/** An empty slice, ready to be filled and created. */
 export function newSlice(service: Service, family: IPFamily, ports: readonly EndpointPort[]): EndpointSlice {
   const { name = '', namespace = '', uid = '' } = service.metadata;
   return {

@@ -1,11 +1,11 @@
 import type { EndpointSlice } from '../../../objects/discovery.generated.ts';
 import type { ObjectKey } from '../../../objects/key.ts';
 
-/** How long the cache may lag behind own writes before they count as undone by somebody, in milliseconds. */
+/** Milliseconds that the cache may lag behind own writes before they count as undone by another client. */
 const timeoutMs = 60_000;
 
 const deleted = -1;
-/** How many slices that went are remembered, for answers that come after the news of it, or never. */
+/** The number of deleted slices that are remembered, for answers that arrive after the event, or never. */
 const rememberedGone = 1000;
 
 interface Expected {
@@ -15,18 +15,18 @@ interface Expected {
   generations: Map<string, number>;
   /** Monotonic milliseconds of the last own write. */
   at: number;
-  /** A reconcile came too early and waits for the cache. */
+  /** A reconcile found the cache behind and waits for it. */
   awaited: boolean;
 }
 
 /**
- * Remembers what a controller wrote, so that it neither plans on slices that it has replaced already nor takes the
- * echo of its own writes for somebody's change (k8s.io/endpointslice/util, `endpointslice_tracker.go`). Keys are
- * those of the Service or Endpoints that the slices belong to.
+ * Tracks the writes of a controller, so that it neither plans on replaced slices nor takes the events of its own writes
+ * for changes of others (k8s.io/endpointslice/util, `endpointslice_tracker.go`). Keys are those of the Service or
+ * Endpoints that the slices belong to.
  */
 export class SliceTracker {
   readonly #expected = new Map<ObjectKey, Expected>();
-  /** The uids of slices that left the cache: nothing more will be shown of them. */
+  /** The uids of slices that left the cache: no more events follow. */
   readonly #gone = new Set<string>();
   readonly #monotonic: () => number;
 
@@ -35,8 +35,9 @@ export class SliceTracker {
   }
 
   /**
-   * 0 when `slices` show every own write; else the milliseconds until the writes that are missing count as undone:
-   * somebody may have taken a slice away by changing its labels. Call {@link arrived} on events of the cache.
+   * 0 when `slices` show every own write; else the milliseconds until the missing writes count as undone: another
+   * client may have removed a slice from the selection by changing its labels. Call {@link arrived} for events of the
+   * cache.
    */
   lag(key: ObjectKey, owner: string, slices: readonly EndpointSlice[]): number {
     const expected = this.#expected.get(key);
@@ -51,19 +52,19 @@ export class SliceTracker {
     return left;
   }
 
-  /** Notes a slice as the server answered it to a create or an update. */
+  /** Records a slice as the server returned it for a create or an update. */
   wrote(key: ObjectKey, owner: string, slice: EndpointSlice): void {
     this.#note(key, owner, slice.metadata.uid, slice.metadata.generation ?? 0);
   }
 
-  /** Notes that a slice is asked to go: before it is asked, as the answer of the watch may come first. */
+  /** Records that a slice is about to be deleted, before the request, as the event may come before the answer. */
   deleting(key: ObjectKey, owner: string, slice: EndpointSlice): void {
     this.#note(key, owner, slice.metadata.uid, deleted);
   }
 
   /**
-   * Tells whether a slice that the cache shows is news (`change`), the echo of an own write (`echo`), or an echo that
-   * a reconcile waits for (`awaited`).
+   * Classifies the event of a slice: a change by others (`change`), an own write (`echo`), or an own write that a
+   * reconcile waits for (`awaited`).
    */
   arrived(key: ObjectKey, slice: EndpointSlice): 'change' | 'echo' | 'awaited' {
     const expected = this.#expected.get(key);
@@ -84,7 +85,7 @@ export class SliceTracker {
     return expected === undefined || generation !== deleted ? 'change' : this.#release(expected);
   }
 
-  /** Forgets everything about a key. */
+  /** Removes everything about a key. */
   forget(key: ObjectKey): void {
     this.#expected.delete(key);
   }

@@ -5,7 +5,7 @@ import type { ObjectKey } from '../../../objects/key.ts';
 import { isNamespaceTerminating } from '../../../client/namespace-terminating.ts';
 import type { SliceTracker } from './slice-tracker.ts';
 
-/** The writes that a plan asks for. */
+/** The writes of a plan. */
 export interface SliceWrites {
   readonly create: readonly EndpointSlice[];
   readonly update: readonly EndpointSlice[];
@@ -18,21 +18,21 @@ export interface SliceOwner {
   readonly uid: string;
 }
 
-/** How many writes went through, for the log. */
+/** The number of successful writes, for the log. */
 export interface WriteCounts {
   created: number;
   updated: number;
   deleted: number;
 }
 
-/** A write that did not go through. */
+/** A write that failed. */
 export interface WriteFailure {
-  /** What was to be done, before `for` its owner: `failed to update web-abcde EndpointSlice`. */
+  /** The message up to `for` the owner: `failed to update web-abcde EndpointSlice`. */
   readonly attempt: string;
   readonly error: unknown;
 }
 
-/** Sends the writes of a plan one by one and notes each in the tracker. */
+/** Sends the writes of a plan one by one and records each in the tracker. */
 export class SliceWriter {
   readonly #client: ResourceClient<EndpointSlice>;
   readonly #tracker: SliceTracker;
@@ -43,9 +43,9 @@ export class SliceWriter {
   }
 
   /**
-   * Creates, updates, then deletes, one address type after the other. An address type stops without a failure when the
-   * namespace is being emptied, and with its first failure otherwise: what follows is not sent, but those of the other
-   * types are, so that slices of a family that a Service left go even where no new ones are allowed.
+   * Creates, updates, then deletes, one address type after the other. The writes of an address type end at the first
+   * failure, or without one when the namespace is terminating. Those of the other types are still sent, so that slices
+   * of a family that a Service no longer has are deleted even where no creates are allowed.
    */
   async write(
     writes: SliceWrites,

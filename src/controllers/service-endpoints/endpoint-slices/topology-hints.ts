@@ -9,8 +9,8 @@ import { isNodeReady, zoneOf, type ZoneShares, zoneShares } from './zone-capacit
 const nodesKey = 'nodes';
 
 /**
- * Follows the zones of the Nodes and the hints that were given by their capacity, and asks for the Services whose
- * hints no longer fit.
+ * Follows the zones of the Nodes and the hints given by their capacity, and enqueues the Services whose hints no longer
+ * fit.
  */
 export class TopologyHints {
   /** Checks the Services after the Nodes changed; one key stands for all of them. */
@@ -19,7 +19,7 @@ export class TopologyHints {
   readonly #hints = new Map<ObjectKey, ReadonlyMap<string, HintsByZone>>();
   #shares: { zones: ZoneShares | undefined } | undefined;
 
-  /** @param overloaded hears the key of each Service that has to be planned anew. */
+  /** @param overloaded called with the key of each Service that must be planned again. */
   constructor(context: ControllerContext, nodes: Informer<Node>, overloaded: (key: ObjectKey) => void) {
     this.#nodes = nodes;
     this.controller = new Controller({
@@ -47,7 +47,7 @@ export class TopologyHints {
     });
   }
 
-  /** The zones' shares of the CPU, computed when they are asked for after a change. */
+  /** The zones' shares of the CPU, computed on first use after a change. */
   zones(): ZoneShares | undefined {
     this.#shares ??= { zones: zoneShares(this.#nodes.cache.values()) };
     return this.#shares.zones;
@@ -58,7 +58,7 @@ export class TopologyHints {
     return this.#hints.has(key);
   }
 
-  /** Notes the hints that a plan gave, per address family; none forgets the Service. */
+  /** Records the hints of a plan, per address family; none removes the Service. */
   note(key: ObjectKey, hints: ReadonlyMap<string, HintsByZone>): void {
     if (hints.size === 0) this.#hints.delete(key);
     else this.#hints.set(key, hints);

@@ -1,4 +1,4 @@
-/** How much of the cluster's CPU each zone has (k8s.io/endpointslice/topologycache). Pure. */
+/** The share of each zone in the cluster's CPU (k8s.io/endpointslice/topologycache). Pure. */
 import { isRecord } from '../../../objects/json.ts';
 import type { Node } from '../../../objects/core.generated.ts';
 import { parseQuantity } from '../../../objects/quantity.ts';
@@ -9,7 +9,7 @@ const excludedLabels = ['node-role.kubernetes.io/control-plane', 'node-role.kube
 /** Zone → its share of all CPU, above 0 and adding up to 1. At least two zones, ordered by name. */
 export type ZoneShares = ReadonlyMap<string, number>;
 
-/** The zone that a Node's label names, if it has one. */
+/** The zone label of a Node, if it has one. */
 export function zoneOf(node: Node): string | undefined {
   const zone = node.metadata.labels?.[zoneLabel];
   return zone === '' ? undefined : zone;
@@ -24,8 +24,8 @@ export function isNodeReady(node: Node): boolean {
 }
 
 /**
- * The shares of the zones of Ready Nodes, control planes left out. Undefined when they say too little: a Node
- * without zone or CPU, or fewer than two zones.
+ * The shares of the zones of Ready Nodes, control planes left out. Undefined when a Node has no zone or CPU, or there
+ * are fewer than two zones.
  */
 export function zoneShares(nodes: Iterable<Node>): ZoneShares | undefined {
   const millis = new Map<string, number>();
@@ -44,7 +44,7 @@ export function zoneShares(nodes: Iterable<Node>): ZoneShares | undefined {
   return new Map(ordered.map(([zone, cpu]) => [zone, cpu / total]));
 }
 
-/** CPU in thousandths, rounded up; 0 for what is no quantity. */
+/** CPU in thousandths, rounded up; 0 for an invalid quantity. */
 function cpuMillis(text: unknown): number {
   if (typeof text !== 'string') return 0;
   try {

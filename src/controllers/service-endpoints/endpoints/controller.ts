@@ -19,7 +19,7 @@ import { isManagedEndpoints, planEndpoints } from './plan.ts';
 
 const leaderAnnotation = 'control-plane.alpha.kubernetes.io/leader';
 
-/** When to look again for an own write that the cache has not shown, if no event does so before, in milliseconds. */
+/** Milliseconds after which to reconcile again when no event has shown an own write. */
 const lookAgain = 1000;
 
 /** Writes the Endpoints of Services with a selector (kube-controller-manager's `endpoints-controller`). */
@@ -38,13 +38,13 @@ class EndpointsReconciler extends Reconciler {
   readonly #times = new TriggerTimes();
   readonly #expectations: Expectations<Endpoints>;
   readonly #grace: AllocationGrace;
-  /** Whose Service or Pods changed: their Endpoints are made right, whoever wrote them last. */
+  /** Keys whose Service or Pods changed: their Endpoints are written even if another client wrote them last. */
   readonly #due = new Set<ObjectKey>();
-  /** Keys that came too early for the cache. */
+  /** Keys whose reconcile found the cache behind. */
   readonly #waiting = new Set<ObjectKey>();
-  /** Services that were ours to serve when they went. */
+  /** Deleted Services that matched the selector of Services. */
   readonly #departed = new Set<ObjectKey>();
-  /** The resourceVersion of the last write that the server answered, to tell it from what others write. */
+  /** The resourceVersion of the last own write, to tell it from writes of others. */
   readonly #written = new Map<ObjectKey, string>();
 
   constructor(context: ControllerContext) {
@@ -72,7 +72,7 @@ class EndpointsReconciler extends Reconciler {
       },
     });
     pods.addHandler({
-      // At the start every Service is looked at anyway.
+      // At the start every Service is enqueued anyway.
       added: (pod, initial) => enqueue(initial ? [] : this.#membership.servicesOf(pod)),
       updated: (pod, old) => enqueue(this.#membership.servicesOfChange(pod, old)),
       deleted: (pod) => enqueue(this.#membership.servicesOf(pod)),
@@ -86,15 +86,15 @@ class EndpointsReconciler extends Reconciler {
     });
   }
 
-  /** For a change that the Endpoints have to follow. */
+  /** Enqueues a key whose Endpoints must follow a change. */
   #enqueue(key: ObjectKey, options: EnqueueOptions = {}): void {
     this.#due.add(key);
     this.queue.enqueue(key, options);
   }
 
   /**
-   * When the work begins, and not when the process does: Endpoints that were left without a Service while nobody looked
-   * are removed (`checkLeftoverEndpoints`); locks of elections are not.
+   * Runs when the work begins, after an election: removes Endpoints that lost their Service while no controller ran
+   * (`checkLeftoverEndpoints`), except for locks of elections.
    */
   async #lookForLeftovers(signal: AbortSignal): Promise<boolean> {
     const synced = await this.#endpoints.synced(signal);
@@ -131,7 +131,7 @@ class EndpointsReconciler extends Reconciler {
     return undefined;
   }
 
-  /** Writes what is missing, unless nothing is due and somebody else wrote what is there. */
+  /** Writes the difference, unless no change is due and another client wrote the present Endpoints. */
   async #bring(key: ObjectKey, service: Service, due: boolean, signal: AbortSignal): Promise<void> {
     const selector = managedSelector(service);
     if (selector === undefined || !this.context.serves(service)) return;
@@ -143,7 +143,7 @@ class EndpointsReconciler extends Reconciler {
     await this.#write(key, plan.write, plan.endpoints, signal);
   }
 
-  /** Whether we wrote the Endpoints last. As with Kubernetes' controller, others may edit them until the next change. */
+  /** True when the last write was ours. As with Kubernetes' controller, edits by others stay until the next change. */
   async #isOurs(key: ObjectKey, signal: AbortSignal): Promise<boolean> {
     const { namespace, name } = splitKey(key);
     try {
@@ -170,9 +170,9 @@ class EndpointsReconciler extends Reconciler {
       this.#written.set(key, written.metadata.resourceVersion ?? '');
       this.context.log.info({ key, verb, subsets: endpoints.subsets?.length ?? 0 }, 'endpoints written');
     } catch (error) {
-      // Creates go on failing until the namespace is gone, and then there is nothing left to do.
+      // Creates would fail until the namespace is gone, and then there is nothing left to do.
       if (isNamespaceTerminating(error)) return;
-      // A conflict is the ordinary course of things: the cache was behind. What brings it up to date ends the wait.
+      // A conflict is expected when the cache is behind. The event that updates the cache ends the wait.
       if (isConflict(error)) {
         this.#waiting.add(key);
         throw error;
@@ -195,7 +195,8 @@ class EndpointsReconciler extends Reconciler {
     this.#grace.forget(key);
     this.#written.delete(key);
     const existing = this.#endpoints.cache.get(key) ?? (await this.#unheard(key, signal));
-    // Endpoints carry the labels of their Service: they tell whose they were when it went while nobody looked.
+    // Endpoints have the labels of their Service, by which the selector of Services is checked when the Service is
+    // gone.
     const ours = existing === undefined || this.#departed.has(key) || this.context.serves(existing);
     const stands = existing !== undefined || !this.#expectations.settled(key);
     if (ours && stands && (due || (await this.#isOurs(key, signal)))) {
@@ -216,15 +217,15 @@ class EndpointsReconciler extends Reconciler {
   }
 
   /**
-   * Endpoints of a Service that was seen to go, where the cache has none: somebody may have written them a moment before,
-   * and their coming is no reason to look again. Kubernetes' controller deletes without looking.
+   * Endpoints of a deleted Service that the cache does not have: another client may have written them a moment before,
+   * and no event would enqueue the key again. Kubernetes' controller deletes without reading.
    */
   async #unheard(key: ObjectKey, signal: AbortSignal): Promise<Endpoints | undefined> {
     if (!this.#departed.has(key)) return undefined;
     const { namespace, name } = splitKey(key);
     try {
       const present = await this.#client.get(namespace, name, { signal });
-      // They may be those of another Service of that name, which the cache does not show either.
+      // They may belong to a new Service of that name, which the cache does not show yet.
       return (await this.#isThere(key, signal)) ? undefined : present;
     } catch (error) {
       if (isNotFound(error)) return undefined;
@@ -244,9 +245,9 @@ class EndpointsReconciler extends Reconciler {
   }
 
   /**
-   * The cache shows something new. A reconcile may have waited for it; or nobody knew of it: a write of ours whose
-   * answer was lost, or one of the leader before us that came late, even after its Service was gone. Not at once:
-   * our own writes may be seen before they are answered.
+   * An event of the cache. A reconcile may wait for it, or it may be an unknown write of ours: one whose answer was
+   * lost, or a late write of the leader before, even after its Service was deleted. Deferred: events of own writes may
+   * arrive before their answers.
    */
   #arrived(object: Endpoints): void {
     const key = keyOf(object);

@@ -1,6 +1,6 @@
 /**
- * What the Endpoints of a Service should be (pkg/controller/endpoint, `endpoints_controller.go`). Pure: Service, Pods
- * and the object as it is go in, one write or none comes out.
+ * Plans the Endpoints of a Service (pkg/controller/endpoint, `endpoints_controller.go`). Pure: from a Service, Pods and
+ * the existing object it computes one write or none.
  */
 import type {
   EndpointAddress,
@@ -23,7 +23,7 @@ const managedBy = 'endpoint-controller';
 const headlessLabel = 'service.kubernetes.io/headless';
 const overCapacityAnnotation = 'endpoints.kubernetes.io/over-capacity';
 
-/** What a plan is made from. */
+/** The input of a plan. */
 export interface EndpointsInput {
   /** A Service with a selector, not of type ExternalName. */
   service: Service;
@@ -31,11 +31,11 @@ export interface EndpointsInput {
   pods: readonly Pod[];
   /** The Endpoints of that name as it is now. */
   existing: Endpoints | undefined;
-  /** The trigger time to note if something is written (RFC 3339). */
+  /** The trigger time to write with changes (RFC 3339). */
   triggerTime: string | undefined;
 }
 
-/** The one write that is due, or none. `update` carries the resourceVersion of the object it replaces. */
+/** The write of a plan, or none. `update` carries the resourceVersion of the object it replaces. */
 export type EndpointsPlan = { write: 'none' } | { write: 'create' | 'update'; endpoints: Endpoints };
 
 /** Plans the Endpoints of one Service. */
@@ -75,12 +75,12 @@ export function planEndpoints({ service, pods, existing, triggerTime }: Endpoint
   };
 }
 
-/** Whether an endpoints controller made them, ours or another one: hand-made ones lack the label. */
+/** True when an endpoints controller, ours or another, made them: hand-made ones lack the label. */
 export function isManagedEndpoints({ metadata }: Endpoints): boolean {
   return metadata.labels?.[managedByLabel] === managedBy;
 }
 
-/** The Service's labels, and the two that are the controller's own. */
+/** The Service's labels, and two of the controller's own. */
 function labelsOf(service: Service): Record<string, string> {
   const labels = withoutHeadless(service.metadata.labels);
   if (isHeadless(service)) labels[headlessLabel] = '';
@@ -88,7 +88,7 @@ function labelsOf(service: Service): Record<string, string> {
   return labels;
 }
 
-/** The headless label alone is no reason to write: kube-controller-manager leaves it out of its comparison. */
+/** The headless label alone causes no write: kube-controller-manager leaves it out of its comparison. */
 function withoutHeadless(labels: Readonly<Record<string, string>> | undefined): Record<string, string> {
   const { [headlessLabel]: _ignored, ...rest } = labels ?? {};
   return rest;
@@ -122,7 +122,7 @@ function addressOf(service: Service, pod: Pod): EndpointAddress | undefined {
     return {
       ip: parsed.ip,
       ...(hostname === undefined ? {} : { hostname }),
-      // Set even when it is empty: kube-controller-manager sends it so, and the API server refuses the write.
+      // Set even when it is empty: kube-controller-manager sends it too, and the API server refuses the write.
       nodeName: pod.spec.nodeName ?? '',
       targetRef: podReference(pod),
     };
@@ -130,7 +130,7 @@ function addressOf(service: Service, pod: Pod): EndpointAddress | undefined {
   return undefined;
 }
 
-/** `ipFamilies[0]`; without it the family of the clusterIP, or for headless Services of the Pod's own address. */
+/** `ipFamilies[0]`; without it the family of the clusterIP, or for headless Services that of the Pod's own address. */
 function primaryFamily(service: Service, pod: Pod): string {
   const [first] = namedFamilies(service);
   if (first !== undefined) return first;

@@ -17,10 +17,10 @@ interface Member {
 }
 
 /**
- * Lays offers out so that every set of addresses stands once, with all the ports that exactly this set offers.
- * An address that is ready and not ready under one port is not ready; of addresses that are one but differ in what
- * else they say, the first counts, under every port. Addresses are ordered by their text, then by the uid of what they
- * point to; ports and subsets by hash. Readers must not rely on that order, and {@link sameSubsets} does not.
+ * Groups offers so that every set of addresses appears once, with all the ports that exactly this set offers. An
+ * address that is both ready and not ready under one port is not ready; of equal addresses with different other fields
+ * the first is used, under every port. Addresses are ordered by their text, then by the uid of their target; ports and
+ * subsets by hash. Readers must not rely on that order, and {@link sameSubsets} does not.
  */
 export function repack(offers: Iterable<Offer>): EndpointSubset[] {
   const byPort = new Map<string, { port: EndpointPort | undefined; members: Map<string, Member> }>();
@@ -74,14 +74,14 @@ function byKey(a: readonly [string, unknown], b: readonly [string, unknown]): nu
   return a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0;
 }
 
-/** Two addresses are one when text and target are. The tab sorts below every character of an address. */
+/** Two addresses are equal when text and target are. The tab sorts below every character of an address. */
 function addressKey(address: EndpointAddress): string {
   return `${address.ip}\t${address.targetRef?.uid ?? ''}`;
 }
 
 /**
- * True when two lists hold the same subsets, whatever the order of subsets, ports and addresses, and whatever
- * resourceVersion the targets had.
+ * True when two lists have the same subsets, in any order of subsets, ports and addresses, and with any resourceVersion
+ * of the targets.
  */
 export function sameSubsets(a: readonly EndpointSubset[], b: readonly EndpointSubset[]): boolean {
   if (a.length !== b.length) return false;

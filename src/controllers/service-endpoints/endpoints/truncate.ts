@@ -4,7 +4,7 @@ import type { EndpointSubset } from '../../../objects/core.generated.ts';
 const maxAddresses = 1000;
 
 /**
- * Cuts subsets to at most {@link maxAddresses} addresses: ready ones go before those that are not, and each subset
+ * Cuts subsets to at most {@link maxAddresses} addresses: ready ones come before those that are not, and each subset
  * keeps a share in proportion to its size, rounded up, so that the last ones may keep less. Undefined when all fit.
  */
 export function truncate(subsets: readonly EndpointSubset[]): EndpointSubset[] | undefined {
@@ -28,7 +28,7 @@ export function truncate(subsets: readonly EndpointSubset[]): EndpointSubset[] |
     left -= kept.length;
     const keptReady = cutReady ? kept : addresses;
     const keptNotReady = cutReady ? [] : kept;
-    // A subset without any address is not valid.
+    // A subset without addresses is invalid.
     if (keptReady.length + keptNotReady.length === 0) continue;
     result.push({
       ...(keptReady.length === 0 ? {} : { addresses: keptReady }),

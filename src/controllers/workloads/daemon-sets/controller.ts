@@ -72,7 +72,7 @@ class DaemonSetReconciler extends Reconciler {
     signal: AbortSignal,
   ): Promise<ReconcileResult | undefined> {
     const daemonSet = this.#daemonSets.cache.get(key);
-    // While one is being deleted, its revisions may go before it: there is nothing to tell of them (`syncDaemonSet`).
+    // While one is being deleted, its revisions may be deleted before it, and no status is written (`syncDaemonSet`).
     if (daemonSet === undefined || daemonSet.metadata.deletionTimestamp !== undefined) return undefined;
     const settled = this.#podControl.settled(key) && this.#status.settled(key) && this.#history.settled(key);
     if (!settled) return { requeueAfter: lookAgain };

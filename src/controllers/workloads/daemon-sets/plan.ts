@@ -21,7 +21,7 @@ export interface DaemonSetInput {
 export interface DaemonSetPlan {
   readonly create: readonly Draft<Pod>[];
   readonly remove: readonly Pod[];
-  /** Those of `remove` that ended, with the nodes that they were on: Events tell of them. */
+  /** Those of `remove` that have failed, with their nodes, for Events. */
   readonly ended: readonly { readonly pod: Pod; readonly node: string }[];
 }
 
@@ -29,7 +29,7 @@ export interface DaemonSetPlan {
 const templateGenerationAnnotation = 'deprecated.daemonset.template.generation';
 const templateGenerationLabel = 'pod-template-generation';
 
-/** What every daemon tolerates (`AddOrUpdateDaemonPodTolerations`). */
+/** Tolerations of every daemon Pod (`AddOrUpdateDaemonPodTolerations`). */
 const daemonTolerations: readonly Toleration[] = [
   { key: 'node.kubernetes.io/not-ready', operator: 'Exists', effect: 'NoExecute' },
   { key: 'node.kubernetes.io/unreachable', operator: 'Exists', effect: 'NoExecute' },
@@ -39,14 +39,14 @@ const daemonTolerations: readonly Toleration[] = [
   { key: 'node.kubernetes.io/unschedulable', operator: 'Exists', effect: 'NoSchedule' },
 ];
 
-/** And those in the network of their node. */
+/** Tolerations of daemon Pods in the host network. */
 const hostNetworkToleration: Toleration = {
   key: 'node.kubernetes.io/network-unavailable',
   operator: 'Exists',
   effect: 'NoSchedule',
 };
 
-/** Plans the Pods to create and delete: first those that nodes lack or should not have, then the update. */
+/** Plans the Pods to create and delete: first missing and superfluous ones, then the update. */
 export function planDaemonSet(input: DaemonSetInput): DaemonSetPlan {
   const { daemonSet, pods } = input;
   const byNode = podsByNode(pods);
@@ -61,7 +61,7 @@ export function planDaemonSet(input: DaemonSetInput): DaemonSetPlan {
   };
 }
 
-/** What nodes lack and should not have (`manage`, `podsShouldBeOnNode`). */
+/** Pods that nodes lack, and Pods that should not run (`manage`, `podsShouldBeOnNode`). */
 function planNodes(input: DaemonSetInput, byNode: ReadonlyMap<string, readonly Pod[]>): DaemonSetPlan {
   const { daemonSet, nodes, hash } = input;
   const create: Draft<Pod>[] = [];
@@ -84,7 +84,7 @@ function planNodes(input: DaemonSetInput, byNode: ReadonlyMap<string, readonly P
     pushAll(remove, there.filter(isFinished), surplus(input, there.filter(isActive).sort(byPlaceAndAge)));
   }
   const known = new Set(nodes.map(({ metadata }) => metadata.name ?? ''));
-  // Nobody schedules a Pod to a node that is gone, and no collector takes one that has no node.
+  // A Pod for a node that is gone is never scheduled, and no collector deletes a Pod without a node.
   for (const [name, there] of byNode) {
     if (known.has(name)) continue;
     pushAll(
@@ -96,8 +96,8 @@ function planNodes(input: DaemonSetInput, byNode: ReadonlyMap<string, readonly P
 }
 
 /**
- * What is too much on a node: all but the oldest; with a surge all but the oldest of each revision, and the old one as
- * soon as it is not ready or the new one is available.
+ * The superfluous Pods of a node: all but the oldest; with a surge all but the oldest of each revision, and the old one
+ * as soon as it is not ready or the new one is available.
  *
  * @param running oldest first.
  */
@@ -114,13 +114,13 @@ function isUsable({ daemonSet, now }: DaemonSetInput, pod: Pod): boolean {
   return isAvailable(pod, daemonSet.spec.minReadySeconds ?? 0, now);
 }
 
-/** Those on their node before those that wait for it, then the oldest first (`podByCreationTimestampAndPhase`). */
+/** Order: bound Pods before those that wait for the node, then the oldest first (`podByCreationTimestampAndPhase`). */
 function byPlaceAndAge(a: Pod, b: Pod): number {
   const waits = ({ spec }: Pod): number => Number((spec.nodeName ?? '') === '');
   return waits(a) - waits(b) || byAge(a, b);
 }
 
-/** Whether the node should run the daemon, and may go on running it (`NodeShouldRunDaemonPod`). */
+/** Whether the node should run the daemon, and whether a running one may continue (`NodeShouldRunDaemonPod`). */
 function fit(daemonSet: DaemonSet, node: Node): { run: boolean; stay: boolean } {
   const spec = daemonSet.spec.template?.spec ?? {};
   const { nodeName = '' } = spec;
@@ -134,7 +134,7 @@ function fit(daemonSet: DaemonSet, node: Node): { run: boolean; stay: boolean } 
   };
 }
 
-/** The Pod for a node: it is scheduled there by affinity to the node's name, whatever else the template prefers. */
+/** The Pod for a node: affinity to the node's name binds it there, whatever else the template prefers. */
 function draftPod(daemonSet: DaemonSet, node: string, hash: string): Draft<Pod> {
   const draft = podFromTemplate(daemonSet, daemonSet.spec.template ?? {});
   const spec: PodSpec = draft.spec ?? {};
@@ -163,7 +163,7 @@ function draftPod(daemonSet: DaemonSet, node: string, hash: string): Draft<Pod> 
   };
 }
 
-/** The template's tolerations and every daemon's, which tolerate for ever what the template does for a time. */
+/** The template's tolerations and every daemon's, which have no time limit. */
 function tolerationsOf({ tolerations = [], hostNetwork }: PodSpec): Toleration[] {
   const added = hostNetwork === true ? [...daemonTolerations, hostNetworkToleration] : daemonTolerations;
   const same = (a: Toleration, b: Toleration): boolean =>
@@ -177,7 +177,7 @@ function tolerationsOf({ tolerations = [], hostNetwork }: PodSpec): Toleration[]
   ];
 }
 
-/** The node that a Pod is on, or is meant for (`GetTargetNodeName`). */
+/** The node that a Pod is on, or is made for (`GetTargetNodeName`). */
 function nodeOf({ spec }: Pod): string {
   if (spec.nodeName !== undefined && spec.nodeName !== '') return spec.nodeName;
   const terms =
@@ -188,7 +188,7 @@ function nodeOf({ spec }: Pod): string {
   return '';
 }
 
-/** Pods by their nodes. Those that ended and only wait for their finalizers are nobody's business any more. */
+/** Pods by their nodes, without those that ended and only wait for their finalizers. */
 function podsByNode(pods: readonly Pod[]): Map<string, Pod[]> {
   const byNode = new Map<string, Pod[]>();
   for (const pod of pods) {
@@ -226,7 +226,7 @@ function maxSurge(input: DaemonSetInput): number {
 
 type Update = Pick<DaemonSetPlan, 'create' | 'remove'>;
 
-/** Old Pods go first, so many at a time that not more than `maxUnavailable` nodes lack the daemon. */
+/** Deletes old Pods first, as many at a time as `maxUnavailable` allows. */
 function planReplacement(input: DaemonSetInput, byNode: ReadonlyMap<string, Pod[]>): Update {
   const { daemonSet, hash } = input;
   const wanted = wantedNodes(input);
@@ -244,7 +244,10 @@ function planReplacement(input: DaemonSetInput, byNode: ReadonlyMap<string, Pod[
   return { create: [], remove: [...unavailableOld, ...candidates.slice(0, Math.max(0, budget))] };
 }
 
-/** New Pods come first beside the old, at once where the old one is not available anyway; {@link surplus} ends it. */
+/**
+ * Creates new Pods beside the old ones, at once where the old one is not available; {@link surplus} deletes the old
+ * ones.
+ */
 function planSurge(input: DaemonSetInput, byNode: ReadonlyMap<string, Pod[]>): Update {
   const { daemonSet, hash } = input;
   let budget = maxSurge(input);
@@ -263,7 +266,7 @@ function planSurge(input: DaemonSetInput, byNode: ReadonlyMap<string, Pod[]>): U
   return { create: chosen.map((name) => draftPod(daemonSet, name, hash)), remove: [] };
 }
 
-/** The status to report (`updateDaemonSetStatus`): of each node the oldest Pod counts. */
+/** The status to report (`updateDaemonSetStatus`): the oldest Pod of each node counts. */
 export function planDaemonSetStatus(input: DaemonSetInput): DaemonSet['status'] {
   const { daemonSet, pods, nodes, hash } = input;
   const byNode = podsByNode(pods);

@@ -20,7 +20,7 @@ import { planDeployment, type ReplicaSetChange } from './plan.ts';
 import { revisionAnnotation } from './plan-revisions.ts';
 import { progressDeadline, statusOfRefusal } from './plan-status.ts';
 
-/** Milliseconds in which changes of ReplicaSets are gathered. */
+/** Milliseconds over which changes of ReplicaSets are batched. */
 const gather = 5;
 
 /** Rolls Deployments out by ReplicaSets (kube-controller-manager's `deployment-controller`). */
@@ -84,7 +84,7 @@ class DeploymentReconciler extends Reconciler {
     for (const change of plan.change) await this.#change(key, deployment, change, signal);
     for (const replicaSet of plan.remove) await this.#remove(key, replicaSet, signal);
     const { revision } = plan;
-    // With the status, as there it is no reason for another generation of the Deployment.
+    // Written with the status, as by kube-controller-manager: it does not change the generation of the Deployment.
     const annotations = revision === undefined ? undefined : { [revisionAnnotation]: revision };
     await this.#status.write(deployment, plan.status, signal, annotations);
     const deadline = progressDeadline({ ...deployment, status: plan.status });
@@ -97,7 +97,7 @@ class DeploymentReconciler extends Reconciler {
     );
   }
 
-  /** False when the name is taken by another template: the next one counts the collision. */
+  /** False when another template has the name: the next try counts the collision. */
   async #create(
     key: ObjectKey,
     deployment: Deployment,

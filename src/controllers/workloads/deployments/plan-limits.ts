@@ -1,4 +1,4 @@
-/** How far a rollout may stray from the number of replicas (pkg/controller/deployment/util, `ResolveFenceposts`). */
+/** How far a rollout may deviate from the number of replicas (pkg/controller/deployment/util, `ResolveFenceposts`). */
 import type { Deployment } from '../../../objects/apps.generated.ts';
 import { scaledValue } from '../plan-scaled-value.ts';
 
@@ -7,7 +7,7 @@ function fenceposts({ spec }: Deployment): { surge: number; unavailable: number 
   const rolling = spec.strategy?.rollingUpdate;
   const surge = scaledValue(rolling?.maxSurge, replicas, 'up');
   const unavailable = scaledValue(rolling?.maxUnavailable, replicas, 'down');
-  // Both round to nothing: then no rollout could ever begin.
+  // Both round to 0: then no rollout could begin.
   return surge === 0 && unavailable === 0 ? { surge, unavailable: 1 } : { surge, unavailable };
 }
 

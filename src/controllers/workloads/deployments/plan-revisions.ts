@@ -1,4 +1,4 @@
-/** Which ReplicaSet is a Deployment's newest, and what revision each one is (pkg/controller/deployment/util). */
+/** The newest ReplicaSet of a Deployment, and the revision of each (pkg/controller/deployment/util). */
 import type { Draft } from '../../../client/resource-client.ts';
 import type { Deployment, ReplicaSet } from '../../../objects/apps.generated.ts';
 import { byAge, controllerReference } from '../../../objects/pods.ts';
@@ -8,12 +8,12 @@ import { maxSurge } from './plan-limits.ts';
 export const revisionAnnotation = 'deployment.kubernetes.io/revision';
 const maxRevision = 2n ** 63n - 1n;
 const revisionHistoryAnnotation = 'deployment.kubernetes.io/revision-history';
-/** The most characters of the history of revisions; the oldest are left out first. */
+/** The most characters of the revision history; the oldest are dropped first. */
 const longestHistory = 2000;
 export const desiredReplicasAnnotation = 'deployment.kubernetes.io/desired-replicas';
 export const maxReplicasAnnotation = 'deployment.kubernetes.io/max-replicas';
 
-/** The Deployment's own, which its ReplicaSets do not inherit (`annotationsToSkip`). */
+/** Annotations of the Deployment that its ReplicaSets do not inherit (`annotationsToSkip`). */
 const notInherited = new Set([
   'kubectl.kubernetes.io/last-applied-configuration',
   revisionAnnotation,
@@ -29,7 +29,9 @@ export interface Generations {
   readonly old: readonly ReplicaSet[];
 }
 
-/** Tells the newest from the old ones. Of several with the same template the oldest counts (`FindNewReplicaSet`). */
+/**
+ * Separates the newest from the old ones. Of several with the same template the oldest counts (`FindNewReplicaSet`).
+ */
 export function generationsOf(deployment: Deployment, replicaSets: readonly ReplicaSet[]): Generations {
   const sorted = [...replicaSets].sort(byAge);
   const newest = sorted.find(({ spec }) => sameTemplate(spec.template, deployment.spec.template));
@@ -53,7 +55,7 @@ function nextRevision({ newest, old }: Generations): bigint {
   return newest === undefined ? next : larger(next, revisionOf(newest));
 }
 
-/** The annotations of the newest ReplicaSet as they should be (`SetNewReplicaSetAnnotations`). */
+/** The wanted annotations of the newest ReplicaSet (`SetNewReplicaSetAnnotations`). */
 export function newestAnnotations(deployment: Deployment, generations: Generations): Record<string, string> {
   const annotations = { ...generations.newest?.metadata.annotations };
   const given = deployment.metadata.annotations ?? {};
@@ -78,7 +80,7 @@ function withRevision(history = '', revision: bigint): string {
   return revisions.join(',');
 }
 
-/** What a ReplicaSet notes of the Deployment's size (`SetReplicasAnnotations`). */
+/** The annotations of a ReplicaSet about the Deployment's size (`SetReplicasAnnotations`). */
 export function sizeAnnotations(deployment: Deployment): Record<string, string> {
   const replicas = deployment.spec.replicas ?? 0;
   return {

@@ -1,10 +1,10 @@
-/** How many replicas each ReplicaSet should have next (pkg/controller/deployment: rolling.go, recreate.go, sync.go). */
+/** The next number of replicas of each ReplicaSet (pkg/controller/deployment: rolling.go, recreate.go, sync.go). */
 import type { Deployment, ReplicaSet } from '../../../objects/apps.generated.ts';
 import { byAge } from '../../../objects/pods.ts';
 import { isRolling, maxSurge, maxUnavailable } from './plan-limits.ts';
 import { desiredReplicasAnnotation, type Generations, maxReplicasAnnotation } from './plan-revisions.ts';
 
-/** A ReplicaSet and the size that it should have. */
+/** A ReplicaSet and its wanted size. */
 export interface Resize {
   readonly replicaSet: ReplicaSet;
   readonly replicas: number;
@@ -35,7 +35,7 @@ export function newestSize(deployment: Deployment, generations: Generations): nu
   return room <= 0 ? present : present + Math.min(room, wanted - present);
 }
 
-/** How far the old ReplicaSets may shrink now (`reconcileOldReplicaSets`). */
+/** The sizes of the old ReplicaSets now (`reconcileOldReplicaSets`). */
 export function shrinkOld(deployment: Deployment, generations: Generations): Resize[] {
   const { newest, old } = generations;
   const active = old.filter((replicaSet) => size(replicaSet) > 0).sort(byAge);
@@ -46,7 +46,7 @@ export function shrinkOld(deployment: Deployment, generations: Generations): Res
   if (removable <= 0) return [];
 
   const sizes = new Map(active.map((replicaSet) => [replicaSet, size(replicaSet)]));
-  // Replicas that are not available serve nobody: they go first.
+  // Unavailable replicas receive no traffic: they are removed first.
   let left = removable;
   for (const replicaSet of active) {
     const unhealthy = Math.min(left, size(replicaSet) - available(replicaSet));
@@ -65,7 +65,7 @@ export function shrinkOld(deployment: Deployment, generations: Generations): Res
   return resizes(sizes);
 }
 
-/** All old ReplicaSets to nothing: Recreate. */
+/** All old ReplicaSets to 0: Recreate. */
 export function emptyOld(generations: Generations): Resize[] {
   return resizes(new Map(generations.old.map((replicaSet) => [replicaSet, 0])));
 }
@@ -103,7 +103,7 @@ function isSaturated(deployment: Deployment, replicaSet: ReplicaSet): boolean {
   );
 }
 
-/** Every active ReplicaSet is answered, those that keep their size too: they note the new total. */
+/** Includes active ReplicaSets that keep their size: their annotations get the new total. */
 function proportional(deployment: Deployment, active: readonly ReplicaSet[], wanted: number): Resize[] {
   const allowed = wanted > 0 ? wanted + maxSurge(deployment) : 0;
   const toAdd = allowed - sum(active, size);

@@ -1,4 +1,4 @@
-/** What a Deployment reports (pkg/controller/deployment: sync.go `calculateStatus`, progress.go). */
+/** The status of a Deployment (pkg/controller/deployment: sync.go `calculateStatus`, progress.go). */
 import { formatTime, parseTime } from '../../../objects/time.ts';
 import type { Deployment, DeploymentStatus, ReplicaSet } from '../../../objects/apps.generated.ts';
 import type { WorkloadCondition } from '../../../objects/workloads.ts';
@@ -6,12 +6,12 @@ import { conditionOf } from '../../../objects/pods.ts';
 import { maxUnavailable } from './plan-limits.ts';
 import type { Generations } from './plan-revisions.ts';
 
-/** `progressDeadlineSeconds` that means: never. */
+/** The value of `progressDeadlineSeconds` that means never. */
 const noDeadline = 2 ** 31 - 1;
 
 type Change = Pick<WorkloadCondition, 'type' | 'status' | 'reason' | 'message'>;
 
-/** The condition as it should be reported; the present one where status and reason are the same. */
+/** The condition to report; the present one where status and reason are the same. */
 function withCondition(
   conditions: readonly WorkloadCondition[],
   change: Change,
@@ -34,10 +34,10 @@ function withCondition(
   ];
 }
 
-/** A step that the rollout took just now: what the condition Progressing says of it. */
+/** The last step of the rollout, for the condition Progressing. */
 export type Milestone = 'created' | 'found' | 'paused' | 'resumed' | undefined;
 
-/** What is done with a Deployment now, as far as its status tells of it. */
+/** The state of the rollout as its status needs it. */
 export interface RolloutStep {
   readonly milestone: Milestone;
   /** The name of the newest ReplicaSet, once it has one. */
@@ -48,8 +48,8 @@ export interface RolloutStep {
 
 /**
  * The status of a Deployment: counts, and the conditions Available, Progressing and ReplicaFailure. The last two are
- * told of rollouts only (`syncRolloutStatus`), not while a Deployment is paused, scaled or deleted, and Progressing
- * only of those with a deadline.
+ * reported for rollouts only (`syncRolloutStatus`), not while a Deployment is paused, scaled or deleted, and
+ * Progressing only of those with a deadline.
  */
 export function planDeploymentStatus(
   deployment: Deployment,
@@ -86,7 +86,7 @@ export function planDeploymentStatus(
   return { ...status, conditions: withFailure(conditions, generations) };
 }
 
-/** The status of a Deployment whose new ReplicaSet was refused; it is the present one where there is no deadline. */
+/** The status of a Deployment whose new ReplicaSet was refused; unchanged without a deadline. */
 export function statusOfRefusal(deployment: Deployment, message: string, now: number): DeploymentStatus {
   const { status } = deployment;
   if (!hasDeadline(deployment)) return status;
@@ -143,7 +143,7 @@ function hasDeadline({ spec }: Deployment): boolean {
   return spec.progressDeadlineSeconds !== undefined && spec.progressDeadlineSeconds !== noDeadline;
 }
 
-/** True when all replicas are new and available, and nothing else is left (`DeploymentComplete`). */
+/** True when all replicas are new and available, and no old ones are left (`DeploymentComplete`). */
 export function isComplete({ spec, metadata }: Deployment, status: DeploymentStatus): boolean {
   const wanted = spec.replicas ?? 0;
   return (
@@ -211,7 +211,7 @@ function hasProgressed(before: DeploymentStatus, after: DeploymentStatus): boole
   );
 }
 
-/** Milliseconds since 1970 until when the rollout must have gone on; undefined while none is under way. */
+/** The deadline of the rollout in milliseconds since 1970; undefined without a rollout. */
 export function progressDeadline(deployment: Deployment): number | undefined {
   const current = conditionOf(deployment.status.conditions, 'Progressing');
   if (current === undefined || !hasDeadline(deployment) || deployment.spec.paused === true) return undefined;
@@ -222,7 +222,7 @@ export function progressDeadline(deployment: Deployment): number | undefined {
   return since === undefined ? undefined : since + (deployment.spec.progressDeadlineSeconds ?? 0) * 1000;
 }
 
-/** A ReplicaSet that cannot make Pods makes the Deployment say so; the newest one's word counts first. */
+/** The failure of a ReplicaSet is copied to the Deployment; that of the newest one has precedence. */
 function withFailure(
   conditions: readonly WorkloadCondition[],
   { newest, old }: Generations,

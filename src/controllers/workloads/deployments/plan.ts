@@ -1,6 +1,6 @@
 /**
- * The next step of a Deployment (pkg/controller/deployment/deployment_controller.go, `syncDeployment`). Level-based:
- * a step is written, its effect comes back as a change of a ReplicaSet, and the next step is planned.
+ * The next step of a Deployment (pkg/controller/deployment/deployment_controller.go, `syncDeployment`). Level-based: a
+ * step is written, its effect is a change of a ReplicaSet, and then the next step is planned.
  */
 import { jsonEqual } from '../../../objects/json.ts';
 import type { Draft } from '../../../client/resource-client.ts';
@@ -19,7 +19,7 @@ import {
 import { emptyOld, isScaled, newestSize, type Resize, scaleAll, shrinkOld } from './plan-rollout.ts';
 import { isComplete, type Milestone, planDeploymentStatus } from './plan-status.ts';
 
-/** A ReplicaSet that is to change, and what it gets. */
+/** A ReplicaSet to change, with the new values. */
 export interface ReplicaSetChange extends Resize {
   readonly annotations: Readonly<Record<string, string>>;
   readonly minReadySeconds: number;
@@ -29,13 +29,13 @@ export interface DeploymentPlan {
   readonly create: Draft<ReplicaSet> | undefined;
   readonly change: readonly ReplicaSetChange[];
   readonly remove: readonly ReplicaSet[];
-  /** What the annotation `deployment.kubernetes.io/revision` of the Deployment must be; undefined: as it is. */
+  /** The value of the Deployment's annotation `deployment.kubernetes.io/revision`; undefined: unchanged. */
   readonly revision: string | undefined;
   readonly status: DeploymentStatus;
 }
 
 /**
- * Plans what to write now.
+ * Plans the writes.
  *
  * @param oldPodsRun whether Pods of old ReplicaSets still run, which Recreate waits for.
  */
@@ -74,7 +74,7 @@ export function planDeployment(
 interface Step {
   readonly create?: Draft<ReplicaSet>;
   readonly resize: readonly Resize[];
-  /** What the newest ReplicaSet's annotations should be, if it exists. */
+  /** The wanted annotations of the newest ReplicaSet, if it exists. */
   readonly newestAnnotations?: Readonly<Record<string, string>>;
   /** False while the Deployment is paused, scaled or deleted. */
   readonly isRollout: boolean;
@@ -115,7 +115,7 @@ function changesOf(deployment: Deployment, { newest }: Generations, step: Step):
     annotations: Readonly<Record<string, string>>,
   ): void => {
     const present = replicaSet.spec.minReadySeconds ?? 0;
-    // Of a newest ReplicaSet that may be brought up to date: the template stayed the same.
+    // Set for an existing newest ReplicaSet: its template stays the same.
     const followed = replicaSet === newest && step.newestAnnotations !== undefined;
     const minReadySeconds = followed ? (deployment.spec.minReadySeconds ?? 0) : present;
     const same =

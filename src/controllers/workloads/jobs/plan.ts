@@ -14,7 +14,7 @@ export interface JobPlan {
   readonly create: readonly Draft<Pod>[];
   readonly remove: readonly Pod[];
   readonly status: JobStatus;
-  /** Milliseconds since 1970 at which to look again: a deadline, or the next try after a failure. */
+  /** Milliseconds since 1970 at which to reconcile again: a deadline, or the next try after a failure. */
   readonly next: number | undefined;
   /** When the finished Job is to be deleted (`ttlSecondsAfterFinished`). */
   readonly expiry: number | undefined;
@@ -89,7 +89,7 @@ interface Count {
   readonly succeeded: Pod[];
   readonly failed: Pod[];
   readonly terminating: number;
-  /** Of an Indexed Job: the indexes that are done. */
+  /** The completed indexes of an Indexed Job. */
   readonly done: ReadonlySet<number>;
 }
 
@@ -156,7 +156,7 @@ function deadlineOf({ spec, status }: Job): number | undefined {
   return started + spec.activeDeadlineSeconds * 1000;
 }
 
-/** How many Pods to add; negative: to take away. */
+/** The number of Pods to add; negative: to delete. */
 function missingPods(job: Job, count: Count): number {
   const { parallelism = 1, completions } = job.spec;
   const succeeded = succeededCount(job, count);
@@ -166,7 +166,7 @@ function missingPods(job: Job, count: Count): number {
         ? count.active.length
         : parallelism
       : Math.min(parallelism, completions - succeeded);
-  // Terminating Pods are waited for (`podReplacementPolicy: Failed`) only where asked; by default they are replaced.
+  // Terminating Pods are waited for only with `podReplacementPolicy: Failed`; by default they are replaced.
   return Math.max(0, wanted) - count.active.length;
 }
 
@@ -192,7 +192,7 @@ function draftPods(job: Job, count: Count, missing: number): Draft<Pod>[] {
   return drafts;
 }
 
-/** Each container finds its index in its environment (`addCompletionIndexEnvVariables`). */
+/** The index is in the environment of each container (`addCompletionIndexEnvVariables`). */
 function withIndexVariable({ containers, initContainers, ...spec }: PodSpec): PodSpec {
   const fieldPath = `metadata.labels['${indexAnnotation}']`;
   const variable = { name: 'JOB_COMPLETION_INDEX', valueFrom: { fieldRef: { fieldPath } } };
@@ -241,7 +241,7 @@ function runningStatus(job: Job, count: Count, now: number): JobStatus {
   };
 }
 
-/** The Job ends: first the decision is said, and with all Pods gone the end itself. */
+/** The end of a Job: first the interim condition, and when all Pods are gone the final one. */
 function endStatus(job: Job, count: Count, { type, reason, message }: Verdict, now: number): JobStatus {
   const decision = type === 'Complete' ? 'SuccessCriteriaMet' : 'FailureTarget';
   let conditions = job.status.conditions ?? [];
@@ -258,7 +258,7 @@ function endStatus(job: Job, count: Count, { type, reason, message }: Verdict, n
   };
 }
 
-/** Of a finished Job only what still goes on changes: its Pods may be deleted by users without its noticing. */
+/** The status of a finished Job changes only for running Pods, which users may delete without effect on the result. */
 function finishedStatus(job: Job, pods: readonly Pod[]): JobStatus {
   const terminating = pods.filter(
     (pod) => pod.metadata.deletionTimestamp !== undefined && isUnfinished(pod),

@@ -16,10 +16,10 @@ import { replicaSets, replicationControllers } from '../resources.ts';
 import { lookAgain, StatusWriter } from '../../../runtime/status-writer.ts';
 import { planReplicas, planReplicaSetStatus } from './plan.ts';
 
-/** Milliseconds in which changes of Pods are gathered: many become ready at once. */
+/** Milliseconds over which changes of Pods are batched: many become ready at once. */
 const gather = 20;
 
-/** Keeps so many Pods of each ReplicaSet (kube-controller-manager's `replicaset-controller`). */
+/** Maintains the Pods of each ReplicaSet (kube-controller-manager's `replicaset-controller`). */
 export const replicaSetsController: ControllerDefinition = {
   name: 'replicaset-controller',
   start(context: ControllerContext): readonly Runnable[] {
@@ -35,7 +35,7 @@ export const replicaSetsController: ControllerDefinition = {
 };
 
 /**
- * Keeps so many Pods of each ReplicationController, by the rules of ReplicaSets (kube-controller-manager's
+ * Maintains the Pods of each ReplicationController, by the rules of ReplicaSets (kube-controller-manager's
  * `replicationcontroller-controller`, `pkg/controller/replication/conversion.go`).
  */
 export const replicationControllersController: ControllerDefinition = {
@@ -52,9 +52,9 @@ export const replicationControllersController: ControllerDefinition = {
   },
 };
 
-/** In what the two kinds differ. */
+/** The differences of the two kinds. */
 interface ReplicasOptions<T extends Replicated> {
-  /** Of the controller, in metrics and logs. */
+  /** The controller's name in metrics and logs. */
   readonly name: string;
   readonly resource: ResourceType<T>;
   readonly selector: (owner: T) => LabelSelector | undefined;

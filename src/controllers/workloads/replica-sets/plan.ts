@@ -1,4 +1,7 @@
-/** What a ReplicaSet or a ReplicationController needs (pkg/controller/replicaset/replica_set.go, replica_set_utils.go). */
+/**
+ * Plans the Pods of a ReplicaSet or a ReplicationController (pkg/controller/replicaset/replica_set.go,
+ * replica_set_utils.go).
+ */
 import type { Draft } from '../../../client/resource-client.ts';
 import { containsLabels } from '../../../objects/labels.ts';
 import type { Pod } from '../../../objects/core.generated.ts';
@@ -8,7 +11,7 @@ import { deletionOrder } from '../plan-deletion-order.ts';
 import { conditionOf, isActive, isAvailable, isFinished, isReady } from '../../../objects/pods.ts';
 import { podFromTemplate } from '../plan-template.ts';
 
-/** No more Pods are created or deleted in one go. */
+/** The most Pods that one sync creates or deletes (`BurstReplicas`). */
 const burst = 500;
 
 export interface ReplicaSetPlan {
@@ -20,7 +23,7 @@ export interface ReplicaSetPlan {
  * The Pods to create or to delete.
  *
  * @param owned the ReplicaSet's Pods.
- * @param related active Pods of the same Deployment, which decide on crowded nodes.
+ * @param related active Pods of the same Deployment, which decide which nodes are crowded.
  */
 export function planReplicas(
   replicaSet: Replicated,
@@ -69,7 +72,7 @@ export function planReplicaSetStatus(
   };
 }
 
-/** The first failure stays until none is left, also where another one came since (`calculateStatus`). */
+/** The first failure stays until there is none, even when a different one follows (`calculateStatus`). */
 function conditionsOf(
   present: readonly WorkloadCondition[] | undefined,
   failure: { readonly reason: string; readonly message: string } | undefined,

@@ -27,7 +27,7 @@ export const statefulSetsController: ControllerDefinition = {
   },
 };
 
-/** What Events say of Pods (`recordPodEvent`). */
+/** The messages of Events about Pods (`recordPodEvent`). */
 const podWords: PodWords = {
   created: (pod, set) => `create Pod ${pod} in StatefulSet ${set} successful`,
   deleted: (pod, set) => `delete Pod ${pod} in StatefulSet ${set} successful`,
@@ -113,7 +113,7 @@ class StatefulSetReconciler extends Reconciler {
         const message = `create Claim ${claimName} Pod ${pod} in StatefulSet ${name} success`;
         events.event(set, 'Normal', 'SuccessfulCreate', message);
       } catch (error) {
-        // A claim outlives its Pod, and the StatefulSet too.
+        // A claim exists longer than its Pod, and than the StatefulSet.
         if (isAlreadyExists(error)) continue;
         const why = error instanceof Error ? error.message : String(error);
         const message = `create Claim ${claimName} for Pod ${pod} in StatefulSet ${name} failed error: ${why}`;

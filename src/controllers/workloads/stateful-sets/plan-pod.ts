@@ -14,7 +14,7 @@ export function podName({ metadata }: StatefulSet, ordinal: number): string {
   return `${metadata.name ?? ''}-${ordinal}`;
 }
 
-/** True for Pods that are named as the set's are: it takes in and keeps no others (`isMemberOf`). */
+/** True for Pods with a name of the set: it adopts and keeps no others (`isMemberOf`). */
 export function isMember(set: StatefulSet, { metadata }: Pod): boolean {
   return /^(.*)-\d+$/.exec(metadata.name ?? '')?.[1] === set.metadata.name;
 }
@@ -32,7 +32,7 @@ export function revisionNameOf({ metadata }: Pod): string {
   return metadata.labels?.[controllerRevisionHash] ?? '';
 }
 
-/** The Pod of an ordinal: its name, host name and claims stay the same over its lives. */
+/** The Pod of an ordinal: its name, host name and claims are always the same. */
 export function draftPod(set: StatefulSet, revision: ControllerRevision, ordinal: number): Draft<Pod> {
   const draft = podFromTemplate(set, templateOf(revision));
   const name = podName(set, ordinal);

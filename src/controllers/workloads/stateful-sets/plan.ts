@@ -1,6 +1,6 @@
 /**
  * The next step of a StatefulSet (pkg/controller/statefulset/stateful_set_control.go, `updateStatefulSet`): Pods are
- * made and updated one after another unless `podManagementPolicy` is Parallel.
+ * created and updated one after another unless `podManagementPolicy` is Parallel.
  */
 import type { ControllerRevision, StatefulSet } from '../../../objects/apps.generated.ts';
 import type { Pod } from '../../../objects/core.generated.ts';
@@ -10,7 +10,7 @@ import { ordinalOf, revisionNameOf } from './plan-pod.ts';
 export interface StatefulSetInput {
   readonly set: StatefulSet;
   readonly pods: readonly Pod[];
-  /** The revision that Pods below the partition keep. */
+  /** The revision of Pods below the partition. */
   readonly current: ControllerRevision;
   /** The revision of the present template. */
   readonly update: ControllerRevision;
@@ -46,7 +46,7 @@ export function planStatefulSet(input: StatefulSetInput): StatefulSetPlan {
       return ordinal === undefined || (ordinal >= start && ordinal < end) ? [] : [{ pod, ordinal }];
     })
     .sort((a, b) => b.ordinal - a.ordinal);
-  // All others are steady here: of several that are not, the lowest goes first, and the rest wait for it.
+  // Without Parallel: of several Pods that are not steady, the lowest is first, and the rest wait for it.
   const firstUnsteady = condemned.findLast(({ pod }) => !isSteady(input, pod));
   for (const each of condemned) {
     const isWaiting = !parallel && !isSteady(input, each.pod) && each !== firstUnsteady;
@@ -57,7 +57,7 @@ export function planStatefulSet(input: StatefulSetInput): StatefulSetPlan {
   return { create, remove: nextToUpdate(input, byOrdinal, start, end) };
 }
 
-/** Highest ordinal first, one at a time, down to the partition; an unhealthy one is waited for. */
+/** Highest ordinal first, one at a time, down to the partition; an unhealthy Pod is waited for. */
 function nextToUpdate(
   { set, update, now }: StatefulSetInput,
   byOrdinal: ReadonlyMap<number, Pod>,

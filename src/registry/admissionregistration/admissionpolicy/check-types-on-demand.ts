@@ -4,8 +4,8 @@ import type { ValidatingAdmissionPolicy } from './policy.ts';
 import type { CheckedKind, ExpressionWarning } from './type-check.ts';
 
 /**
- * What is wrong with the expressions of a ValidatingAdmissionPolicy, as {@link checkPolicyTypes} says. The engine of CEL
- * is loaded with the first one.
+ * The type errors of a ValidatingAdmissionPolicy's expressions, see {@link checkPolicyTypes}. CEL is loaded on the
+ * first call.
  */
 export async function checkTypesOnDemand(
   policy: KubeObject,
@@ -17,7 +17,7 @@ export async function checkTypesOnDemand(
   return checkPolicyTypes(policy.spec, kinds, params);
 }
 
-/** A server keeps no other form of a spec. */
+/** Stored specs always have this form. */
 function isPolicy(object: KubeObject): object is ValidatingAdmissionPolicy {
   return isRecord(Reflect.get(object, 'spec'));
 }

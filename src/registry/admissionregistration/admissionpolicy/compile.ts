@@ -1,4 +1,4 @@
-/** The expressions of a policy with what they may name (apiserver `admission/plugin/cel/composition.go`). */
+/** The compiled expressions of a policy with their variables (apiserver `admission/plugin/cel/composition.go`). */
 import type { Purpose } from '../../../cel/environment.ts';
 import { fromJson } from '../../../cel/json-values.ts';
 import type { Program } from '../../../cel/program.ts';
@@ -20,16 +20,16 @@ import {
 export const perCallLimit = 1_000_000;
 export const policyBudget = 10_000_000;
 
-/** The variables of a policy, by name; a text says why there is none. */
+/** The variables of a policy, by name; a text is the reason why there are none. */
 export type PolicyVariables = readonly (readonly [name: string, program: Program | string])[];
 
-/** What the expressions of one policy share. */
+/** The part that the expressions of one policy share. */
 export interface PolicyScope {
   readonly variables: PolicyVariables;
   readonly conditions: readonly CompiledCondition[];
-  /** An expression, or what keeps it from being one. */
+  /** An expression, or the error of its compilation. */
   readonly compile: (source: string, wanted: readonly CelType[], purpose?: Purpose) => Program | string;
-  /** One that cannot name the authorizer: messages and audit annotations. */
+  /** An expression without the authorizer: messages and audit annotations. */
   readonly compileText: (source: string, wanted: readonly CelType[]) => Program | string;
 }
 
@@ -67,7 +67,7 @@ export function policyScope(spec: CommonPolicySpec): PolicyScope {
   };
 }
 
-/** The values of what the expressions of a policy may name. */
+/** The values of the names in a policy's expressions. */
 export function bindPolicy(input: PolicyInput, variables: PolicyVariables): ReadonlyMap<string, Value> {
   const bindings = admissionBindings(input);
   bindings.set('params', fromJson(input.params));
@@ -76,7 +76,7 @@ export function bindPolicy(input: PolicyInput, variables: PolicyVariables): Read
   return bindings;
 }
 
-/** The variables of a policy: each is evaluated when it is first read, and once. */
+/** The variables of a policy: each is evaluated on its first use, once. */
 class LazyVariables implements MapValue {
   readonly kind = 'map';
   readonly #programs: ReadonlyMap<string, Program | string>;

@@ -1,4 +1,7 @@
-/** What a ValidatingAdmissionPolicy says of a write (apiserver `admission/plugin/policy/validating/validator.go`). */
+/**
+ * The decision of a ValidatingAdmissionPolicy about a write (apiserver
+ * `admission/plugin/policy/validating/validator.go`).
+ */
 import type { Program } from '../../../cel/program.ts';
 import { boolType, dynType, nullType, stringType } from '../../../cel/types.ts';
 import type { Value } from '../../../cel/values.ts';
@@ -10,12 +13,12 @@ import type { PolicySpec, Validation } from './policy.ts';
 
 const maxMessage = 5 * 1024;
 
-/** What a policy refuses. */
+/** A refusal of a policy. */
 export interface Refusal {
   readonly message: string;
-  /** A reason of a Status; "" for the usual one. */
+  /** A reason of a Status; "" for the default. */
   readonly reason: string;
-  /** Refused whatever the bindings say: an audit annotation that cannot be made. */
+  /** Refused whatever the bindings say: an audit annotation that cannot be evaluated. */
   readonly always?: boolean;
 }
 
@@ -26,7 +29,7 @@ interface CompiledPolicy extends Pick<PolicyScope, 'variables' | 'conditions'> {
 
 interface CompiledValidation {
   readonly validation: Validation;
-  /** A text says why there is none. */
+  /** A text is the reason why there is none. */
   readonly program: Program | string;
   readonly message: Program | string | undefined;
 }
@@ -56,8 +59,8 @@ export function compilePolicy(spec: PolicySpec): CompiledPolicy {
 }
 
 /**
- * What the policy refuses of a write; nothing when all holds or its conditions say that it is not meant. What cannot
- * be evaluated is refused, unless `failurePolicy` ignores that.
+ * The refusals of a policy for a write; none when all validations hold or its conditions do not match. Evaluation
+ * errors are refusals, unless `failurePolicy` ignores them.
  */
 export function judgePolicy(spec: PolicySpec, input: PolicyInput): Refusal[] {
   const ignores = spec.failurePolicy === 'Ignore';
@@ -102,7 +105,7 @@ function messageOf(
   return given === '' ? `failed expression: ${(validation.expression ?? '').trim()}` : given;
 }
 
-/** Audit annotations go nowhere, since there is no audit log; but one that cannot be made refuses the write. */
+/** Audit annotations are dropped, as there is no audit log; but an evaluation error refuses the write. */
 function annotationFaults(
   annotations: CompiledPolicy['annotations'],
   bindings: ReadonlyMap<string, Value>,

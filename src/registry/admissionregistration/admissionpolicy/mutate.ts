@@ -1,4 +1,4 @@
-/** What a MutatingAdmissionPolicy changes (apiserver `admission/plugin/policy/mutating`, KEP 3962). */
+/** The changes of a MutatingAdmissionPolicy (apiserver `admission/plugin/policy/mutating`, KEP 3962). */
 import type { JsonRecord } from '../../../objects/json.ts';
 import { toJson } from '../../../cel/json-values.ts';
 import { jsonPatchType, patchStructs } from '../../../cel/patch-types.ts';
@@ -10,13 +10,13 @@ import { bindPolicy, policyBudget, policyScope, perCallLimit, type PolicyScope }
 import type { PolicyInput } from '../expressions/input.ts';
 import type { MutatingPolicySpec, Mutation } from './policy.ts';
 
-/** What one mutation wants: fields to merge into the object, or operations on it. */
+/** The result of one mutation: fields to merge into the object, or operations on it. */
 export type Patch =
   | { readonly type: 'ApplyConfiguration'; readonly config: JsonRecord }
   | { readonly type: 'JSONPatch'; readonly operations: readonly JsonRecord[] };
 
 interface CompiledMutations extends Pick<PolicyScope, 'variables' | 'conditions'> {
-  /** Undefined where a mutation has no expression; a text says why there is no program. */
+  /** Undefined where a mutation has no expression; a text is the reason why there is no program. */
   readonly mutations: readonly (Program | string | undefined)[];
 }
 
@@ -48,13 +48,13 @@ export function compileMutations(spec: MutatingPolicySpec): CompiledMutations {
   return made;
 }
 
-/** Whether the conditions of a policy hold; a text says what keeps them from being evaluated. */
+/** Whether the conditions of a policy hold; a text is the evaluation error. */
 export function mutationsMeant(spec: MutatingPolicySpec, input: PolicyInput): boolean | string {
   const { conditions, variables } = compileMutations(spec);
   return conditionsHold(conditions, bindPolicy(input, variables));
 }
 
-/** The patch of the mutation with the index; a text says why there is none. */
+/** The patch of the mutation with the index; a text is the reason why there is none. */
 export function patchOf(spec: MutatingPolicySpec, index: number, input: PolicyInput): Patch | string {
   const { variables, mutations } = compileMutations(spec);
   const program = mutations[index];
@@ -104,7 +104,7 @@ function operationsOf(value: Value): Patch {
   return { type: 'JSONPatch', operations };
 }
 
-/** An object within another must be of the type that its place says: `Object.spec` in the field `spec` of `Object`. */
+/** Checks that a nested object has the type of its field: `Object.spec` in the field `spec` of `Object`. */
 function checkTypeNames(value: Value, path: readonly string[]): void {
   if (isList(value)) {
     for (const item of itemsOf(value)) checkTypeNames(item, path);

@@ -1,28 +1,28 @@
-/** Types of CEL for kinds as a server's OpenAPI describes them (`apiserver/pkg/cel/openapi/resolver`). */
+/** CEL types of kinds from a server's OpenAPI document (`apiserver/pkg/cel/openapi/resolver`). */
 import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import type { CelType } from '../../../cel/types.ts';
 import { declType } from '../../apiextensions/rules/decl-type.ts';
 import type { JsonSchema } from '../../apiextensions/schema/json-schema.ts';
 
 const reference = '#/components/schemas/';
-/** What has no type of its own: a number of IntOrString, a Quantity. */
+/** Formats without a type of their own: IntOrString, Quantity. */
 const unions: ReadonlyMap<string, JsonSchema> = new Map<string, JsonSchema>([
   ['io.k8s.apimachinery.pkg.util.intstr.IntOrString', { 'x-kubernetes-int-or-string': true }],
   ['io.k8s.apimachinery.pkg.api.resource.Quantity', { type: 'string' }],
 ]);
 
 /**
- * The type of a kind; undefined when expressions cannot see it.
+ * The type of a kind; undefined when it has none that expressions can use.
  *
  * @param schemas `components.schemas` of an OpenAPI v3 document.
- * @param name of the kind's own schema in it.
+ * @param name the name of the kind's schema in it.
  */
 export function openApiType(schemas: JsonRecord, name: string, kind: string): CelType | undefined {
   const schema = named(schemas, name, []);
   return declType(schema, false, kind);
 }
 
-/** @param within the schemas that this one is part of: one that is part of itself ends there. */
+/** @param within the enclosing schemas: recursion ends at a schema that contains itself. */
 function named(schemas: JsonRecord, name: string, within: readonly string[]): JsonSchema {
   const union = unions.get(name);
   if (union !== undefined) return union;

@@ -7,7 +7,7 @@ export interface ValidatingAdmissionPolicy extends KubeObject {
   spec?: PolicySpec;
 }
 
-/** What policies of both kinds have. */
+/** The fields that policies of both kinds have. */
 export interface CommonPolicySpec {
   paramKind?: { apiVersion?: string; kind?: string };
   matchConstraints?: MatchResources;
@@ -38,7 +38,7 @@ export interface Mutation {
   jsonPatch?: { expression?: string };
 }
 
-/** One rule: what does not hold is refused. */
+/** One validation; when it is false the write is refused. */
 export interface Validation {
   expression?: string;
   message?: string;
@@ -46,7 +46,7 @@ export interface Validation {
   reason?: string;
 }
 
-/** Which requests are meant. */
+/** The requests that are matched. */
 export interface MatchResources {
   namespaceSelector?: LabelSelector;
   objectSelector?: LabelSelector;

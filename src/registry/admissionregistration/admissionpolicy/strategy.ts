@@ -60,7 +60,7 @@ export const mutatingPolicyStrategy: Strategy<MutatingAdmissionPolicy> = {
 
 const actions = ['Audit', 'Deny', 'Warn'];
 
-/** What a binding of a ValidatingAdmissionPolicy must say of what is done with refusals. */
+/** `validationActions` of a ValidatingAdmissionPolicy's binding. */
 function validateActions({ spec = {} }: PolicyBinding): FieldError[] {
   const found = spec.validationActions ?? [];
   if (found.length === 0) return [required('spec.validationActions')];

@@ -1,4 +1,7 @@
-/** Warnings of expressions that do not fit the kinds they are about (apiserver `admission/plugin/policy/validating/typechecking.go`). */
+/**
+ * Type errors of expressions for the kinds that they match (apiserver
+ * `admission/plugin/policy/validating/typechecking.go`).
+ */
 import type { JsonRecord } from '../../../objects/json.ts';
 import { CompileError, Program } from '../../../cel/program.ts';
 import * as types from '../../../cel/types.ts';
@@ -23,10 +26,10 @@ export interface ExpressionWarning {
 }
 
 /**
- * What is wrong with the validations of a policy when the objects are of each of the kinds. What is no expression is
- * told as well; what an expression gives is not looked at.
+ * The errors of a policy's validations for objects of each of the kinds, syntax errors included. The result type is not
+ * checked.
  *
- * @param params the kind of the parameters, when the policy has one that is known.
+ * @param params the kind of the parameters, when the policy has a known one.
  */
 export function checkPolicyTypes(
   { validations, variables }: PolicySpec,
@@ -80,7 +83,7 @@ function scopeOf(
   return scope;
 }
 
-/** The type of what an expression gives; undefined when it does not compile. */
+/** The result type of an expression; undefined when it does not compile. */
 function compiled(expression: string, scope: ReadonlyMap<string, CelType>): CelType | undefined {
   try {
     return new Program(expression, scope).type;
@@ -96,7 +99,7 @@ function issueOf(expression: string, scope: ReadonlyMap<string, CelType>): strin
     return undefined;
   } catch (error) {
     if (!(error instanceof CompileError)) throw error;
-    // Constants are worked out by programs, of which type checking makes none.
+    // Constants are folded when a program is made; type checking makes none.
     return error.stage === 'compilation' ? error.message : undefined;
   }
 }

@@ -17,7 +17,7 @@ const failurePolicies = ['Fail', 'Ignore'];
 const patchTypes = ['ApplyConfiguration', 'JSONPatch'];
 const reinvocationPolicies = ['IfNeeded', 'Never'];
 
-/** An expression that must be there and compile. */
+/** An expression that is required and must compile. */
 function checkExpression(at: string, source: string, program: object | string | undefined): FieldError[] {
   if (source.trim() === '') return [required(at, 'expression is not specified')];
   return typeof program === 'string' ? [invalid(at, source, program)] : [];
@@ -25,7 +25,7 @@ function checkExpression(at: string, source: string, program: object | string | 
 
 type Compiled = Pick<ReturnType<typeof compilePolicy>, 'variables' | 'conditions'>;
 
-/** What policies of both kinds must say before their own expressions. */
+/** The rules that policies of both kinds have before their own expressions. */
 function validateCommon(spec: CommonPolicySpec, { variables }: Compiled): FieldError[] {
   const errors: FieldError[] = [];
   const { failurePolicy, matchConstraints, paramKind } = spec;
@@ -56,7 +56,7 @@ function validateConditions(spec: CommonPolicySpec, { conditions }: Compiled): F
   );
 }
 
-/** The expressions of a policy must be there and compile (`apis/admissionregistration/validation`). */
+/** The expressions of a policy are required and must compile (`apis/admissionregistration/validation`). */
 export function validatePolicySpec(spec: PolicySpec): FieldError[] {
   const compiled = compilePolicy(spec);
   const { validations, annotations } = compiled;
@@ -91,7 +91,7 @@ export function validatePolicySpec(spec: PolicySpec): FieldError[] {
   return errors;
 }
 
-/** As `validatePolicySpec`, of what changes objects. */
+/** As `validatePolicySpec`, for MutatingAdmissionPolicies. */
 export function validateMutatingSpec(spec: MutatingPolicySpec): FieldError[] {
   const compiled = compileMutations(spec);
   const errors = validateCommon(spec, compiled);

@@ -15,7 +15,8 @@ export interface MatchCondition {
 const conditionsBudget = 2_500_000;
 
 /**
- * Whether all conditions of a webhook hold. One that is false decides; else those that fail are told, as text.
+ * Whether all conditions of a webhook hold. A false condition decides; otherwise evaluation errors are returned as
+ * text.
  */
 export function matchConditions(
   conditions: readonly MatchCondition[],
@@ -28,7 +29,7 @@ export function matchConditions(
   return conditionsHold(compiled, admissionBindings(input));
 }
 
-/** A condition that is compiled, or what keeps it from being. */
+/** A compiled condition, or the error of its compilation. */
 export interface CompiledCondition {
   readonly expression: string;
   readonly program: Program | string;
@@ -59,7 +60,7 @@ const variables = new Map([...admissionVariables, ...authorizerVariables]);
 const compiled = new Map<string, Program | string>();
 const maxCompiled = 500;
 
-/** The condition of a webhook, or what keeps it from being one. */
+/** The condition of a webhook, or the error of its compilation. */
 export function compileCondition(source: string): Program | string {
   const known = compiled.get(source);
   if (known !== undefined) return known;

@@ -1,6 +1,6 @@
 import type { AccessQuestion, AskAccess } from '../../../cel/library/authorization.ts';
 
-/** What expressions see of a write. */
+/** The write as expressions see it. */
 export interface AdmissionInput {
   /** Null for a deletion. */
   readonly object: unknown;
@@ -8,16 +8,16 @@ export interface AdmissionInput {
   readonly oldObject: unknown;
   /** The AdmissionRequest without its objects. */
   readonly request: unknown;
-  /** Asks what the requester may do. */
+  /** Checks the permissions of the requester. */
   readonly access: AskAccess;
   /** The resource of the request, for `authorizer.requestResource`. */
   readonly requested: AccessQuestion;
 }
 
-/** What a policy sees beyond the write. */
+/** The additional values for a policy. */
 export interface PolicyInput extends AdmissionInput {
   /** The object that `paramRef` names; null without one. */
   readonly params: unknown;
-  /** The Namespace of the request; null for what is in none. */
+  /** The Namespace of the request; null for cluster-scoped resources. */
   readonly namespaceObject: unknown;
 }

@@ -7,9 +7,9 @@ import { isQualifiedName } from '../../../objects/names.ts';
 const maxConditions = 64;
 
 /**
- * The conditions that are broken, those that do not compile among them.
+ * The errors of conditions, compilation included.
  *
- * @param compile what keeps an expression from being one, as text; by default, with the variables of webhooks.
+ * @param compile returns the compilation error of an expression as text; by default with the variables of webhooks.
  */
 export function validateMatchConditions(
   conditions: readonly MatchCondition[],

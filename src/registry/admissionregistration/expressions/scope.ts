@@ -1,4 +1,7 @@
-/** What expressions of admission may name: the objects of a write and the request (`apiserver/pkg/admission/plugin/cel`). */
+/**
+ * The variables of admission expressions: the objects of a write and the request
+ * (`apiserver/pkg/admission/plugin/cel`).
+ */
 import type { Purpose } from '../../../cel/environment.ts';
 import { fromJson } from '../../../cel/json-values.ts';
 import {
@@ -60,7 +63,10 @@ export const authorizerVariables: ReadonlyMap<string, CelType> = new Map<string,
 const times = types.timestampType;
 const labels = types.mapType(text, text);
 
-/** The type of `namespaceObject`: what policies see of a Namespace (`admission/plugin/cel` BuildNamespaceType). */
+/**
+ * The type of `namespaceObject`: the fields of a Namespace that policies see (`admission/plugin/cel`
+ * BuildNamespaceType).
+ */
 export const namespaceType: CelType = object('Namespace', {
   metadata: object('NamespaceMetadata', {
     name: text,
@@ -102,7 +108,7 @@ export function admissionBindings(input: AdmissionInput): Map<string, Value> {
   ]);
 }
 
-/** An expression, or what keeps it from being one: it does not compile, or gives something else than what is wanted. */
+/** An expression, or the error of its compilation, a wrong result type included. */
 export function compileExpression(
   source: string,
   variables: ReadonlyMap<string, CelType>,

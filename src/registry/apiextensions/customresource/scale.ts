@@ -48,12 +48,12 @@ export function customScale({
 
 const maxReplicas = 2 ** 31 - 1;
 
-/** What `/scale` reads must be a number of replicas (`registry/customresource/validator.go` ValidateScaleSpec). */
+/** The replicas that `/scale` reads must be a number (`registry/customresource/validator.go` ValidateScaleSpec). */
 export function validateScaleSpec(object: KubeObject, { specReplicasPath }: ScalePaths): FieldError[] {
   return validateReplicas(object, specReplicasPath);
 }
 
-/** The replicas that there are, and the text of a selector (ValidateScaleStatus). */
+/** The rules of status replicas, and of the selector's text (ValidateScaleStatus). */
 export function validateScaleStatus(
   object: KubeObject,
   { statusReplicasPath, labelSelectorPath = '' }: ScalePaths,
@@ -72,7 +72,10 @@ function validateReplicas(object: KubeObject, path: string): FieldError[] {
   return value > maxReplicas ? [invalid(path, value, `should be less than or equal to ${maxReplicas}`)] : [];
 }
 
-/** Why a value cannot be read at a path; what is missing can (apimachinery `unstructured.NestedInt64` and its like). */
+/**
+ * Why a value cannot be read at a path; an absent value is no error (apimachinery `unstructured.NestedInt64` and its
+ * like).
+ */
 function accessFault(
   object: KubeObject,
   path: string,
@@ -103,7 +106,7 @@ function numberAt(object: KubeObject, path: readonly string[]): number | undefin
   return typeof value === 'number' ? value : undefined;
 }
 
-/** Sets the value at a path, in place; makes the objects on the way. */
+/** Sets the value at a path, in place; creates the objects on the path. */
 function setAt(object: object, path: readonly string[], value: unknown): void {
   let parent: object = object;
   for (const [i, name] of path.entries()) {

@@ -5,7 +5,7 @@ export function simplePath(path: string): readonly string[] {
   return path.split('.').filter((name) => name !== '');
 }
 
-/** The value below an object at a path of names, undefined when a part is missing. */
+/** The value at a path of names below an object, undefined when a part is missing. */
 export function fieldAt(object: unknown, path: readonly string[]): unknown {
   let value = object;
   for (const name of path) {

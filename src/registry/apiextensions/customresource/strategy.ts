@@ -16,7 +16,10 @@ import { validateScaleSpec, validateScaleStatus } from './scale.ts';
 import { fieldAt, simplePath } from './simple-path.ts';
 import { validatePart, validateValue } from '../schema/validate-value.ts';
 
-/** Errors of values that are not as rules expect them (apiextensions `registry/customresource/strategy.go` hasBlockingErr). */
+/**
+ * True for errors that keep the rules from being evaluated (apiextensions `registry/customresource/strategy.go`
+ * hasBlockingErr).
+ */
 const blocking: ReadonlySet<FieldErrorReason> = new Set([
   'FieldValueNotSupported',
   'FieldValueRequired',
@@ -40,8 +43,8 @@ export interface CustomKind {
   /** The apiVersion in which objects reach the strategy: that of the storage version. */
   readonly storedApiVersion: string;
   /**
-   * The revision of the definition: what was written later has the defaults of this schema. Undefined where a webhook
-   * converts: what reaches the strategy has the defaults that it should have.
+   * The revision of the definition: objects that were written later have the defaults of this schema. Undefined where a
+   * webhook converts: its results have their defaults.
    */
   readonly since: number | undefined;
 }
@@ -59,7 +62,7 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
   const hasStatus = version.subresources?.status !== undefined;
   const scale = version.subresources?.scale;
   const rules = { namespaced, nameRule: nameIsDNSSubdomain };
-  // A list that was wrong before may stay so.
+  // A list that was invalid before may stay so.
   const listErrors = (whole: JsonSchema, object: CustomObject, old?: CustomObject): FieldError[] =>
     old !== undefined && validateListTypes(whole, old).length > 0 ? [] : validateListTypes(whole, object);
   const valueErrors = (object: CustomObject, old?: CustomObject): FieldError[] => {
@@ -84,7 +87,7 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
     ];
   };
   const tolerated = new WeakMap<CustomObject, readonly FieldError[]>();
-  /** The rules in CEL are asked last, and only about a value whose shape is right. */
+  /** CEL rules come last, and only for a value of the right shape. */
   const withRules = (errors: FieldError[], object: CustomObject, old?: CustomObject): FieldError[] => {
     if (schema === undefined || !hasRules(schema)) return errors;
     if (errors.some(({ reason }) => blocking.has(reason))) return [...errors, notAsked];
@@ -174,7 +177,7 @@ function keepStatus(object: CustomObject, old: CustomObject): void {
   else object.status = old.status;
 }
 
-/** What counts for the generation: all but metadata, and but status where that is written apart. */
+/** The part that counts for the generation: all but metadata, and without status if that is a subresource. */
 function content(object: CustomObject, hasStatus: boolean): Record<string, unknown> {
   const { metadata: _metadata, status, ...rest } = object;
   return hasStatus ? rest : { ...rest, ...(status === undefined ? {} : { status }) };
@@ -187,7 +190,7 @@ function takeAllButStatus(object: CustomObject, old: CustomObject): void {
   if (!isRecord(target)) return;
   for (const name of Object.keys(target)) if (name !== 'metadata') Reflect.deleteProperty(target, name);
   const { metadata: before, status: _old, ...rest } = old;
-  // Not by assignment: a client may name a member __proto__.
+  // Not by assignment: a client may name a member `__proto__`.
   Object.defineProperties(target, Object.getOwnPropertyDescriptors(rest));
   const { managedFields, resourceVersion } = metadata;
   object.metadata = {

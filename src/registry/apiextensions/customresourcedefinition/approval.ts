@@ -24,7 +24,7 @@ function isProtected(group: string): boolean {
   return /(^|\.)(k8s|kubernetes)\.io$/.test(group);
 }
 
-/** What the annotation says (`GetAPIApprovalState`): the URL of a review, or that there was none. */
+/** The value of the annotation (`GetAPIApprovalState`): the URL of a review, or that there was none. */
 function approvalOf({ metadata: { annotations = {} } }: KubeObject): Approval {
   const text = Object.hasOwn(annotations, annotation) ? (annotations[annotation] ?? '') : '';
   const must = `protected groups must have approval annotation "${annotation}"`;
@@ -40,8 +40,8 @@ function approvalOf({ metadata: { annotations = {} } }: KubeObject): Approval {
 }
 
 /**
- * A definition in a protected group names its approval (KEP-1111). An update that leaves the state of approval as it
- * was is never refused for it.
+ * A definition in a protected group must name its approval (KEP-1111). An update that does not change the state of
+ * approval is never refused.
  */
 export function validateApproval(definition: KubeObject, group: string, old?: KubeObject): FieldError[] {
   if (!isProtected(group)) return [];

@@ -11,14 +11,14 @@ import { validateClientConfig } from '../../validation/client-config.ts';
 import type { CustomResourceConversion } from './definition.ts';
 
 const path = 'spec.conversion';
-/** The ConversionReview versions of which a webhook must know one. */
+/** The known ConversionReview versions; a webhook must name one. */
 const reviewVersions = ['v1', 'v1beta1'];
 
 /**
- * The rules of `spec.conversion` (apiextensions `validateCustomResourceConversion`; its paths are those of the
- * internal type).
+ * The rules of `spec.conversion` (apiextensions `validateCustomResourceConversion`; its paths are those of the internal
+ * type).
  *
- * @param preservesUnknown `spec.preserveUnknownFields`: what nobody declares cannot be converted.
+ * @param preservesUnknown `spec.preserveUnknownFields`: undeclared fields cannot be converted.
  * @param mayHaveWrongBundle see {@link mayKeepWrongBundle}.
  */
 export function validateConversion(
@@ -41,10 +41,10 @@ export function validateConversion(
 }
 
 /**
- * A definition that is not served yet may have a `caBundle` without certificates, for somebody to fill in, and one that
- * had it may keep it (apiextensions `allowInvalidCABundle`).
+ * A definition that is not established yet may have a `caBundle` without certificates, which is set later; one that had
+ * it may keep it (apiextensions `allowInvalidCABundle`).
  *
- * @param established whether the definition was served before.
+ * @param established whether the definition was established before.
  */
 export function mayKeepWrongBundle(
   before: CustomResourceConversion | undefined,
@@ -53,7 +53,7 @@ export function mayKeepWrongBundle(
   return !established || hasWrongBundle(before);
 }
 
-/** True for a webhook whose answers nobody could check. */
+/** True for a webhook with an invalid CA bundle. */
 export function hasWrongBundle(conversion: CustomResourceConversion | undefined): boolean {
   return caBundleFault(conversion?.webhook?.clientConfig?.caBundle ?? '') !== undefined;
 }
@@ -72,7 +72,7 @@ function validateWebhook(
       ? [required(at, 'required when strategy is set to Webhook')]
       : validateClientConfig(clientConfig, at)),
     ...(fault === undefined ? [] : [invalid(`${at}.caBundle`, caBundle, fault)]),
-    // An empty list of clients arrives as null, as Go keeps it.
+    // An empty list arrives as null, as Go stores it.
     ...validateReviewVersions(conversionReviewVersions ?? []),
   ];
 }

@@ -82,7 +82,7 @@ export function hasCondition(definition: CustomResourceDefinition, type: string)
   );
 }
 
-/** The condition with `next` in the place of the one of its type; the time of transition stays while the status does. */
+/** The conditions with `next` in the place of that type; the transition time stays while the status does. */
 export function withCondition(
   conditions: readonly CustomResourceCondition[] | null,
   next: CustomResourceCondition,

@@ -1,15 +1,15 @@
-/** What a definition's rules may cost in the worst case (apiextensions `validation/{cel_validation,validation}.go`). */
+/** The worst-case cost of a definition's rules (apiextensions `validation/{cel_validation,validation}.go`). */
 import { plus } from '../../../cel/cost/range.ts';
 import { type FieldError, forbiddenField } from '../../validation/field-errors.ts';
 
-/** Units for one rule over all values that it is asked about, and for all rules of a schema. */
+/** Units for all evaluations of one rule, and for all rules of a schema. */
 const ruleLimit = 10_000_000;
 const schemaLimit = 100_000_000;
-/** Rules that take less of the limit are not told of when all together take too much. */
+/** Rules below this share of the limit are not listed when the total is too high. */
 const notableCost = schemaLimit / 100;
 const mostToldOf = 4;
 
-/** Adds up what the rules of one schema cost. */
+/** Sums the cost of the rules of one schema. */
 export class RuleCosts {
   #total = 0;
   #notable: { readonly field: string; readonly cost: number }[] = [];
@@ -18,7 +18,7 @@ export class RuleCosts {
    * Counts an expression.
    *
    * @param what `rule` or `messageExpression`.
-   * @returns what is wrong when it is too costly by itself.
+   * @returns the error when it alone is too costly.
    */
   observe(field: string, what: string, cost: number): FieldError[] {
     this.#total = plus(this.#total, cost);
@@ -32,7 +32,7 @@ export class RuleCosts {
       : [];
   }
 
-  /** What is wrong when all rules together are too costly. */
+  /** The errors when all rules together are too costly. */
   total(path: string): FieldError[] {
     if (this.#total <= schemaLimit) return [];
     const share = 'contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema';

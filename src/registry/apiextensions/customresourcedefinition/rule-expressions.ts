@@ -12,9 +12,9 @@ import { itemsOf, type JsonSchema, type ValidationRule, valuesOf } from '../sche
 import { RuleCosts } from './rule-costs.ts';
 
 /**
- * The expressions that do not compile or may cost too much, and the defaults that break rules which do.
+ * The errors of expressions that do not compile or may cost too much, and of defaults that break rules.
  *
- * @param known errors of the schema: where there are any, in it or deeper, its rules are not looked at.
+ * @param known errors of the schema: rules of a part with errors are skipped.
  */
 export function validateRuleExpressions(
   schema: JsonSchema,
@@ -29,9 +29,9 @@ export function validateRuleExpressions(
 interface Place {
   readonly path: string;
   readonly root: boolean;
-  /** The list or map above whose items have no counterpart in a stored object. */
+  /** The enclosing list or map whose items cannot be correlated with those of the stored object. */
   readonly uncorrelated: string | undefined;
-  /** How many values have the schema at most; undefined when a list or map above has no bound. */
+  /** The largest number of values with the schema; undefined when an enclosing list or map has no bound. */
   readonly cardinality: number | undefined;
   readonly costs: RuleCosts;
 }
@@ -74,7 +74,7 @@ function expressionErrors(schema: JsonSchema, place: Place, known: readonly Fiel
   return [...errors, ...validateRules(schema, schema.default, undefined, `${path}.default`).errors];
 }
 
-/** By how much a schema multiplies the values of its parts; undefined when it has no bound. */
+/** The factor by which a schema multiplies the values of its parts; undefined when it has no bound. */
 function maxElementsOf(schema: JsonSchema): number | undefined {
   const { maxItems, maxProperties, additionalProperties } = schema;
   const bound = (most: number | undefined) => (most === undefined ? undefined : Math.max(0, most));

@@ -1,4 +1,7 @@
-/** Defaults of structural schemas (apiextensions `schema/defaulting/validation.go`): they hold, and say nothing unknown. */
+/**
+ * Defaults of structural schemas (apiextensions `schema/defaulting/validation.go`): they are valid, and have no unknown
+ * fields.
+ */
 import { isRecord } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { validateEmbedded } from '../schema/embedded.ts';
@@ -17,7 +20,7 @@ export function validateSchemaDefaults(
   patterns = new PatternBudget(),
 ): FieldError[] {
   if (depth > maxDepth) return [];
-  // What is at the root is a whole object.
+  // The root is a whole object.
   const whole = depth === 0 ? { ...schema, 'x-kubernetes-embedded-resource': true } : schema;
   const errors = schema.default === undefined ? [] : validateDefault(whole, `${path}.default`, patterns);
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
@@ -41,7 +44,7 @@ function validateDefault(schema: JsonSchema, path: string, patterns: PatternBudg
   return [...unknown, ...validatePart(schema, value, path, undefined, patterns)];
 }
 
-/** True where pruning would take something away. */
+/** True where pruning would remove something. */
 function hasUnknown(schema: JsonSchema, value: unknown, depth = 0): boolean {
   if (depth > maxDepth) return false;
   const items = itemsOf(schema);

@@ -1,4 +1,4 @@
-/** Inside of allOf, anyOf, oneOf and not only values are told about, nothing that tells a structure. */
+/** allOf, anyOf, oneOf and not may restrict values, but not declare structure. */
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { patternFault } from '../schema/pattern.ts';
@@ -9,7 +9,7 @@ const maxDepth = 100;
 const lists = ['anyOf', 'allOf', 'oneOf'] as const;
 const intOrString = [{ type: 'integer' }, { type: 'string' }];
 
-/** What must not be said within a junctor, with the words that kube-apiserver says it with. */
+/** The fields that are forbidden within a junctor, with kube-apiserver's texts. */
 const forbiddenWords = [
   ['type', 'empty'],
   ['additionalProperties', 'undefined'],
@@ -32,7 +32,7 @@ interface Part {
   readonly path: string;
 }
 
-/** The parts of the junctors of a schema, with their places. */
+/** The parts of the junctors of a schema, with their paths. */
 function partsOf(schema: JsonSchema, path: string): Part[] {
   const parts = lists.flatMap((word) =>
     (schema[word] ?? []).map((part, i) => ({ schema: part, path: `${path}.${word}[${i}]` })),
@@ -41,9 +41,9 @@ function partsOf(schema: JsonSchema, path: string): Part[] {
   return parts;
 }
 
-/** The junctors of a schema name no structure, and its pattern is one (`validateValueValidation`). */
+/** The junctors of a schema declare no structure, and its pattern compiles (`validateValueValidation`). */
 export function validateNestedValues(schema: JsonSchema, path: string): FieldError[] {
-  // The two ways to say that a value is an integer or a string name types; elsewhere they do not say so.
+  // The two forms of IntOrString name types; other junctors may not.
   const [first, ...parts] = schema.allOf ?? [];
   const checked = {
     ...withoutIntOrString(schema),
@@ -86,13 +86,16 @@ function validateNested(schema: JsonSchema, path: string, depth: number): FieldE
   return errors;
 }
 
-/** Go's zero values say nothing. */
+/** Go's zero values count as absent. */
 function says(value: unknown): boolean {
   if (value === undefined || value === false || value === '') return false;
   return !Array.isArray(value) || value.length > 0;
 }
 
-/** What the junctors at the root tell about is declared beside them; others are not asked (`validateStructuralCompleteness`). */
+/**
+ * Fields in the junctors at the root must be declared beside them; other junctors are not checked
+ * (`validateStructuralCompleteness`).
+ */
 export function validateJunctorsCovered(schema: JsonSchema, path: string): FieldError[] {
   return partsOf(schema, path).flatMap((part) => covered(part, schema, path, 0));
 }

@@ -4,7 +4,7 @@ import { itemsOf, type JsonSchema } from '../schema/json-schema.ts';
 
 const forKeys = 'this property is in x-kubernetes-list-map-keys, so it';
 
-/** What a list of type map must say of its keys, and a set or map of its items (`validateMapListKeysMapSet`). */
+/** The keys of lists of type map, and the items of sets and maps (`validateMapListKeysMapSet`). */
 export function validateListMap(schema: JsonSchema, path: string): FieldError[] {
   const listType = schema['x-kubernetes-list-type'];
   const keys = schema['x-kubernetes-list-map-keys'] ?? [];

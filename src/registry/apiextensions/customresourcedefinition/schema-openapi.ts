@@ -1,4 +1,7 @@
-/** What of OpenAPI v3 a schema may say (apiextensions `validation.go` ValidateCustomResourceDefinitionOpenAPISchema). */
+/**
+ * The OpenAPI v3 features that a schema may use (apiextensions `validation.go`
+ * ValidateCustomResourceDefinitionOpenAPISchema).
+ */
 import { pushAll } from '../../../objects/lists.ts';
 import {
   type FieldError,
@@ -27,7 +30,7 @@ export function validateOpenApi(schema: JsonSchema, path: string): FieldError[] 
 interface Context {
   readonly depth: number;
   readonly root: boolean;
-  /** Why no default may be set here. */
+  /** Why a default is not allowed here. */
   readonly noDefault: string | undefined;
 }
 
@@ -128,7 +131,7 @@ function pushExtensionErrors(schema: JsonSchema, path: string, errors: FieldErro
   pushAll(errors, validateRuleMembers(schema, path));
 }
 
-/** Items of a set are one value each. kube-apiserver shows the list type of the items in either case. */
+/** Items of a set are atomic. kube-apiserver shows the list type of the items in either case. */
 function pushAtomicItemErrors(items: JsonSchema | undefined, path: string, errors: FieldError[]): void {
   if (items === undefined) return;
   const listType = items['x-kubernetes-list-type'];
@@ -136,7 +139,7 @@ function pushAtomicItemErrors(items: JsonSchema | undefined, path: string, error
   if (items.type === 'array' && listType !== undefined && listType !== 'atomic') {
     errors.push(invalid(`${path}.x-kubernetes-list-type`, listType, detail));
   } else if (items.type === 'object' && items['x-kubernetes-map-type'] !== 'atomic') {
-    // A pointer to nothing is shown as a word.
+    // kube-apiserver prints a nil pointer as a word.
     errors.push(invalid(`${path}.x-kubernetes-map-type`, listType ?? null, detail));
   }
 }

@@ -1,4 +1,6 @@
-/** `x-kubernetes-validations` of a definition: what its rules must say beside their expressions (apiextensions `validation.go`). */
+/**
+ * `x-kubernetes-validations` of a definition: the rules' fields other than expressions (apiextensions `validation.go`).
+ */
 import { readFieldPath } from '../rules/field-path.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
 import type { JsonSchema, ValidationRule } from '../schema/json-schema.ts';
@@ -6,7 +8,7 @@ import type { JsonSchema, ValidationRule } from '../schema/json-schema.ts';
 const reasons = ['FieldValueDuplicate', 'FieldValueForbidden', 'FieldValueInvalid', 'FieldValueRequired'];
 const lineBreak = /[\n\r]/;
 
-/** What the rules of one schema say beside their expressions. */
+/** The fields of one schema's rules, without their expressions. */
 export function validateRuleMembers(schema: JsonSchema, path: string): FieldError[] {
   return (schema['x-kubernetes-validations'] ?? []).flatMap((rule, i) =>
     memberErrors(rule, schema, `${path}.x-kubernetes-validations[${i}]`),

@@ -14,7 +14,7 @@ import {
 } from './validation.ts';
 import { formatWarnings } from './warnings.ts';
 
-/** Keeps a deleted definition until its objects are gone (apiextensions `finalizer` controller). */
+/** The finalizer that keeps a deleted definition until its objects are gone (apiextensions `finalizer` controller). */
 export const cleanupFinalizer = 'customresourcecleanup.apiextensions.k8s.io';
 
 function storageVersion({ spec }: CustomResourceDefinition): string | undefined {
@@ -81,8 +81,8 @@ const rules = genericStrategy<CustomResourceDefinition>({
 });
 
 /**
- * The rules of CustomResourceDefinitions (apiextensions-apiserver `registry/customresourcedefinition`). A delete
- * marks one as terminating; it goes when its objects are gone.
+ * The rules of CustomResourceDefinitions (apiextensions-apiserver `registry/customresourcedefinition`). A delete marks
+ * one as terminating; it is removed when its objects are gone.
  */
 export const customResourceDefinitionStrategy: Strategy<CustomResourceDefinition> = {
   ...rules,

@@ -1,4 +1,4 @@
-/** Structural schemas (apiextensions `apiserver/schema/{validation,complete}.go`, KEP 20190425): what a schema must be. */
+/** The rules of structural schemas (apiextensions `apiserver/schema/{validation,complete}.go`, KEP 20190425). */
 import { pushAll } from '../../../objects/lists.ts';
 import { hasRules } from '../rules/has-rules.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
@@ -8,12 +8,12 @@ import { validateSchemaDefaults } from './schema-defaults.ts';
 import { validateJunctorsCovered, validateNestedValues } from './schema-junctors.ts';
 import { validateOpenApi } from './schema-openapi.ts';
 
-/** Deeper schemas are refused: nobody writes them, and they cost time at every write. */
+/** Deeper schemas are refused, as every write would take time for them. */
 const maxSchemaDepth = 100;
 
 /**
- * All rules that a version's schema breaks: its structure or else its defaults, then what OpenAPI says, then what is
- * wrong with its own rules in CEL, whose engine must be loaded.
+ * All errors of a version's schema: its structure or else its defaults, then OpenAPI, then its CEL rules. CEL must be
+ * loaded.
  */
 export function validateSchema(schema: JsonSchema, path: string): FieldError[] {
   const errors: FieldError[] = [];
@@ -24,14 +24,14 @@ export function validateSchema(schema: JsonSchema, path: string): FieldError[] {
   pushAll(errors, structural.length > 0 ? structural : validateSchemaDefaults(schema, path));
   const broken = errors.length > 0;
   pushAll(errors, validateOpenApi(schema, path));
-  // Rules are compiled against the types of a schema that holds.
+  // Rules are compiled against the types of a valid schema.
   if (!broken && hasRules(schema)) {
     pushAll(errors, validateRuleExpressions(schema, path, errors));
   }
   return errors;
 }
 
-/** What kube-apiserver finds in no fixed order it sorts by text. */
+/** Errors that kube-apiserver finds in random order are sorted by text. */
 function validateStructural(schema: JsonSchema, path: string): FieldError[] {
   const errors: FieldError[] = [];
   visit(schema, path, 'at the root', errors, 0);
@@ -102,7 +102,7 @@ function pushTypeErrors(schema: JsonSchema, path: string, place: Place, errors: 
   }
 }
 
-/** `apiVersion`, `kind` and `metadata` are known without being declared. */
+/** `apiVersion`, `kind` and `metadata` are declared implicitly. */
 function pushTypeMetaErrors(
   properties: Readonly<Record<string, JsonSchema>>,
   path: string,

@@ -8,7 +8,7 @@ import { validatePatternSizes } from './pattern-size.ts';
 import { validateSchema } from './structural.ts';
 import { validateColumns, validateSelectableFields, validateWarning } from './version-members.ts';
 
-/** The name says what is defined. */
+/** The name is made of the plural and the group. */
 export function validateDefinitionName({ spec, metadata }: CustomResourceDefinition): FieldError[] {
   const { name = '' } = metadata;
   if (name === '' || name === `${spec.names.plural}.${spec.group}`) return [];
@@ -18,7 +18,7 @@ export function validateDefinitionName({ spec, metadata }: CustomResourceDefinit
 /**
  * The rules of `spec` and of the stored versions (apiextensions `validation/validation.go`).
  *
- * @param immutable what an update must not change, which is told between the two.
+ * @param immutable errors of immutable fields, reported between the two.
  * @param mayHaveWrongBundle see `mayKeepWrongBundle`; a new definition may.
  */
 export function validateDefinition(
@@ -44,7 +44,7 @@ export function validateDefinition(
   ];
 }
 
-/** Told last, and never of what was so before (`validatePreserveUnknownFields`). */
+/** Reported last, and not for stored values (`validatePreserveUnknownFields`). */
 export function validatePreservation(
   { spec }: CustomResourceDefinition,
   old?: CustomResourceDefinition,
@@ -71,7 +71,7 @@ function validateScope(scope: string): FieldError[] {
     : [notSupported('spec.scope', scope, ['Cluster', 'Namespaced'])];
 }
 
-/** The version that objects are stored in, and those before, must be known (`ValidateCustomResourceDefinitionStoredVersions`). */
+/** The storage version, and earlier ones, must be known (`ValidateCustomResourceDefinitionStoredVersions`). */
 function validateStoredVersions(
   stored: readonly string[] | null,
   versions: readonly CustomResourceVersion[],
@@ -90,7 +90,10 @@ function validateStoredVersions(
   return errors;
 }
 
-/** What versions have each for itself: the internal form of a definition has what is equal in all of them once. */
+/**
+ * Fields that each version has for itself: the internal form of a definition has fields that are equal in all versions
+ * once.
+ */
 type SharedMember = 'schema' | 'subresources' | 'additionalPrinterColumns' | 'selectableFields';
 
 function isShared(versions: readonly CustomResourceVersion[], member: SharedMember): boolean {
@@ -127,7 +130,7 @@ function validateVersions(list: readonly CustomResourceVersion[] | null): FieldE
   if (versions.filter((version) => version.storage).length !== 1) {
     wrong('must have exactly one version marked as storage version');
   }
-  // The internal form names the first version once more.
+  // The internal form repeats the name of the first version.
   const broken = first === undefined || first.name === '' ? [] : isDNS1035Label(first.name);
   if (broken.length > 0) errors.push(invalid('spec.version', first?.name, broken.join(',')));
   return errors;
@@ -151,7 +154,7 @@ function shown(list: readonly CustomResourceVersion[] | null): unknown {
   }));
 }
 
-/** What all versions have alike is told of once, behind the names. */
+/** Fields that are equal in all versions are reported once, after the names. */
 function validateShared(versions: readonly CustomResourceVersion[]): FieldError[] {
   const [first] = versions;
   if (first === undefined) return [];
@@ -164,7 +167,7 @@ function validateShared(versions: readonly CustomResourceVersion[]): FieldError[
   ];
 }
 
-/** Fields that all versions have are judged by the schema that all have, others by the one of their version alone. */
+/** Fields that all versions share are validated with the shared schema, others with that of their version. */
 function selectable(version: CustomResourceVersion, path: string, hasSchema: boolean): FieldError[] {
   const { selectableFields = [], schema } = version;
   const at = `${path}.selectableFields`;
@@ -205,7 +208,7 @@ function validateSubresources({ subresources }: CustomResourceVersion, path: str
   ];
 }
 
-/** Names in the status may be missing (`ValidateCustomResourceDefinitionStatus`). */
+/** The names in the status may be absent (`ValidateCustomResourceDefinitionStatus`). */
 export function validateAcceptedNames(names: CustomResourceNames): FieldError[] {
   return validateNameForms(names, 'status.acceptedNames');
 }
@@ -243,7 +246,7 @@ function validateNameForms(names: CustomResourceNames, path: string): FieldError
   return errors;
 }
 
-/** What may not change: the name of a definition tells its group and plural; storage knows scope and kind. */
+/** Immutable fields: the name contains group and plural; storage depends on scope and kind. */
 export function validateImmutableNames(
   { spec }: CustomResourceDefinition,
   { spec: before }: CustomResourceDefinition,

@@ -64,7 +64,7 @@ export function validateSelectableFields(
   return errors;
 }
 
-/** Only what is deprecated warns, in few printable characters (`validateDeprecationWarning`). */
+/** Only deprecated versions have a warning, of limited printable characters (`validateDeprecationWarning`). */
 export function validateWarning(
   { deprecated = false, deprecationWarning: text }: CustomResourceVersion,
   path: string,

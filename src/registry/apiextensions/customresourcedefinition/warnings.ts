@@ -2,12 +2,12 @@ import { checkedFormat } from '../../../objects/formats.ts';
 import type { CustomResourceDefinition } from './definition.ts';
 import { itemsOf, type JsonSchema, valuesOf } from '../schema/json-schema.ts';
 
-/** Schemas nest no deeper than this: what is deeper is refused before anybody is warned. */
+/** The depth limit of schemas; deeper ones are refused before warnings are made. */
 const maxDepth = 100;
 
 /**
- * Warns of formats that nobody checks (apiextensions `registry/customresourcedefinition/strategy.go`), each
- * once. An update warns of those that the stored definition does not have.
+ * Warnings of unknown formats (apiextensions `registry/customresourcedefinition/strategy.go`), each once. An update
+ * warns of formats that the stored definition does not have.
  */
 export function formatWarnings(
   definition: CustomResourceDefinition,

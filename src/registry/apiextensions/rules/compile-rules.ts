@@ -4,26 +4,26 @@ import type { JsonSchema, ValidationRule } from '../schema/json-schema.ts';
 import { declType } from './decl-type.ts';
 import { readFieldPath } from './field-path.ts';
 
-/** A rule that is ready to be asked, or what keeps it from being. */
+/** A compiled rule, or its error. */
 export interface CompiledRule {
   readonly rule: ValidationRule;
   /** Undefined when the rule does not compile. */
   readonly program: Program | undefined;
-  /** What is wrong with the rule. */
+  /** The error of the rule. */
   readonly error: string | undefined;
   readonly message: Program | undefined;
   readonly messageError: string | undefined;
-  /** The rule or its message compares with the stored object: a transition rule. */
+  /** True when the rule or its message reads `oldSelf`: a transition rule. */
   readonly usesOldSelf: boolean;
-  /** Where errors are shown below the value; "" for the value itself. */
+  /** The path of errors below the value; "" for the value itself. */
   readonly fieldPath: string;
 }
 
 const compiled = new WeakMap<JsonSchema, readonly CompiledRule[]>();
 
 /**
- * The rules of a schema, compiled once (apiextensions `apiserver/schema/cel/compilation.go`); undefined when the
- * schema says too little of its values for rules.
+ * The rules of a schema, compiled once (apiextensions `apiserver/schema/cel/compilation.go`); undefined when the schema
+ * has no type for expressions.
  */
 export function compileRules(schema: JsonSchema, resourceRoot: boolean): readonly CompiledRule[] | undefined {
   const known = compiled.get(schema);

@@ -1,30 +1,30 @@
-/** How large values with a schema can be in one request (`apiserver/pkg/cel/common/schemas.go` SchemaDeclType). */
+/** The largest size of values with a schema in one request (`apiserver/pkg/cel/common/schemas.go` SchemaDeclType). */
 import { maxOf } from '../../../objects/lists.ts';
 import { itemsOf, type JsonSchema, valuesOf } from '../schema/json-schema.ts';
 import { isEmbedded, withTypeMeta } from './decl-type.ts';
 import { escapeName } from './escape.ts';
 
-/** Bytes of the largest request that estimates think of (`apiserver/pkg/apis/cel/config.go`). */
+/** Bytes of the largest request in estimates (`apiserver/pkg/apis/cel/config.go`). */
 const maxRequest = 3 * 1024 * 1024;
 /** A character has at most four bytes. */
 const bytesPerCharacter = 4;
-/** Bytes of values in JSON: the shortest, and the longest of those that have one. */
+/** Sizes of values in JSON, in bytes: the shortest one, and the longest of types with a bound. */
 const shortest = { text: 2, bool: 4, number: 1, intOrString: 1, duration: 3, date: 12, dateTime: 21 };
 const longest = { duration: 32, date: 12, dateTime: 32, any: maxRequest - 2 };
 const braces = 2;
 
 /** Bounds of a value and of its parts. */
 export interface DeclSize {
-  /** Characters, bytes, items or members; 0 for what has none. */
+  /** Characters, bytes, items or members; 0 for scalars. */
   readonly maxElements: number;
-  /** Bytes that it takes in JSON at least. */
+  /** The least number of bytes in JSON. */
   readonly minSerialized: number;
-  /** Of a list's items or a map's values. */
+  /** For a list's items or a map's values. */
   readonly element?: DeclSize;
   readonly fields?: ReadonlyMap<string, DeclSize>;
 }
 
-/** The bounds of values with a schema; undefined where expressions do not see them (see `declType`). */
+/** The bounds of values with a schema; undefined where expressions cannot use them (see `declType`). */
 export function declSize(schema: JsonSchema, resourceRoot: boolean): DeclSize | undefined {
   if (schema['x-kubernetes-int-or-string'] === true) {
     return { maxElements: textLength(schema), minSerialized: shortest.intOrString };
@@ -100,11 +100,11 @@ function bound(limit: number | undefined): number | undefined {
   return limit === undefined ? undefined : Math.max(0, limit);
 }
 
-/** The most elements of the value at the end of a path; its first step names a variable (`sizeEstimator`). */
+/** The largest size of the value at a path whose first step is a variable (`sizeEstimator`). */
 export function maxElementsAt(root: DeclSize, path: readonly string[]): number | undefined {
   let size: DeclSize | undefined = root;
   for (const step of path.slice(1)) {
-    // Keys of maps are of no known length, and count as empty.
+    // The length of map keys is unknown, and counts as 0.
     if (step === '@keys') size = size.element === undefined ? undefined : keySize;
     else if (step === '@items' || step === '@values') size = size.element;
     else size = size.fields?.get(step);
@@ -115,7 +115,7 @@ export function maxElementsAt(root: DeclSize, path: readonly string[]): number |
 
 const keySize: DeclSize = { maxElements: 0, minSerialized: shortest.text };
 
-/** How often a value with these bounds fits into one request (`schema/cel/compilation.go` maxCardinality). */
+/** How many values with these bounds fit into one request (`schema/cel/compilation.go` maxCardinality). */
 export function maxCardinality({ minSerialized }: DeclSize): number {
   return Math.floor(maxRequest / (minSerialized + 1));
 }

@@ -1,4 +1,4 @@
-/** Types of CEL for structural schemas (`apiserver/pkg/cel/common/schemas.go` SchemaDeclType). */
+/** CEL types of structural schemas (`apiserver/pkg/cel/common/schemas.go` SchemaDeclType). */
 import * as types from '../../../cel/types.ts';
 import { itemsOf, type JsonSchema, valuesOf } from '../schema/json-schema.ts';
 import { escapeName } from './escape.ts';
@@ -7,7 +7,7 @@ import { escapeName } from './escape.ts';
 const rootName = 'selfType';
 
 /**
- * The type of values with the schema; undefined where the schema says too little for expressions to see them.
+ * The type of values with the schema; undefined where the schema has no type for expressions.
  *
  * @param resourceRoot the schema is that of an object with apiVersion, kind and metadata.
  */
@@ -38,7 +38,7 @@ export function declType(
   }
 }
 
-/** True for an object within an object that has apiVersion, kind and metadata of its own. */
+/** True for an embedded resource, with apiVersion, kind and metadata of its own. */
 export function isEmbedded(schema: JsonSchema): boolean {
   return schema['x-kubernetes-embedded-resource'] === true;
 }
@@ -80,7 +80,7 @@ const typeMeta: Readonly<Record<string, JsonSchema>> = {
   metadata: { type: 'object', properties: { name: text, generateName: text } },
 };
 
-/** What every resource has, declared or not; of metadata expressions see the name only. */
+/** The fields of every resource, declared or not; expressions see only the names in metadata. */
 export function withTypeMeta(schema: JsonSchema): JsonSchema {
   const known = completed.get(schema);
   if (known !== undefined) return known;

@@ -15,14 +15,14 @@ const unescapes: ReadonlyMap<string, string> = new Map(
   [...escapes].map(([plain, escaped]) => [escaped, plain]),
 );
 
-/** The identifier for a property; undefined for one that expressions cannot name. */
+/** The identifier of a property; undefined for one that has none. */
 export function escapeName(name: string): string | undefined {
   if (keywords.has(name)) return `__${name}__`;
   if (!/^[A-Za-z_./-][A-Za-z0-9_./-]*$/.test(name)) return undefined;
   return name.replace(/__|[./-]/g, (part) => escapes.get(part) ?? part);
 }
 
-/** The property of an identifier; undefined when no property has it. Keywords may stand behind a dot as they are. */
+/** The property of an identifier; undefined when it is not a valid escape. Keywords are allowed after a dot. */
 export function unescapeName(identifier: string): string | undefined {
   if (keywords.has(identifier)) return identifier;
   const keyword = /^__(.+)__$/.exec(identifier)?.[1];

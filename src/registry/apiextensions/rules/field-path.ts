@@ -1,6 +1,6 @@
 import { type JsonSchema, valuesOf } from '../schema/json-schema.ts';
 
-/** Delimiters, quoted keys with the quote that ends them, and what is between. */
+/** Delimiters, quoted keys with the closing quote, and the text between. */
 const token = /[.[\]]|'(?:[^'\\]|\\[\s\S])*'|'[\s\S]*|[^.[\]]+/g;
 const escapes: ReadonlyMap<string, string> = new Map([
   ['a', '\x07'],
@@ -14,19 +14,19 @@ const escapes: ReadonlyMap<string, string> = new Map([
   ['\\', '\\'],
 ]);
 
-/** What a path leads to, or why it leads nowhere. */
+/** The target of a path, or the error. */
 interface FieldPath {
   /** As errors name the field. */
   readonly field: string;
-  /** The schema of the field; undefined where any value may be. */
+  /** The schema of the field; undefined where any value is allowed. */
   readonly schema: JsonSchema | undefined;
   readonly fault?: string;
 }
 
 /**
- * A path such as `.spec.labels['a']` through a schema (apiextensions `schema/cel/validation.go` ValidFieldPath).
+ * Resolves a path such as `.spec.labels['a']` in a schema (apiextensions `schema/cel/validation.go` ValidFieldPath).
  *
- * @param brackets whether keys may stand in brackets.
+ * @param brackets whether keys in brackets are allowed.
  */
 export function readFieldPath(path: string, root: JsonSchema, brackets = true): FieldPath {
   const tokens = path.match(token) ?? [];

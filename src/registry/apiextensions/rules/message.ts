@@ -5,12 +5,12 @@ import type { CompiledRule } from './compile-rules.ts';
 /** Bytes that an evaluated message may have (`apiserver/pkg/apis/cel/config.go`). */
 const maxMessage = 5 * 1024;
 
-/** What a `messageExpression` says. */
+/** The result of a `messageExpression`. */
 interface Message {
-  /** Undefined when there is none, or none that can be used: then the rule's `message` is told. */
+  /** Undefined when it has none, or no usable one: then the rule's `message` is used. */
   readonly text: string | undefined;
   readonly cost: number;
-  /** Ends the validation of the object. */
+  /** Stops the validation of the object. */
   readonly fatal?: string;
 }
 

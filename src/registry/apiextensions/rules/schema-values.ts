@@ -1,4 +1,4 @@
-/** Values of CEL for the parts of a custom object (`apiserver/pkg/cel/common/values.go` UnstructuredToVal). */
+/** CEL values of the parts of a custom object (`apiserver/pkg/cel/common/values.go` UnstructuredToVal). */
 import { isRecord, jsonEqual, type JsonRecord } from '../../../objects/json.ts';
 import { equals } from '../../../cel/equality.ts';
 import { parseDuration, parseTimestamp } from '../../../cel/go-time.ts';
@@ -17,7 +17,7 @@ import { itemsOf, type JsonSchema, valuesOf } from '../schema/json-schema.ts';
 import { isEmbedded, withTypeMeta } from './decl-type.ts';
 import { escapeName, unescapeName } from './escape.ts';
 
-/** @throws {EvaluationError} when the part is not what the schema says. */
+/** @throws {EvaluationError} when the part does not match the schema. */
 export function toValue(schema: JsonSchema, data: unknown): Value {
   if (data === null || data === undefined) {
     if (schema.nullable === true) return null;
@@ -86,7 +86,7 @@ class SchemaMap implements MapValue {
   readonly kind = 'map';
   readonly #schema: JsonSchema;
   readonly #data: JsonRecord;
-  /** Members that were asked for: a rule asks for the same ones again and again. */
+  /** A cache of members that were read: rules read the same ones repeatedly. */
   readonly #found = new Map<string, Value>();
   #keys: readonly Value[] | undefined;
   #size: number | undefined;
@@ -100,7 +100,7 @@ class SchemaMap implements MapValue {
     return (this.#size ??= Object.keys(this.#data).length);
   }
 
-  /** Null in a property is as if it were not there; in a map it is a value. */
+  /** Null counts as absent in a property, and as a value in a map. */
   find(key: Value): Value | undefined {
     if (typeof key !== 'string') return undefined;
     const known = this.#found.get(key);
@@ -124,7 +124,7 @@ class SchemaMap implements MapValue {
       .map((name) => (isObject ? (escapeName(name) ?? name) : name)));
   }
 
-  /** Members that the schema does not know are compared as JSON. */
+  /** Members without a schema are compared as JSON. */
   sameAs(other: MapValue, meter: Meter): boolean | undefined {
     if (!(other instanceof SchemaMap)) return undefined;
     if (this.size !== other.size) return false;
@@ -146,14 +146,14 @@ class SchemaMap implements MapValue {
   }
 }
 
-/** A list that knows whether it is a list, a set or a map by keys (`x-kubernetes-list-type`). */
+/** A list with its type: atomic, set or map (`x-kubernetes-list-type`). */
 class SchemaList implements ListValue {
   readonly kind = 'list';
   readonly #schema: JsonSchema;
   readonly #data: readonly unknown[];
   #values: Value[] | undefined;
 
-  /** @param values the items behind those of `data`, or all when there is no data. */
+  /** @param values the items after those of `data`, or all when there is no data. */
   constructor(schema: JsonSchema, data: readonly unknown[], values?: Value[]) {
     this.#schema = schema;
     this.#data = data;
@@ -168,7 +168,7 @@ class SchemaList implements ListValue {
     return this.#all()[index];
   }
 
-  /** A set has an item of the other list once, a map takes it in the place of the one with its keys. */
+  /** Joins another list: a set keeps one of equal items, a map replaces items with equal keys. */
   concat(other: ListValue): ListValue {
     const items = [...this.#all()];
     const places = new Map(items.map((item, i) => [this.#identity(item), i]));
@@ -186,7 +186,7 @@ class SchemaList implements ListValue {
     return new SchemaList(this.#schema, [], items);
   }
 
-  /** The order of sets and maps does not count. */
+  /** Equality of sets and maps ignores the order. */
   sameAs(other: ListValue, meter: Meter): boolean | undefined {
     const type = this.#schema['x-kubernetes-list-type'];
     if (type !== 'set' && type !== 'map') return undefined;
@@ -211,7 +211,7 @@ class SchemaList implements ListValue {
     return toValue(schema, item);
   }
 
-  /** What makes an item of a set or a map itself. */
+  /** The identity of an item of a set or a map. */
   #identity(item: Value): string {
     const keys = this.#schema['x-kubernetes-list-map-keys'];
     if (this.#schema['x-kubernetes-list-type'] !== 'map' || keys === undefined || !isMap(item))

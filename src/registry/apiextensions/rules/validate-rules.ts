@@ -21,26 +21,29 @@ import { toValue } from './schema-values.ts';
 const perCallLimit = 1_000_000;
 const objectBudget = 10_000_000;
 
-/** What a write breaks. */
+/** The errors of a write. */
 export interface RuleVerdict {
   readonly errors: readonly FieldError[];
-  /** Broken already before an update that does not touch the value: told as warnings (CRDValidationRatcheting). */
+  /**
+   * Rules that were broken before an update which does not change the value: reported as warnings
+   * (CRDValidationRatcheting).
+   */
   readonly tolerated: readonly FieldError[];
 }
 
-/** A value with its place in the object. */
+/** A value with its path in the object. */
 interface Place {
   readonly path: string;
   /** An object with apiVersion, kind and metadata. */
   readonly resourceRoot: boolean;
-  /** The stored value in the same place; undefined where none is known. */
+  /** The stored value at the same path; undefined where there is none. */
   readonly old: unknown;
-  /** Whether the nearest value above with a stored counterpart is unchanged. */
+  /** Whether the nearest enclosing value with a stored counterpart is unchanged. */
   readonly parentUnchanged: () => boolean;
 }
 
 /**
- * Asks all rules of a schema about an object.
+ * Evaluates all rules of a schema for an object.
  *
  * @param old the stored object of an update, undefined on create.
  * @param path of the value in errors; "" for a whole object.
@@ -62,7 +65,7 @@ class Run implements RuleVerdict {
   readonly tolerated: FieldError[] = [];
   #budget = objectBudget;
 
-  /** False when the budget is spent and nothing more is asked. */
+  /** False when the budget is spent and no more rules are evaluated. */
   visit(schema: JsonSchema, value: unknown, place: Place): boolean {
     if (value === null || value === undefined || !hasRules(schema)) return true;
     if (!this.#ask(schema, value, place)) return false;
@@ -96,7 +99,7 @@ class Run implements RuleVerdict {
         const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
         const part = property ?? values;
         if (part === undefined) return true;
-        // The version of an object is that of the request: what it was stored as says nothing.
+        // The apiVersion of an object is that of the request; the stored one has no meaning.
         const typeMeta = place.path === '' && (name === 'apiVersion' || name === 'kind');
         const child = place.path === '' ? name : `${place.path}.${name}`;
         return this.visit(part, object[name], {
@@ -108,7 +111,7 @@ class Run implements RuleVerdict {
       });
   }
 
-  /** Asks the rules of one schema. */
+  /** Evaluates the rules of one schema. */
   #ask(schema: JsonSchema, value: unknown, place: Place): boolean {
     const rules = compileRules(schema, place.resourceRoot) ?? [];
     if (rules.length === 0) return true;
@@ -176,7 +179,7 @@ class Run implements RuleVerdict {
 const outOfBudget =
   'validation failed due to running out of cost budget, no further validation rules will be run';
 
-/** The variables of a rule, or why the values cannot be had. */
+/** The variables of a rule, or the error of their values. */
 function bind(
   schema: JsonSchema,
   value: unknown,
@@ -201,7 +204,7 @@ function isUnchanged(value: unknown, { old, parentUnchanged }: Place): boolean {
   return old === undefined ? parentUnchanged() : jsonEqual(old, value);
 }
 
-/** Whether a value with parts is unchanged, worked out when it is first asked. */
+/** Whether a value with parts is unchanged, computed on first use. */
 function unchangedAbove(value: unknown, place: Place): () => boolean {
   let known: boolean | undefined;
   return () => (known ??= isUnchanged(value, place));
@@ -226,7 +229,7 @@ function shown({ message = '', rule }: ValidationRule): string {
   return (message === '' ? rule : message).trim();
 }
 
-/** Lists and objects are never shown (`fieldErrorForReason`). */
+/** Lists and objects are never printed (`fieldErrorForReason`). */
 function broken(rule: ValidationRule, at: string, value: unknown, text: string | undefined): FieldError {
   const { message = '' } = rule;
   const hidden = typeof value === 'object' && value !== null;

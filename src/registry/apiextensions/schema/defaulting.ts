@@ -9,28 +9,28 @@ const maxAdded = 3 * 1024 * 1024;
 /** A member with a default takes the time of about so many characters. */
 const perMember = 60;
 
-/** How defaults are filled in. */
+/** Options of defaulting. */
 interface Defaulting {
-  /** What may still be added. */
+  /** The characters that may still be added. */
   left: number;
   readonly keepNulls: boolean;
-  /** False when only nulls go. */
+  /** False when only nulls are removed. */
   readonly fills: boolean;
 }
 
 /**
- * Fills in defaults, in place: members that are missing, and those that are null where null is not allowed. A null
- * that is not allowed and has no default goes, unless `keepNulls` says otherwise (`PruneNonNullableNullsWithoutDefaults`,
+ * Fills in defaults, in place: members that are missing, and those that are null where null is not allowed. A null that
+ * is not allowed and has no default is removed, unless `keepNulls` is set (`PruneNonNullableNullsWithoutDefaults`,
  * which decoders of requests do, and applies do not).
  *
- * @throws {StatusError} 500 in etcd's words when the object would become too large to be stored.
+ * @throws {StatusError} 500 with etcd's text when the object would become too large to be stored.
  */
 export function applyDefaults(schema: JsonSchema, object: object, keepNulls = false): void {
   visit(schema, object, 0, { left: maxAdded, keepNulls, fills: true });
 }
 
 /**
- * Takes out nulls that are not allowed and have no default, in place, and fills in nothing: what a conversion made
+ * Removes nulls that are not allowed and have no default, in place, without defaulting: for results of conversions
  * (`PruneNonNullableNullsWithoutDefaults`).
  */
 export function dropNulls(schema: JsonSchema, object: object): void {
@@ -59,14 +59,14 @@ function visit(schema: JsonSchema, value: unknown, depth: number, defaulting: De
   }
 }
 
-/** The object with the defaults of a schema that is newer than it, a copy where there are any. */
+/** The object with the defaults of a newer schema, a copy if there are any. */
 export function withDefaults<T extends object>(schema: JsonSchema, object: T): T {
   if (!mayDefault(schema)) return object;
   const copy = structuredClone(object);
   try {
     applyDefaults(schema, copy);
   } catch {
-    // Too large with its defaults: it is shown as it was stored.
+    // Too large with its defaults: it is returned as stored.
     return object;
   }
   return copy;
@@ -74,7 +74,7 @@ export function withDefaults<T extends object>(schema: JsonSchema, object: T): T
 
 const haveDefaults = new WeakMap<JsonSchema, boolean>();
 
-/** False when no part of the schema has a default; true may be wrong (a property of that name). */
+/** False when no part of the schema has a default; may be true without one (a property of that name). */
 export function mayDefault(schema: JsonSchema): boolean {
   let may = haveDefaults.get(schema);
   if (may === undefined) {
@@ -93,12 +93,12 @@ function setDefault(property: JsonSchema, object: JsonRecord, name: string, defa
   if (property.default === undefined || !defaulting.fills) return;
   defaulting.left -= perMember + name.length + sizeOf(property.default);
   if (defaulting.left < 0) throw plainError('etcdserver: request is too large');
-  // Not by assignment: a definition may name a property __proto__.
+  // Not by assignment: a definition may name a property `__proto__`.
   const value = copyOf(property.default);
   Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
-/** A default of its own for every object, but for the texts in it: a list can have a hundred thousand of them. */
+/** A copy of a default for each object, which shares its strings: a list can have 100,000 of them. */
 function copyOf(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(copyOf);
   if (!isRecord(value)) return value;

@@ -1,4 +1,4 @@
-/** Objects within objects (apiextensions `schema/objectmeta/validation.go`). */
+/** Embedded resources (apiextensions `schema/objectmeta/validation.go`). */
 import { isRecord } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import type { ObjectMeta, OwnerReference } from '../../../objects/meta.ts';
@@ -10,7 +10,7 @@ import { isDNS1035Label, nameIsPathSegment } from '../../../objects/names.ts';
 /** Values deeper than this are refused elsewhere. */
 const maxDepth = 500;
 
-/** What is an `x-kubernetes-embedded-resource` says what it is, and its metadata holds where it has some. */
+/** An `x-kubernetes-embedded-resource` must have apiVersion and kind, and valid metadata if any. */
 export function validateEmbedded(schema: JsonSchema, value: unknown, path = '', depth = 0): FieldError[] {
   if (depth > maxDepth) return [];
   if (Array.isArray(value)) {
@@ -35,7 +35,7 @@ export function validateEmbedded(schema: JsonSchema, value: unknown, path = '', 
 
 function validateObject(value: Readonly<Record<string, unknown>>, path: string): FieldError[] {
   const errors = validateTypeMeta(value, path);
-  // The metadata of the whole object is checked with the object.
+  // The metadata of the root object is checked with the object.
   if (path === '' || !isRecord(value['metadata'])) return errors;
   const metadata = metadataOf(value['metadata']);
   const namespaced = (metadata.namespace ?? '') !== '';
@@ -49,7 +49,7 @@ function validateObject(value: Readonly<Record<string, unknown>>, path: string):
   ];
 }
 
-/** What has rules in embedded metadata, as far as it is of its type; a name is not asked for. */
+/** The rules of embedded metadata, for members of the right type; a name is not required. */
 function metadataOf(value: Readonly<Record<string, unknown>>): ObjectMeta {
   const text = (member: string) => (typeof value[member] === 'string' ? value[member] : '');
   const texts = (member: string) => {

@@ -48,7 +48,7 @@ export interface ValidationRule {
   readonly messageExpression?: string;
   readonly reason?: string;
   readonly fieldPath?: string;
-  /** `oldSelf` is an optional, and the rule is asked on create as well. */
+  /** `oldSelf` is an optional, and the rule is evaluated on create as well. */
   readonly optionalOldSelf?: boolean;
 }
 

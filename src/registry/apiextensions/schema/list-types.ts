@@ -6,7 +6,7 @@ import { duplicate, type FieldError, invalid } from '../../validation/field-erro
 /** Values deeper than this are refused elsewhere. */
 const maxDepth = 500;
 
-/** No set holds a value twice, no map a key. A value that is there three times is told of once. */
+/** A set has no equal values, a map no equal keys. A value that occurs three times is reported once. */
 export function validateListTypes(schema: JsonSchema, value: unknown, path = '', depth = 0): FieldError[] {
   if (depth > maxDepth) return [];
   if (Array.isArray(value)) {
@@ -49,7 +49,7 @@ function validateList(schema: JsonSchema, list: readonly unknown[], path: string
   });
 }
 
-/** The keys of an item of a map; those that it lacks are left out. */
+/** The keys of an item of a map, without those that it lacks. */
 export function keyOf(item: unknown, keys: readonly string[]): Record<string, unknown> {
   if (!isRecord(item)) return {};
   return Object.fromEntries(keys.filter((key) => Object.hasOwn(item, key)).map((key) => [key, item[key]]));

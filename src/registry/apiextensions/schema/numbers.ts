@@ -4,13 +4,13 @@ import { type FieldError, invalid } from '../../validation/field-errors.ts';
 import type { JsonSchema } from './json-schema.ts';
 import { checkedFormat } from '../../../objects/formats.ts';
 
-/** The least and greatest numbers of types; the greatest of 64 bits is the first that does not fit. */
+/** The smallest and largest numbers of types; for 64 bits the upper one is the first that does not fit. */
 const int32 = [-(2 ** 31), 2 ** 31 - 1] as const;
 const int64 = [-(2 ** 63), 2 ** 63] as const;
 
 /**
- * The rules about numbers that one breaks (kube-openapi `validate/validator.go` numberValidator). An integer is compared
- * with the integer part of a limit, unless the limit is none of the type: then both are floats.
+ * The errors of a number (kube-openapi `validate/validator.go` numberValidator). An integer is compared with the
+ * integer part of a limit, unless the limit is none of the type: then both are floats.
  *
  * @param path as error messages show it.
  * @param field as errors name it.
@@ -50,7 +50,7 @@ export function numberFaults(schema: JsonSchema, value: number, path: string, fi
   return errors;
 }
 
-/** A value and a limit as they are compared, and how both are shown. */
+/** A value and a limit as they are compared, and how both are printed. */
 interface Pair {
   readonly value: number;
   readonly limit: number;
@@ -59,7 +59,7 @@ interface Pair {
 }
 
 interface Broken {
-  /** What is shown for the value. */
+  /** The print of the value. */
   readonly shown?: number;
   readonly words: string;
 }
@@ -84,7 +84,7 @@ export function isInt64(value: number): boolean {
   return Number.isInteger(value) && value >= int64[0] && value < int64[1];
 }
 
-/** As Go converts a float64; what does not fit becomes the least number. */
+/** As Go converts a float64; a value that does not fit becomes the smallest number. */
 function toInt64(value: number): number {
   const whole = Math.trunc(value);
   return isInt64(whole) ? whole + 0 : int64[0];
@@ -109,10 +109,7 @@ function rangeFault(
   return ok ? undefined : `${what} value must be of type ${type} ${withFormat} in ${path}`;
 }
 
-/**
- * Whether a float is a multiple of a positive factor; of what is beyond 2^53 nothing is known to be one (go-openapi's
- * IsFloat64AJSONInteger).
- */
+/** Whether a float is a multiple of a positive factor; false beyond 2^53 (go-openapi's IsFloat64AJSONInteger). */
 function isMultiple(value: number, factor: number): boolean {
   const times = factor < 1 ? (1 / factor) * value : value / factor;
   if (Math.abs(times) > Number.MAX_SAFE_INTEGER) return false;

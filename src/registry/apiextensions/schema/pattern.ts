@@ -33,7 +33,7 @@ export function matchesPattern(pattern: string, text: string, budget: PatternBud
   return program.test(text);
 }
 
-/** Why a pattern cannot be compiled, in the words of Go's regexp; undefined when it can. */
+/** Why a pattern does not compile, with the text of Go's regexp; undefined when it does. */
 export function patternFault(pattern: string): string | undefined {
   try {
     compile(pattern);

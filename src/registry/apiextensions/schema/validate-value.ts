@@ -1,6 +1,6 @@
 /**
- * Values against structural schemas, in the words of kube-openapi's validator as apiextensions-apiserver passes them
- * on (`apiserver/validation/validation.go`, kube-openapi `validation/validate`).
+ * Validates values against structural schemas, with the texts of kube-openapi's validator as apiextensions-apiserver
+ * returns them (`apiserver/validation/validation.go`, kube-openapi `validation/validate`).
  */
 import { isRecord, jsonEqual } from '../../../objects/json.ts';
 import { itemsOf, type JsonSchema, valuesOf } from './json-schema.ts';
@@ -20,7 +20,10 @@ import { matchesPattern, PatternBudget } from './pattern.ts';
 /** Values deeper than this are refused. */
 const maxDepth = 500;
 
-/** What is known of a value: its faults, and how many checks it passed, which tells the best of several failures. */
+/**
+ * The result for a value: its errors, and the number of checks that it passed, which selects the best of several
+ * failures.
+ */
 interface Verdict {
   errors: FieldError[];
   /** The texts of the same errors by field: thousands may have one field. */
@@ -28,7 +31,7 @@ interface Verdict {
   matches: number;
 }
 
-/** A value with its place. */
+/** A value with its path. */
 interface Placed {
   /** As error messages show it: "" for the whole object. */
   readonly path: string;
@@ -56,7 +59,7 @@ export function validateValue(
   return judge(schema, value, { path, depth: 0, old, patterns }).errors;
 }
 
-/** The rules that a part of an object breaks, told of the part alone: its texts name no more than what is below it. */
+/** The errors of a part of an object, with paths relative to it. */
 export function validatePart(
   schema: JsonSchema,
   value: unknown,
@@ -94,13 +97,13 @@ function judge(schema: JsonSchema, value: unknown, place: Placed): Verdict {
   return isRatcheted ? { errors: [], matches: verdict.matches } : verdict;
 }
 
-/** Where an error is, as the API says it: parts of unnamed values have no leading dot. */
+/** The path of an error as the API returns it: parts of unnamed values have no leading dot. */
 function fieldOf(path: string): string {
   if (path === '') return '<nil>';
   return path.startsWith('.') ? path.slice(1) : path;
 }
 
-/** The same fault is told once, wherever it was found. */
+/** Removes repeated errors. */
 function push(verdict: Verdict, error: FieldError): void {
   const byField = (verdict.byField ??= new Map<string, Set<string>>());
   const there = byField.get(error.field);
@@ -127,7 +130,7 @@ function jsonType(value: unknown): string {
   return typeof value === 'object' ? 'object' : typeof value;
 }
 
-/** A wrong type ends nothing: the other rules are asked as well. */
+/** The other rules are evaluated also when the type is wrong. */
 function judgeType(schema: JsonSchema, value: unknown, path: string, verdict: Verdict): void {
   const types = typesOf(schema);
   const format = checkedFormat(schema.type ?? '', schema.format ?? '');
@@ -166,7 +169,7 @@ function wrongType(path: string, wanted: string, given: string): FieldError {
 function judgeEnum(schema: JsonSchema, value: unknown, path: string, verdict: Verdict): void {
   const { enum: allowed = [] } = schema;
   if (allowed.length === 0) return;
-  // Of 100,000 values, each may be compared with 10,000.
+  // Each of 100,000 values may be compared with 10,000.
   if (typeof value === 'string' && allowed.includes(value)) return;
   if (typeof value !== 'string' && value !== null && allowed.some((one) => jsonEqual(one, value))) return;
   push(verdict, notSupported(fieldOf(path), value, wordsOf(allowed)));
@@ -183,7 +186,7 @@ function wordsOf(allowed: readonly unknown[]): readonly string[] {
   return words;
 }
 
-/** The first broken rule of length and pattern is told, then the format. */
+/** The first error of length and pattern, then the format. */
 function judgeString(schema: JsonSchema, value: string, { path, patterns }: Placed, verdict: Verdict): void {
   const { minLength, maxLength, pattern = '' } = schema;
   const format = checkedFormat(schema.type ?? '', schema.format ?? '');
@@ -200,7 +203,7 @@ function judgeString(schema: JsonSchema, value: string, { path, patterns }: Plac
   if (!hasFormat(format, value)) push(verdict, wrongType(path, format, value));
 }
 
-/** Whether a text has more code points than so many, which only texts of about that length must be counted for. */
+/** Whether a text has more than so many code points; counted only for texts of about that length. */
 function isLonger(value: string, limit: number): boolean {
   // A code point takes one or two units.
   if (value.length <= limit) return false;
@@ -235,7 +238,7 @@ function judgeList(schema: JsonSchema, list: readonly unknown[], place: Placed, 
   verdict.matches += 2;
 }
 
-/** The stored items by their keys; undefined where items of before and after are not known to be the same. */
+/** The stored items by their keys; undefined where items cannot be correlated. */
 function storedItems(
   schema: JsonSchema,
   list: readonly unknown[],
@@ -282,11 +285,11 @@ function judgeObject(
   }
 }
 
-/** Says that a junctor fails, then what is wrong with the alternative that fits best. */
+/** The error of a junctor, then the errors of the best alternative. */
 function judgeJunctors(schema: JsonSchema, value: unknown, place: Placed, verdict: Verdict): void {
   const nested: Placed = { ...place, depth: place.depth + 1 };
   const judged = (parts: readonly JsonSchema[] = []) => parts.map((part) => judge(part, value, nested));
-  // Such a fault has no place: it is about the alternatives, not about a field.
+  // This error has no field: it is about the alternatives.
   const fail = (words: string) =>
     push(verdict, invalid('<nil>', '', `${JSON.stringify(place.path)} ${words}`));
   const anyOf = judged(schema.anyOf);
@@ -318,7 +321,7 @@ function judgeJunctors(schema: JsonSchema, value: unknown, place: Placed, verdic
   verdict.matches += 2;
 }
 
-/** The failure with most checks passed, the first among equals. */
+/** The failure with the most checks passed, the first among equals. */
 function closest(failures: readonly Verdict[]): Verdict {
   return failures.reduce((best, next) => (next.matches > best.matches ? next : best));
 }

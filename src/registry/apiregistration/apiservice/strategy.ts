@@ -7,7 +7,7 @@ import { isDNS1035Label, isDNS1123Subdomain, nameIsPathSegment } from '../../../
 import type { Strategy } from '../../generic/strategy.ts';
 import { fillParts } from '../../core/podtemplate/workload.ts';
 
-/** Apiregistration.k8s.io/v1 APIService: who serves a group version. */
+/** Apiregistration.k8s.io/v1 APIService: the server of a group version. */
 export interface APIService extends KubeObject {
   spec: {
     /** Absent: this server does. */
@@ -65,7 +65,7 @@ export const apiServiceStrategy: Strategy<APIService> = {
   ],
 };
 
-/** What this server serves is available; what another server would have to answer for is not, as nothing is proxied. */
+/** Groups that this server serves are available; those of other servers are not, as nothing is proxied. */
 function availability({ service }: APIService['spec'], now: string): Condition {
   if (service === undefined) {
     return {

@@ -165,7 +165,7 @@ function validateStrategy({
   }
 }
 
-/** The volumes of the claims are not among the template's: mounts of them are let through. */
+/** The volumes of claims are not in the template: mounts of them are accepted. */
 function validateTemplate({
   selector,
   template = {},

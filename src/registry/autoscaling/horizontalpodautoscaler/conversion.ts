@@ -1,5 +1,5 @@
 /**
- * Autoscaling/v1 HorizontalPodAutoscalers: they are stored as autoscaling/v2, and what v1 has no members for stands in
+ * Autoscaling/v1 HorizontalPodAutoscalers: they are stored as autoscaling/v2, and fields that v1 lacks are kept in
  * annotations (`apis/autoscaling/v1/conversion.go`).
  */
 import { isRecord, type JsonRecord } from '../../../objects/json.ts';
@@ -107,7 +107,7 @@ function parsed(text: string | undefined): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // An annotation that is none of ours says nothing.
+    // Annotations with other content are ignored.
     return undefined;
   }
 }
@@ -117,7 +117,7 @@ function parsedList(text: string | undefined): JsonRecord[] {
   return Array.isArray(value) ? value.filter(isRecord) : [];
 }
 
-/** Only what has the types that it must have: anybody may write annotations. */
+/** Only members of the right types: annotations can have any content. */
 function readBehavior(given: unknown): Behavior {
   const scaleUp = readRules(at(given, 'scaleUp'));
   const scaleDown = readRules(at(given, 'scaleDown'));
@@ -147,7 +147,7 @@ function readCondition(given: JsonRecord): JsonRecord {
   return Object.fromEntries(Object.entries(given).filter(([, value]) => typeof value === 'string'));
 }
 
-/** The behavior stands in its annotation under the names of Go's members, which have no other there. */
+/** The annotation of the behavior uses Go's field names, as its type has no JSON names. */
 function renamed(value: unknown, name: (old: string) => string): unknown {
   if (Array.isArray(value)) return value.map((each) => renamed(each, name));
   if (!isRecord(value)) return value;

@@ -16,7 +16,7 @@ const scaleDown: ScalingRules = {
   policies: [{ type: 'Percent', value: 100, periodSeconds: 15 }],
 };
 
-/** `SetDefaults_HorizontalPodAutoscaler` of autoscaling/v2: at least one Pod, by the use of CPU. */
+/** `SetDefaults_HorizontalPodAutoscaler` of autoscaling/v2: at least one Pod, scaled by CPU usage. */
 export function setHpaDefaults(autoscaler: HorizontalPodAutoscaler): void {
   fillParts(autoscaler);
   const { spec } = autoscaler;

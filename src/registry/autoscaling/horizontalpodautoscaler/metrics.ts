@@ -51,7 +51,7 @@ function validateMetric(metric: MetricSpec, path: string): FieldError[] {
   return errors;
 }
 
-/** In the order in which kube-apiserver looks at them: only the first that is there is checked. */
+/** In the order in which kube-apiserver checks them: only the first that is set. */
 const sources: readonly SourceName[] = ['object', 'external', 'pods', 'resource', 'containerResource'];
 
 function validateSource(spec: MetricSpec, name: SourceName, path: string): FieldError[] {

@@ -27,7 +27,7 @@ export function oldMetric(spec: MetricSpec): JsonRecord {
   return { type: spec.type, [source]: oldMembers(source, given, given.target ?? {}, 'target') };
 }
 
-/** What a metric was, as v1 writes it. */
+/** The status of a metric in v1's form. */
 export function oldReading(status: MetricStatus): JsonRecord {
   const source = sourceOf(status.type);
   const given: MetricReading & JsonRecord = source === undefined ? {} : { ...status[source] };
@@ -82,7 +82,7 @@ export function newMetric(old: JsonRecord): JsonRecord {
   };
 }
 
-/** What a metric was, as v2 has it. */
+/** The status of a metric in v2's form. */
 export function newReading(old: JsonRecord): JsonRecord {
   const { type, source, members } = parts(old);
   if (source === undefined) return { type };
@@ -128,7 +128,7 @@ function defined(members: JsonRecord): JsonRecord {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }
 
-/** Anybody may write annotations: what is no quantity says nothing. */
+/** Annotations can have any content: invalid quantities are ignored. */
 export function isQuantity(value: unknown): value is string {
   if (typeof value !== 'string') return false;
   try {

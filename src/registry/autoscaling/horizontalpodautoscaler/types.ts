@@ -47,7 +47,7 @@ export interface ScalingPolicy {
   periodSeconds?: number;
 }
 
-/** Where a metric comes from: one of the members, the one that `type` names. */
+/** The source of a metric: the member that `type` names. */
 export interface MetricSpec {
   type?: string;
   object?: MetricSource & { describedObject?: CrossVersionObjectReference };
@@ -71,14 +71,14 @@ export interface MetricTarget extends MetricValue {
   type?: string;
 }
 
-/** What a metric is or should be. */
+/** The current or target value of a metric. */
 export interface MetricValue {
   value?: string;
   averageValue?: string;
   averageUtilization?: number;
 }
 
-/** What a metric was last. */
+/** The last value of a metric. */
 export interface MetricStatus {
   type?: string;
   object?: MetricReading & { describedObject?: CrossVersionObjectReference };

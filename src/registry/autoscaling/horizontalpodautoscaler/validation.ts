@@ -17,7 +17,7 @@ const maxWindowSeconds = 3600;
 const selectPolicies = ['Disabled', 'Max', 'Min'];
 const policyTypes = ['Percent', 'Pods'];
 
-/** @param allowZero a stored object has no least number of Pods already. */
+/** @param allowZero the stored object has a minimum of 0 already. */
 export function validateSpec(spec: HpaSpec, allowZero: boolean): FieldError[] {
   const { minReplicas, maxReplicas = 0, scaleTargetRef = {}, metrics = [], behavior = {} } = spec;
   const errors: FieldError[] = [];

@@ -26,7 +26,7 @@ const descriptors = new Set([
 ]);
 const duration = /^[+-]?(?:\d+(?:\.\d*)?(?:ns|us|µs|ms|s|m|h))+$/;
 
-/** What is wrong with a schedule; "" when it can be read. */
+/** The error of a schedule; "" when it is valid. */
 export function scheduleFault(text: string): string {
   const schedule = text.replace(/^(?:TZ|CRON_TZ)=\S+ +/, '').trim();
   if (schedule.startsWith('@')) return descriptorFault(schedule);

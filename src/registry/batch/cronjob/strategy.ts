@@ -26,7 +26,7 @@ export interface CronJob extends KubeObject {
   status: object;
 }
 
-/** Jobs are named after the CronJob, with a dash and ten digits. */
+/** Names of Jobs are the CronJob's name, a dash and ten digits. */
 const maxName = 52;
 const concurrencyPolicies = ['Allow', 'Forbid', 'Replace'];
 
@@ -77,7 +77,9 @@ function validateSpec(spec: CronJob['spec'], old?: CronJob['spec']): FieldError[
   return errors;
 }
 
-/** A schedule names a time zone only where it did so before, and beside no other (`validateScheduleFormat`). */
+/**
+ * A time zone in the schedule is allowed only where it was before, and without `timeZone` (`validateScheduleFormat`).
+ */
 function faultOfZone({ timeZone }: CronJob['spec'], old?: CronJob['spec']): string {
   if (old?.schedule?.includes('TZ') !== true)
     return 'cannot use TZ or CRON_TZ in schedule, use timeZone field instead';

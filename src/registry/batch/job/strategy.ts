@@ -87,7 +87,7 @@ export const jobStrategy = genericStrategy<Job>({
   },
 });
 
-/** The Pods of a Job are told apart by its uid, unless the user selects by hand (`generateSelector`). */
+/** The Pods of a Job are selected by its uid, unless the user sets a manual selector (`generateSelector`). */
 function generateSelector(spec: JobSpec, uid: string, name: string): void {
   const metadata = ((spec.template ??= {}).metadata ??= {});
   const labels = (metadata.labels ??= {});

@@ -1,4 +1,4 @@
-/** The conditions of a request: who may set which, and what they must be (`apis/certificates/validation`). */
+/** The conditions of a request: who may set them, and their rules (`apis/certificates/validation`). */
 import { jsonEqual } from '../../../objects/json.ts';
 import {
   duplicate,
@@ -28,7 +28,7 @@ function hasDuplicates(conditions: readonly CsrCondition[]): boolean {
   return new Set(conditions.map(({ type = '' }) => type)).size < conditions.length;
 }
 
-/** What is wrong in the stored object already is not told again. */
+/** Errors of the stored object are not reported again. */
 export function validateConditions(
   request: CertificateSigningRequest,
   old: CertificateSigningRequest | undefined,
@@ -81,7 +81,7 @@ export function validateConditionChanges(
   return errors;
 }
 
-/** Conditions get the times that they lack; one that was there before keeps its transition's. */
+/** Adds missing times to conditions; a condition that existed keeps its transition time. */
 export function fillConditionTimes(
   request: CertificateSigningRequest,
   old: CertificateSigningRequest,
@@ -96,7 +96,7 @@ export function fillConditionTimes(
   }
 }
 
-/** `/status` leaves decisions as they are; where their number changes, the rules say so. */
+/** `/status` does not change decisions; where their number changes, the rules report it. */
 export function keepDecisions(request: CertificateSigningRequest, old: CertificateSigningRequest): void {
   const conditions = conditionsOf(request);
   for (const type of decisions) {

@@ -33,7 +33,7 @@ const keyUsages = [
   ...['microsoft sgc', 'netscape sgc', 'ocsp signing', 's/mime', 'server auth', 'signing', 'timestamping'],
 ];
 
-/** What a write may change besides the metadata. */
+/** The fields that a write may change besides the metadata. */
 type Part = 'nothing' | 'approval' | 'status';
 
 /** The rules of CertificateSigningRequests (`pkg/registry/certificates/certificates/strategy.go`). */
@@ -132,7 +132,7 @@ function validateSpec({ spec }: Csr, old: Csr | undefined, reader: CertificateRe
   return errors;
 }
 
-/** A certificate that stays as it was, or that was none before, is not looked at. */
+/** A certificate that is unchanged, or was invalid before, is not checked. */
 function validateCertificate({ status }: Csr, old: Csr | undefined, reader: CertificateReader): FieldError[] {
   const { certificate = '' } = status;
   const before = old?.status.certificate ?? '';

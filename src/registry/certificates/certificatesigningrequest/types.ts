@@ -33,10 +33,10 @@ export interface CsrCondition {
   lastTransitionTime?: string;
 }
 
-/** Looks into requests and certificates, which takes cryptography that a pure room has not. */
+/** Checks of requests and certificates, passed in because they need cryptography. */
 export interface CertificateReader {
-  /** Why the PEM text is no sound PKCS#10 request with a signature of its own key; undefined for one that is. */
+  /** Why the PEM text is not a valid PKCS#10 request signed with its own key; undefined when it is. */
   requestFault(pem: Uint8Array): string | undefined;
-  /** Why the PEM text is no list of certificates; undefined for one that is. */
+  /** Why the PEM text is not a list of certificates; undefined when it is. */
   certificateFault(pem: Uint8Array): string | undefined;
 }

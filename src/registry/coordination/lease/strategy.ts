@@ -19,7 +19,7 @@ export const leaseStrategy = genericStrategy<Lease>({
   validateUpdate: validateSpec,
 });
 
-/** The fields of coordinated leader election, whose feature is off by default, stay only where they were. */
+/** Fields of coordinated leader election, a feature that is off by default, are kept only where they were set. */
 function dropCoordination({ spec }: Lease, old?: Lease): void {
   if (old?.spec.strategy === undefined) delete spec.strategy;
   if (old?.spec.preferredHolder === undefined) delete spec.preferredHolder;

@@ -39,7 +39,7 @@ export const endpointsStrategy = genericStrategy<Endpoints>({
   validateCreate: ({ subsets = [] }) => validateSubsets(subsets, []),
   validateUpdate: (endpoints, old) => [
     ...validateObjectMeta(endpoints.metadata, metaRules),
-    // What was valid under older rules may stay as it is.
+    // Values that were valid under older rules may stay.
     ...(jsonEqual(endpoints.subsets ?? [], old.subsets ?? [])
       ? []
       : validateSubsets(endpoints.subsets ?? [], addressesOf(old))),
@@ -77,7 +77,7 @@ function validateAddress(
   path: string,
   exempt: readonly string[],
 ): FieldError[] {
-  // A client may leave the address out, whatever the type says.
+  // The address may be absent in a request, contrary to the type.
   const { ip = '', hostname = '', nodeName } = address;
   return [
     ...validateLegacyAddress(ip, `${path}.ip`, exempt),
@@ -110,7 +110,7 @@ function validatePort(port: Partial<EndpointPort>, nameRequired: boolean, path: 
   return errors;
 }
 
-/** The Endpoints controller writes addresses as they should be: its own are not looked at. */
+/** Addresses written by the Endpoints controller cause no warnings. */
 function addressWarnings({ metadata: { labels }, subsets = [] }: Endpoints): string[] {
   if (labels?.['endpoints.kubernetes.io/managed-by'] === 'endpoint-controller') return [];
   return subsets.flatMap(({ addresses = [], notReadyAddresses = [] }, i) => [

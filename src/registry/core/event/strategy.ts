@@ -55,7 +55,10 @@ export const newEventStrategy: Strategy<Event> = {
   ],
 };
 
-/** The rules of every version (`legacyValidateEvent`). `controllerPath` is what the version calls the controller. */
+/**
+ * The rules of every version (`legacyValidateEvent`). `controllerPath` is the field of the reporting controller in the
+ * version.
+ */
 function validateAnyEvent(event: Event, controllerPath: string): FieldError[] {
   const errors: FieldError[] = [];
   const namespace = event.metadata.namespace ?? '';
@@ -88,7 +91,7 @@ function pushTextErrors(errors: FieldError[], path: string, text = '', max: numb
   if (Buffer.byteLength(text) > max) errors.push(invalid(path, '', `can have at most ${max} characters`));
 }
 
-/** What only new-style events must have, and must not. */
+/** Fields that only new-style events must have, and fields that they must not have. */
 function validateNewFields(event: Event): FieldError[] {
   const errors: FieldError[] = [];
   const type = event.type ?? '';

@@ -1,4 +1,4 @@
-/** What LimitRanges give to Pods and refuse them (`plugin/pkg/admission/limitranger/admission.go`). PURE. */
+/** Applies LimitRanges to Pods and claims (`plugin/pkg/admission/limitranger/admission.go`). PURE. */
 import { pushAll } from '../../../objects/lists.ts';
 import {
   canonicalQuantity,
@@ -11,7 +11,7 @@ import type { LimitRange, LimitRangeItem, Quantities } from './limit-range.ts';
 
 const annotation = 'kubernetes.io/limit-ranger';
 
-/** Fills in the requests and limits that the containers of a Pod leave open, in place, and notes them on the Pod. */
+/** Sets missing requests and limits of a Pod's containers, in place, and records them in an annotation. */
 export function applyDefaultLimits(range: LimitRange, pod: Pod): void {
   const item = itemsOf(range, 'Container')[0];
   if (item === undefined) return;
@@ -61,7 +61,7 @@ export function brokenPodLimits(range: LimitRange, { spec }: Pod): string[] {
   return faults;
 }
 
-/** The limits that a PersistentVolumeClaim breaks: only what it requests counts. */
+/** The limits that a PersistentVolumeClaim breaks: only its request counts. */
 export function brokenClaimLimits(range: LimitRange, requests: Quantities): string[] {
   return itemsOf(range, 'PersistentVolumeClaim').flatMap(({ min = {}, max = {} }) => [
     ...sorted(min).flatMap(([name, least]) => below(name, 'PersistentVolumeClaim', least, { requests })),
@@ -133,7 +133,9 @@ function amount(quantity: string | undefined): number {
   return quantity === undefined ? 0 : Number(parseQuantity(quantity).nanos) / 1e9;
 }
 
-/** The sum of the containers, or what the largest init container takes, when that is more. What one container leaves open is open. */
+/**
+ * The sum of the containers, or the largest init container if that is more. Undefined when one container has no value.
+ */
 function podResources(containers: readonly Container[], init: readonly Container[]): Resources {
   const total = (member: 'requests' | 'limits'): Quantities => {
     const lists = containers.map(({ resources }) => resources?.[member] ?? {});

@@ -10,7 +10,7 @@ export const limitRangeStrategy = genericStrategy<LimitRange>({
   nameRule: nameIsDNSSubdomain,
   allowCreateOnUpdate: true,
   repeatsCreate: 'instead',
-  // A LimitRange needs no name of a client.
+  // A LimitRange gets a name when the client gives none.
   prepareForCreate({ metadata }, context) {
     if ((metadata.name ?? '') === '') metadata.name = newUuid(context);
   },

@@ -19,7 +19,7 @@ const standardTypes = new Set(['Pod', 'Container', 'PersistentVolumeClaim']);
 /** The members of an item that are compared with each other. */
 type Bounds = Required<Omit<LimitRangeItem, 'type'>>;
 
-/** What is counted in thousandths where it can be (`resource.MaxMilliValue`). */
+/** Quantities that fit are counted in thousandths (`resource.MaxMilliValue`). */
 const maxThousandths = (2n ** 63n - 1n) / 1000n;
 
 /**
@@ -74,7 +74,7 @@ function validateType(type: string, path: string): FieldError[] {
   return errors;
 }
 
-/** The limits that an item may have: those of Pods have no defaults. */
+/** The limits that an item may have: items for Pods have no defaults. */
 function boundsOf(item: LimitRangeItem): Bounds {
   const { max = {}, min = {}, maxLimitRequestRatio = {} } = item;
   const fills = item.type === 'Pod' ? {} : item;
@@ -129,7 +129,7 @@ function validateAmounts(bounds: Bounds, resource: string, path: string): FieldE
   return errors;
 }
 
-/** What a limit may be in multiples of its request: at least 1, and no more than the bounds leave room for. */
+/** The ratio of limit to request: at least 1, and at most what the bounds allow. */
 function validateRatio(bounds: Bounds, resource: string, path: string): FieldError[] {
   const ratio = amount(bounds.maxLimitRequestRatio, resource);
   if (ratio === undefined) return [];

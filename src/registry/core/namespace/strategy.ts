@@ -6,7 +6,7 @@ import { isQualifiedName, nameIsDNSLabel } from '../../../objects/names.ts';
 import type { Strategy, SubresourceStrategy } from '../../generic/strategy.ts';
 
 const nameLabel = 'kubernetes.io/metadata.name';
-/** Removed through `/finalize` by the namespace controller once the namespace is empty. */
+/** The finalizer that the namespace controller removes through `/finalize` once the namespace is empty. */
 const kubernetesFinalizer = 'kubernetes';
 const standardFinalizers = new Set([kubernetesFinalizer, 'orphan', 'foregroundDeletion']);
 
@@ -55,7 +55,7 @@ const rules = genericStrategy<Namespace>({
   subresources: new Map([['finalize', finalize]]),
 });
 
-/** Decoding leaves out empty parts. */
+/** Adds empty parts that decoding leaves out. */
 function present(namespace: Partial<Pick<Namespace, 'spec' | 'status'>>): Pick<Namespace, 'spec' | 'status'> {
   namespace.spec ??= {};
   namespace.status ??= {};
@@ -84,8 +84,8 @@ function validateFinalizer(finalizer: string, path: string): FieldError[] {
 }
 
 /**
- * The rules of Namespaces (`pkg/registry/core/namespace/strategy.go`): a delete makes one terminate, and it goes when
- * its last finalizer is gone.
+ * The rules of Namespaces (`pkg/registry/core/namespace/strategy.go`): a delete makes it Terminating, and it is removed
+ * with its last finalizer.
  */
 export const namespaceStrategy: Strategy<Namespace> = {
   ...rules,

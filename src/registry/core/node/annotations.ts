@@ -2,10 +2,10 @@ import { listAt, recordAt } from '../../../objects/read.ts';
 import { type FieldError, invalid, required } from '../../validation/field-errors.ts';
 import { readJsonObject } from '../../generic/json-text.ts';
 
-/** Which Pods better go elsewhere, as JSON; nobody heeds it any more. */
+/** The annotation of Pods that the node avoids, as JSON; it has no effect any more. */
 const preferAvoidPods = 'scheduler.alpha.kubernetes.io/preferAvoidPods';
 
-/** The annotations of a Node that have a form (`ValidateNodeSpecificAnnotations`). */
+/** Annotations of a Node with a format (`ValidateNodeSpecificAnnotations`). */
 export function validateNodeAnnotations(annotations: Record<string, string> = {}): FieldError[] {
   const text = Object.hasOwn(annotations, preferAvoidPods) ? (annotations[preferAvoidPods] ?? '') : '';
   if (text === '') return [];

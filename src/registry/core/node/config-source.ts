@@ -2,7 +2,7 @@ import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
 import { isConfigMapKey, nameIsDNSLabel, nameIsDNSSubdomain } from '../../../objects/names.ts';
 
-/** `spec.configSource` of a Node: a ConfigMap that the kubelet once read its configuration from. */
+/** `spec.configSource` of a Node: the ConfigMap with the configuration of earlier kubelets. */
 export interface NodeConfigSource {
   configMap?: {
     namespace?: string;
@@ -13,7 +13,7 @@ export interface NodeConfigSource {
   };
 }
 
-/** The rules of the source; the feature is gone, its rules stayed (`validateNodeConfigSourceSpec`). */
+/** The rules of the source; the feature was removed, its rules remain (`validateNodeConfigSourceSpec`). */
 export function validateConfigSource({ configMap }: NodeConfigSource): FieldError[] {
   const path = 'spec.configSource';
   // As kube-apiserver prints its own type.

@@ -9,7 +9,7 @@ import { validateNodeAnnotations } from './annotations.ts';
 import { type NodeConfigSource, validateConfigSource } from './config-source.ts';
 import { type Taint, validateTaints } from './taints.ts';
 
-/** Core/v1 Node with what its rules read. */
+/** Core/v1 Node, with the fields that its rules read. */
 export interface Node extends NodeObject {
   spec: NodeObject['spec'] & {
     taints?: Taint[];
@@ -55,7 +55,7 @@ export const nodeStrategy = genericStrategy<Node>({
   fields: (node) => ({ 'spec.unschedulable': String(present(node).spec.unschedulable ?? false) }),
 });
 
-/** Fields that nothing uses any more, and CIDRs in unusual spellings. */
+/** Warnings of deprecated fields, and of CIDRs in unusual spellings. */
 function nodeWarnings({ spec: { configSource, externalID = '', podCIDRs = [] } }: Node): string[] {
   return [
     ...(configSource === undefined ? [] : ['spec.configSource: the feature is removed']),
@@ -64,14 +64,14 @@ function nodeWarnings({ spec: { configSource, externalID = '', podCIDRs = [] } }
   ];
 }
 
-/** Decoding leaves out empty parts. */
+/** Adds empty parts that decoding leaves out. */
 function present(node: Partial<Pick<Node, 'spec' | 'status'>>): Pick<Node, 'spec' | 'status'> {
   node.spec ??= {};
   node.status ??= {};
   return { spec: node.spec, status: node.status };
 }
 
-/** The singular field names the first CIDR, and wins where they differ (`core/v1/conversion.go`). */
+/** The singular field is the first CIDR, and has precedence where they differ (`core/v1/conversion.go`). */
 function alignPodCIDRs(spec: Node['spec']): void {
   const { podCIDR = '', podCIDRs = [] } = spec;
   const [first] = podCIDRs;
@@ -95,7 +95,7 @@ function validatePodCIDRs(cidrs: readonly string[]): FieldError[] {
   ];
 }
 
-/** Of the main resource and of `/status` alike (`ValidateNodeUpdate`). */
+/** For the main resource and `/status` (`ValidateNodeUpdate`). */
 function validateUpdate({ metadata, spec, status }: Node, old: Node): FieldError[] {
   const errors = [...validateNodeAnnotations(metadata.annotations), ...validateResources(status)];
   const addresses = (status.addresses ?? []).map(({ type, address }) => ({ Type: type, Address: address }));

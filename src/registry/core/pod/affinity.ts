@@ -14,7 +14,7 @@ import type { Affinity, PodAffinityTerm } from './types.ts';
 const requiredTerms = 'requiredDuringSchedulingIgnoredDuringExecution';
 const preferredTerms = 'preferredDuringSchedulingIgnoredDuringExecution';
 
-/** Where a Pod wants to be, and next to which others (`validateAffinity`). */
+/** Node affinity, Pod affinity and anti-affinity (`validateAffinity`). */
 export function validateAffinity(affinity: Affinity | undefined, path: string): FieldError[] {
   const { nodeAffinity, podAffinity, podAntiAffinity } = affinity ?? {};
   const errors: FieldError[] = [];
@@ -24,7 +24,7 @@ export function validateAffinity(affinity: Affinity | undefined, path: string): 
   }
   (nodeAffinity?.[preferredTerms] ?? []).forEach(({ weight = 0, preference = {} }, i) => {
     const at = `${path}.nodeAffinity.${preferredTerms}[${i}]`;
-    // One node is better than none: the values of a wish are not looked at.
+    // Values of preferred terms are not checked.
     pushAll(errors, validateWeight(weight, at), validateNodeTerm(preference, `${at}.preference`, false));
   });
   for (const [member, pods] of Object.entries({ podAffinity, podAntiAffinity })) {
@@ -104,7 +104,7 @@ function validateOperator(operator: string, values: readonly string[], path: str
   }
 }
 
-/** Of a node's fields only its name can be asked for. */
+/** The only field of a node that can be selected is its name. */
 function validateField(
   { key = '', operator = '', values = [] }: Partial<NodeSelectorRequirement>,
   path: string,

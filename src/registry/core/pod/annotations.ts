@@ -5,7 +5,7 @@ const mirror = 'kubernetes.io/config.mirror';
 const appArmor = 'container.apparmor.security.beta.kubernetes.io/';
 const deletionCost = 'controller.kubernetes.io/pod-deletion-cost';
 
-/** Annotations that mean something for a Pod (`ValidatePodSpecificAnnotations`, without profiles of old). */
+/** Annotations of a Pod with a format (`ValidatePodSpecificAnnotations`, without old security profiles). */
 export function validatePodAnnotations(
   annotations: Readonly<Record<string, string>> | undefined,
   { nodeName = '' }: PodSpec,
@@ -24,7 +24,7 @@ export function validatePodAnnotations(
   return errors;
 }
 
-/** Marks of the kubelet's own Pods and of profiles stay as they were (`ValidatePodSpecificAnnotationUpdates`). */
+/** Annotations of mirror Pods and of profiles are immutable (`ValidatePodSpecificAnnotationUpdates`). */
 export function validateAnnotationChange({ metadata, spec }: Pod, old: Pod): FieldError[] {
   const path = 'metadata.annotations';
   const now = metadata.annotations ?? {};

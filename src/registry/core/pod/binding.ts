@@ -21,7 +21,8 @@ export function validateBinding({ target = {} }: Binding): FieldError[] {
 }
 
 /**
- * What `POST /binding` makes of a Pod: its node, annotations and labels of the Binding, and the condition PodScheduled.
+ * Applies `POST /binding` to a Pod: its node, the annotations and labels of the Binding, and the condition
+ * PodScheduled.
  *
  * @param now RFC 3339.
  * @returns a new Pod; the stored one is not changed.
@@ -47,7 +48,7 @@ export function bindPod(pod: Pod, { metadata, target }: Binding, now: string): P
   const conditions = (bound.status.conditions ??= []);
   const at = conditions.findIndex(({ type }) => type === scheduled.type);
   conditions.splice(at === -1 ? conditions.length : at, 1, scheduled);
-  // The nomination has served its end (ClearingNominatedNodeNameAfterBinding).
+  // The nomination has no more use (ClearingNominatedNodeNameAfterBinding).
   delete bound.status.nominatedNodeName;
   return bound;
 }

@@ -30,7 +30,7 @@ const messagePolicies = ['File', 'FallbackToLogsOnError'];
 const resizable = ['cpu', 'memory'];
 const resizePolicies = ['NotRequired', 'RestartContainer'];
 
-/** The containers proper (`validateContainers`). */
+/** Regular containers (`validateContainers`). */
 export function validateContainers(spec: PodSpec, path: string): FieldError[] {
   const { containers = [], terminationGracePeriodSeconds: gracePeriod } = spec;
   if (containers.length === 0) return [required(path)];
@@ -48,7 +48,7 @@ export function validateContainers(spec: PodSpec, path: string): FieldError[] {
   return errors;
 }
 
-/** Containers that run before; with restartPolicy Always they run beside (`validateInitContainers`). */
+/** Init containers; those with restartPolicy Always are sidecars (`validateInitContainers`). */
 export function validateInitContainers(spec: PodSpec, path: string): FieldError[] {
   const errors: FieldError[] = [];
   const names = new Set((spec.containers ?? []).map(({ name }) => name));
@@ -78,7 +78,7 @@ export function validateInitContainers(spec: PodSpec, path: string): FieldError[
   return errors;
 }
 
-/** What holds for containers of every sort (`validateContainerCommon`). */
+/** The rules of all kinds of containers (`validateContainerCommon`). */
 export function validateContainer(
   container: Partial<Container>,
   { volumes = [], restartPolicy, hostUsers }: PodSpec,
@@ -105,7 +105,7 @@ export function validateContainer(
   return errors;
 }
 
-/** What a change of resources does to a running container; errors are told of the list. */
+/** `resizePolicy`; errors are reported at the list. */
 function validateResizePolicy(
   policies: NonNullable<Container['resizePolicy']>,
   podRestartPolicy: string | undefined,
@@ -149,7 +149,7 @@ function pushPortErrors(errors: FieldError[], path: string, port: number): void 
   for (const message of isValidPortNumber(port)) errors.push(invalid(path, port, message));
 }
 
-/** No two containers take the same port of the host (`checkHostPortConflicts`). */
+/** Each host port is used by one container only (`checkHostPortConflicts`). */
 function validateHostPorts(containers: readonly Container[], path: string): FieldError[] {
   const errors: FieldError[] = [];
   const taken = new Set<string>();
@@ -179,7 +179,7 @@ function validateMounts(
     if (mountPath === '') errors.push(required(`${at}.mountPath`));
     if (places.has(mountPath)) errors.push(invalid(`${at}.mountPath`, mountPath, 'must be unique'));
     places.add(mountPath);
-    // Of a path inside of the volume the list is told, not which mount it is.
+    // Errors of a path inside the volume are reported at the list.
     if (subPath !== '') pushAll(errors, validateDescendingPath(subPath, `${path}.subPath`));
     if (subPathExpr === '') return;
     if (subPath !== '') {
@@ -192,7 +192,7 @@ function validateMounts(
 }
 
 /**
- * Quantities are sound, no request exceeds its limit, and huge pages are whole and not the only resource
+ * Quantities are valid, no request exceeds its limit, and huge pages are whole and come with cpu or memory
  * (`validateResourceRequirements`).
  */
 export function validateResources({ limits = {}, requests = {} }: Resources, path: string): FieldError[] {
@@ -218,7 +218,7 @@ export function validateResources({ limits = {}, requests = {} }: Resources, pat
   return errors;
 }
 
-/** A request against its limit: some resources have no other request than their limit. */
+/** A request against its limit: for some resources they must be equal. */
 function validateRequest(
   resource: string,
   value: string,
@@ -243,7 +243,7 @@ function validateResource(resource: string, value: string, path: string): FieldE
   ];
 }
 
-/** There are only whole pages (`validateResourceQuantityHugePageValue`). */
+/** Huge pages come in whole pages (`validateResourceQuantityHugePageValue`). */
 function validateHugePages(resource: string, value: string, path: string): FieldError[] {
   if (!isHugePage(resource) || isMultiple(value, resource.slice('hugepages-'.length))) return [];
   return [invalid(path, value, `${value} is not positive integer multiple of ${resource}`)];

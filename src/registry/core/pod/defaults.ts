@@ -11,7 +11,7 @@ export function setPodDefaults(pod: Partial<Pick<Pod, 'spec' | 'status'>>): void
   for (const container of [...(spec.containers ?? []), ...(spec.initContainers ?? [])]) {
     requestLimits(container);
     if (spec.hostNetwork !== true) continue;
-    // On the host's network every container port is a port of the host.
+    // On the host's network every container port is a host port.
     for (const port of container.ports ?? []) {
       if ((port.hostPort ?? 0) === 0) port.hostPort = port.containerPort;
     }
@@ -21,7 +21,7 @@ export function setPodDefaults(pod: Partial<Pick<Pod, 'spec' | 'status'>>): void
   alignPodIPs((pod.status ??= {}));
 }
 
-/** Versioned defaults of a template: fewer than those of a Pod, so that templates keep looking as they were written. */
+/** Versioned defaults of a template: fewer than those of a Pod. */
 export function setTemplateDefaults(template: PodTemplateSpec): void {
   template.metadata ??= {};
   setPodSpecDefaults((template.spec ??= {}));
@@ -32,7 +32,7 @@ function setPodSpecDefaults(spec: PodSpec): void {
   if ((spec.restartPolicy ?? '') === '') spec.restartPolicy = 'Always';
   if ((spec.schedulerName ?? '') === '') spec.schedulerName = 'default-scheduler';
   spec.securityContext ??= {};
-  // Decoded from nothing, the list is null: it has no omitempty.
+  // A missing list is null: it has no omitempty.
   spec.containers ??= [];
   spec.terminationGracePeriodSeconds ??= terminationGracePeriod;
   alignServiceAccount(spec);
@@ -42,7 +42,7 @@ function setPodSpecDefaults(spec: PodSpec): void {
   }
 }
 
-/** Both names of the account are shown; the new one wins (`core/v1/conversion.go`). */
+/** Both names of the service account are set; the new one has precedence (`core/v1/conversion.go`). */
 function alignServiceAccount(spec: PodSpec): void {
   const account =
     (spec.serviceAccountName ?? '') === '' ? (spec.serviceAccount ?? '') : spec.serviceAccountName;
@@ -92,13 +92,13 @@ function orDefault(value: number | undefined, standard: number): number {
   return value === undefined || value === 0 ? standard : value;
 }
 
-/** A limit without a request is a request too; in Pods only, not in templates. */
+/** A limit without a request sets the request, in Pods only. */
 function requestLimits({ resources }: Container): void {
   if (resources?.limits === undefined) return;
   resources.requests = { ...resources.limits, ...resources.requests };
 }
 
-/** `podIP` is the first of `podIPs`; where they differ, the single one wins (`core/v1/conversion.go`). */
+/** `podIP` is the first of `podIPs`; where they differ, the singular has precedence (`core/v1/conversion.go`). */
 function alignPodIPs(status: PodStatus): void {
   const { podIP = '', podIPs = [] } = status;
   const first = podIPs[0]?.ip ?? '';

@@ -14,7 +14,7 @@ const fieldsOfEnv = [
   'status.podIP',
   'status.podIPs',
 ];
-/** What a Pod's downward API may name at all, in an environment or in a volume. */
+/** The fields of the downward API for environment variables and volumes. */
 const knownFields = new Set([
   ...fieldsOfEnv,
   'metadata.annotations',
@@ -38,7 +38,7 @@ export function validateEnv(env: readonly EnvVar[], path: string): FieldError[] 
   });
 }
 
-/** Whole ConfigMaps and Secrets as variables; what is wrong with an entry as such is told of the list (`ValidateEnvFrom`). */
+/** Whole ConfigMaps and Secrets as variables; errors of an entry are reported at the list (`ValidateEnvFrom`). */
 export function validateEnvFrom(sources: readonly EnvFromSource[], path: string): FieldError[] {
   const errors: FieldError[] = [];
   sources.forEach(({ prefix = '', configMapRef, secretRef }, i) => {
@@ -130,7 +130,7 @@ export function validateFieldSelector(
   return isQualifiedName(name).map((message) => invalid(path, name, message));
 }
 
-/** A resource of a container (`validateContainerResourceFieldSelector`); a volume has to say whose. */
+/** A resource of a container (`validateContainerResourceFieldSelector`); in a volume the container must be named. */
 export function validateResourceSelector(
   { containerName = '', resource = '' }: ResourceSelector,
   path: string,

@@ -9,7 +9,7 @@ import {
 import { validateContainer } from './containers.ts';
 import type { Pod, PodSpec } from './types.ts';
 
-/** Go's order of the members that such a container may not have. */
+/** The fields that such a container may not have, in Go's order. */
 const refusedMembers = [
   'ports',
   'resources',
@@ -23,7 +23,7 @@ const refusedMembers = [
 ] as const;
 const refusal = 'cannot be set for an Ephemeral Container';
 
-/** Containers for debugging (`validateEphemeralContainers`): they carry nothing that a Pod relies on. */
+/** Ephemeral containers for debugging (`validateEphemeralContainers`). */
 export function validateEphemeralContainers(spec: PodSpec, path: string): FieldError[] {
   const others = new Set(
     [...(spec.containers ?? []), ...(spec.initContainers ?? [])].map(({ name }) => name),
@@ -55,13 +55,13 @@ export function validateEphemeralContainers(spec: PodSpec, path: string): FieldE
   });
 }
 
-/** Containers that are there stay as they are (`ValidatePodEphemeralContainersUpdate`). */
+/** Existing ephemeral containers are immutable (`ValidatePodEphemeralContainersUpdate`). */
 export function validateEphemeralChange({ spec }: Pod, old: Pod): FieldError[] {
   const path = 'spec.ephemeralContainers';
   return (old.spec.ephemeralContainers ?? []).flatMap((before) => {
     const now = (spec.ephemeralContainers ?? []).find(({ name }) => name === before.name);
     if (now !== undefined && jsonEqual(now, before)) return [];
-    // Of a change, kube-apiserver appends a Go dump.
+    // kube-apiserver appends a Go dump of the change.
     const change = now === undefined ? 'removed' : 'changed';
     const detail = `existing ephemeral containers ${JSON.stringify(before.name)} may not be ${change}\n`;
     return [forbiddenField(path, detail)];

@@ -13,9 +13,9 @@ const handlers = ['exec', 'httpGet', 'tcpSocket', 'grpc', 'sleep'] as const;
 const schemes = ['HTTP', 'HTTPS'];
 
 /**
- * What the kubelet runs in or asks of a container: lifecycle hooks, then probes (`validateContainers`).
+ * Lifecycle hooks, then probes (`validateContainers`).
  *
- * @param gracePeriod the Pod's, in seconds, which a sleeping hook may not outlast.
+ * @param gracePeriod the Pod's, in seconds, the limit of a sleep hook.
  */
 export function validateHandlers(
   { lifecycle, livenessProbe, readinessProbe, startupProbe }: Container,
@@ -68,7 +68,7 @@ function validateProbe(probe: Probe | undefined, path: string): FieldError[] {
   return errors;
 }
 
-/** Exactly one handler; only the first is looked into (`validateHandler`). */
+/** Exactly one handler; only the first is checked further (`validateHandler`). */
 function validateHandler(handler: Handler, path: string, gracePeriod: number | undefined): FieldError[] {
   const [first, ...more] = handlers.filter((member) => handler[member] !== undefined);
   if (first === undefined) return [required(path, 'must specify a handler type')];

@@ -1,4 +1,4 @@
-/** Always for the tag `latest`, which is also the tag of an image without tag and digest. */
+/** Always for the tag `latest`, the default of an image without tag and digest. */
 export function defaultPullPolicy(image: string): 'Always' | 'IfNotPresent' {
   const digest = image.indexOf('@');
   const name = digest === -1 ? image : image.slice(0, digest);
@@ -6,7 +6,7 @@ export function defaultPullPolicy(image: string): 'Always' | 'IfNotPresent' {
   return tag === 'latest' ? 'Always' : 'IfNotPresent';
 }
 
-/** Whether an image name can be read at all: repositories are lower-case words. */
+/** True for an image reference that can be parsed: repositories are lower-case. */
 function isReference(name: string): boolean {
   const path = name.slice(name.indexOf('/') + 1);
   return /^[a-z0-9][a-z0-9._/-]*$/.test(path);

@@ -2,7 +2,7 @@ import type { LabelSelector } from '../../../objects/meta.ts';
 import { type FieldError, forbiddenField, invalid } from '../../validation/field-errors.ts';
 import { isQualifiedName } from '../../../objects/names.ts';
 
-/** A selector of Pods that takes values from the labels of the Pod itself. */
+/** A selector of Pods with values from the labels of the Pod itself. */
 export interface KeyedSelector {
   labelSelector?: LabelSelector;
   matchLabelKeys?: string[];
@@ -49,8 +49,8 @@ function validateKeys(
 }
 
 /**
- * Writes what the keys stand for into the selector of a new Pod (`pkg/registry/core/pod/strategy.go`
- * applyLabelKeysToLabelSelector). A key that the Pod has no label of is left out.
+ * Adds the requirements for the keys to the selector of a new Pod (`pkg/registry/core/pod/strategy.go`
+ * applyLabelKeysToLabelSelector). Keys without a label of the Pod are left out.
  */
 export function applyMatchKeys(
   { labelSelector, matchLabelKeys = [], mismatchLabelKeys = [] }: KeyedSelector,

@@ -8,13 +8,13 @@ import {
 import type { ClusterReader } from '../../generic/strategy.ts';
 import type { PodSpec } from './types.ts';
 
-/** Of a Pod that names no class where no class is the default. */
+/** The priority of a Pod without a class when there is no default class. */
 const noClass: PriorityClass = { metadata: {}, value: 0, preemptionPolicy: 'PreemptLowerPriority' };
 
 /**
- * Admission Priority: works out a Pod's priority and whether it preempts from its class.
+ * Admission Priority: sets a Pod's priority and preemption policy from its class.
  *
- * @throws {StatusError} 403 for an unknown class, or for a priority or policy that the client made up.
+ * @throws {StatusError} 403 for an unknown class, or for a priority or policy that differs from the class.
  */
 export function admitPriority({ metadata }: KubeObject, spec: PodSpec, cluster: ClusterReader): void {
   const refuse = (why: string) => forbidden({ group: '', resource: 'pods' }, metadata.name ?? '', why);
@@ -38,7 +38,7 @@ export function admitPriority({ metadata }: KubeObject, spec: PodSpec, cluster: 
   spec.preemptionPolicy = preemptionPolicy;
 }
 
-/** The class of Pods that name none; of several the one with the least value. */
+/** The default class; of several the one with the lowest value. */
 export function defaultPriorityClass(cluster: ClusterReader): PriorityClass | undefined {
   const classes: readonly PriorityClass[] = cluster.list(schedulingGroup, 'priorityclasses');
   let found: PriorityClass | undefined;
@@ -49,7 +49,7 @@ export function defaultPriorityClass(cluster: ClusterReader): PriorityClass | un
   return found;
 }
 
-/** Those of the system are always there: nobody can delete them. */
+/** The system classes always exist: they cannot be deleted. */
 function priorityClassOf(cluster: ClusterReader, name: string): PriorityClass | undefined {
   return (
     cluster.get(schedulingGroup, 'priorityclasses', '', name) ??

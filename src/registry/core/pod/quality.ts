@@ -4,10 +4,7 @@ import type { PodSpec, Resources } from './types.ts';
 /** The resources that decide. */
 const counted = ['cpu', 'memory'];
 
-/**
- * How well a Pod's resources are spelled out (`ComputePodQOS`): by the Pod as a whole if it says so, else by its
- * containers.
- */
+/** The QoS class (`ComputePodQOS`): by the Pod's own resources if it has them, else by its containers. */
 export function qosClass(spec: PodSpec): 'Guaranteed' | 'Burstable' | 'BestEffort' {
   const parts =
     spec.resources === undefined
@@ -20,7 +17,7 @@ export function qosClass(spec: PodSpec): 'Guaranteed' | 'Burstable' | 'BestEffor
   return parts.every(isGuaranteed) ? 'Guaranteed' : 'Burstable';
 }
 
-/** Limits for all that counts, and requests that equal them. */
+/** True for limits of both resources, and requests that equal them. */
 function isGuaranteed({ limits, requests }: Resources): boolean {
   return counted.every((resource) => {
     const limit = amount(limits, resource);

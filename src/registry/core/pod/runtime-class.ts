@@ -16,8 +16,8 @@ const otherOverhead = "pod rejected: Pod's Overhead doesn't match RuntimeClass's
 const noOverhead = 'pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead';
 
 /**
- * Admission RuntimeClass: a class that a Pod names must exist; its overhead, node selector and tolerations become the
- * Pod's (`plugin/pkg/admission/runtimeclass`).
+ * Admission RuntimeClass: the class of a Pod must exist; its overhead, node selector and tolerations are copied to the
+ * Pod (`plugin/pkg/admission/runtimeclass`).
  *
  * @throws {StatusError} 403
  */
@@ -60,7 +60,7 @@ function sameAmounts(a: Readonly<Record<string, string>>, b: Readonly<Record<str
   });
 }
 
-/** Both lists without those that another one covers (`util/tolerations` MergeTolerations). */
+/** Both lists, without tolerations that another one covers (`util/tolerations` MergeTolerations). */
 function mergeTolerations(first: readonly Toleration[], second: readonly Toleration[]): Toleration[] {
   const all = [...first, ...second];
   const merged: Toleration[] = [];
@@ -72,7 +72,7 @@ function mergeTolerations(first: readonly Toleration[], second: readonly Tolerat
   return merged;
 }
 
-/** True when whoever has the one needs the other no more (`util/tolerations` isSuperset). */
+/** True when the first toleration covers the second (`util/tolerations` isSuperset). */
 function covers(wide: Toleration, narrow: Toleration): boolean {
   if (jsonEqual(wide, narrow)) return true;
   const { key = '', effect = '', operator = '', value = '', tolerationSeconds: seconds } = wide;

@@ -21,7 +21,9 @@ const sysctlForm = '([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[
 const sysctlSegment = /^[a-z0-9]([-_a-z0-9]*[a-z0-9])?$/;
 const maxLocalhostProfile = 4095;
 
-/** Users, groups, sysctls and profiles of a Pod (`validatePodSpecSecurityContext`; Windows options are not looked into). */
+/**
+ * Users, groups, sysctls and profiles of a Pod (`validatePodSpecSecurityContext`; Windows options are not validated).
+ */
 export function validatePodSecurity(spec: PodSpec, path: string): FieldError[] {
   const { securityContext: context = {} } = spec;
   const errors = [
@@ -106,7 +108,7 @@ function validateSysctls({ securityContext, hostNetwork, hostIPC }: PodSpec, pat
   });
 }
 
-/** Which namespace of the kernel a sysctl belongs to (`component-helpers/node/util/sysctl`). */
+/** The kernel namespace of a sysctl (`component-helpers/node/util/sysctl`). */
 function namespaceOf(name: string): 'net' | 'ipc' | undefined {
   const dotted = name.replaceAll('/', '.');
   if (dotted.startsWith('net.')) return 'net';

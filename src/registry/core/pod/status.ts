@@ -47,7 +47,7 @@ function validateConditions(conditions: NonNullable<PodStatus['conditions']>): F
   return errors;
 }
 
-/** Only a Pod that waits for a node is nominated for one. */
+/** `nominatedNodeName` is only for Pods without a node. */
 function validateNominatedNode(nominated: string, old: Pod): FieldError[] {
   const errors: FieldError[] = [];
   if (nominated === '' || nominated === old.status.nominatedNodeName) return errors;
@@ -59,7 +59,7 @@ function validateNominatedNode(nominated: string, old: Pod): FieldError[] {
   return errors;
 }
 
-/** A container that has ended runs again only where its restart policy says so. */
+/** A container that has ended runs again only if its restart policy allows it. */
 function validateTransitions(status: PodStatus, { spec, status: before }: Pod): FieldError[] {
   return (['containers', 'initContainers'] as const).flatMap((list) => {
     const member = list === 'containers' ? 'containerStatuses' : 'initContainerStatuses';
@@ -87,7 +87,7 @@ function mayRestart(
   return container !== undefined && restarts(container, spec, exitCode);
 }
 
-/** At most one address of each family, in any spelling without leading zeros; those that are stored may stay. */
+/** At most one address of each family, in any spelling without leading zeros; stored ones may stay. */
 function validateAddresses(
   list: readonly { ip: string }[],
   old: readonly { ip: string }[],
@@ -103,7 +103,7 @@ function validateAddresses(
   ];
 }
 
-/** What a client leaves out of the observed generations stays, condition by condition of a type. */
+/** Observed generations that the client leaves out are kept, by type of condition. */
 export function keepObservedGenerations(status: PodStatus, old: PodStatus): void {
   if (old.observedGeneration !== undefined) status.observedGeneration ??= old.observedGeneration;
   const known = [...(old.conditions ?? [])];

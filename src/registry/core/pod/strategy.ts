@@ -88,7 +88,7 @@ export const podStrategy = genericStrategy<Pod>({
   ]),
 });
 
-/** Selectors that follow the Pod's own labels are completed (`mutatePodAffinity`, `mutateTopologySpreadConstraints`). */
+/** Adds the requirements of label keys to selectors (`mutatePodAffinity`, `mutateTopologySpreadConstraints`). */
 function applyPodKeys({ metadata: { labels }, spec }: Pod): void {
   for (const pods of [spec.affinity?.podAffinity, spec.affinity?.podAntiAffinity]) {
     for (const { podAffinityTerm } of pods?.preferredDuringSchedulingIgnoredDuringExecution ?? []) {
@@ -100,13 +100,13 @@ function applyPodKeys({ metadata: { labels }, spec }: Pod): void {
   for (const constraint of spec.topologySpreadConstraints ?? []) applyMatchKeys(constraint, labels);
 }
 
-/** Takes a member over from the stored object, or removes it where that has none. */
+/** Copies a member from the stored object, or removes it where that has none. */
 function takeMember<T extends object>(object: T, old: T, member: keyof T): void {
   if (old[member] === undefined) Reflect.deleteProperty(object, member);
   else object[member] = old[member];
 }
 
-/** What holds for a new Pod only. */
+/** The rules of new Pods only. */
 function validateOnCreate(spec: Pod['spec']): FieldError[] {
   const errors: FieldError[] = [];
   if ((spec.ephemeralContainers ?? []).length > 0) {

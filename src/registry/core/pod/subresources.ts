@@ -13,7 +13,7 @@ import { validateMetadataAndSpec } from './whole-pod.ts';
 
 const resizable = ['cpu', 'memory'];
 
-/** `/ephemeralcontainers` adds containers for debugging; those that are there stay (`EphemeralContainersStrategy`). */
+/** `/ephemeralcontainers` adds containers for debugging; existing ones stay (`EphemeralContainersStrategy`). */
 export const ephemeralContainers: SubresourceStrategy<Pod> = {
   onlyFields: [['spec', 'ephemeralContainers']],
   prepareForUpdate(pod, old) {
@@ -40,7 +40,7 @@ export const resize: SubresourceStrategy<Pod> = {
     ['spec', list, '*', 'resizePolicy'],
   ]),
   prepareForUpdate(pod, old) {
-    // Other containers than before are left for the validation to refuse.
+    // Changes of the list of containers are refused by the validation.
     if (!sameNames(pod.spec.containers, old.spec.containers)) return;
     if (!sameNames(pod.spec.initContainers, old.spec.initContainers)) return;
     const { containers, initContainers } = pod.spec;
@@ -71,7 +71,7 @@ function resized(containers: readonly Container[], old: readonly Container[] = [
   });
 }
 
-/** What a resize may change (`ValidatePodResize`, for Pods without resources of their own). */
+/** The fields that a resize may change (`ValidatePodResize`, for Pods without resources of their own). */
 function validateResize({ spec }: Pod, old: Pod): FieldError[] {
   const errors: FieldError[] = [];
   if (qosClass(spec) !== (old.status.qosClass ?? qosClass(old.spec))) {
@@ -125,7 +125,7 @@ function validateOrder(
   );
 }
 
-/** What was asked for may change but not go. */
+/** Resources that are set may change but not be removed. */
 function validateKept(resources: Resources, old: Resources, path: string): FieldError[] {
   return (['requests', 'limits'] as const).flatMap((member) => {
     const now = resources[member] ?? {};
@@ -134,7 +134,7 @@ function validateKept(resources: Resources, old: Resources, path: string): Field
   });
 }
 
-/** True when something else than processor and memory differs. */
+/** True when anything but CPU and memory differs. */
 function changesOthers(container: Container, old: Container | undefined): boolean {
   const names = (list: Record<string, string> = {}) =>
     Object.keys(list).filter((name) => !resizable.includes(name));

@@ -7,7 +7,7 @@ import type { PodSpec, Toleration } from './types.ts';
 const defaultSeconds = 300;
 const toleratedByDefault = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];
 
-/** Admission DefaultTolerationSeconds: Pods stay five minutes on a node that fails, unless they say otherwise. */
+/** Admission DefaultTolerationSeconds: Pods stay five minutes on a failed node, unless they have other tolerations. */
 export function addDefaultTolerations(spec: PodSpec): void {
   const tolerations = (spec.tolerations ??= []);
   const given = [...tolerations];

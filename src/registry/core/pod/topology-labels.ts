@@ -3,7 +3,7 @@ import type { KubeObject, ObjectMeta } from '../../../objects/meta.ts';
 const copied = ['topology.kubernetes.io/region', 'topology.kubernetes.io/zone'];
 
 /**
- * Admission PodTopologyLabels: a Pod on a node, or the Binding that puts it there, says where the node is.
+ * Admission PodTopologyLabels: copies zone and region of the node to a bound Pod or its Binding.
  *
  * @param node undefined when there is no such node, which is no error.
  */
@@ -16,7 +16,7 @@ export function copyTopologyLabels(metadata: ObjectMeta, node: KubeObject | unde
   copyLabels(metadata, Object.fromEntries(found));
 }
 
-/** Adds the labels that are not there yet. */
+/** Adds missing labels. */
 export function copyLabels(metadata: ObjectMeta, labels: Readonly<Record<string, string>>): void {
   if (Object.keys(labels).length > 0) metadata.labels = { ...labels, ...metadata.labels };
 }

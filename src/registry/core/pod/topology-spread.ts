@@ -13,7 +13,7 @@ import type { TopologySpreadConstraint } from './types.ts';
 const actions = ['DoNotSchedule', 'ScheduleAnyway'];
 const nodePolicies = ['Honor', 'Ignore'];
 
-/** How a Pod spreads over zones and nodes (`validateTopologySpreadConstraints`). */
+/** The rules of topology spread constraints (`validateTopologySpreadConstraints`). */
 export function validateTopologySpread(
   constraints: readonly TopologySpreadConstraint[],
   path: string,

@@ -1,4 +1,4 @@
-/** The parts of core/v1 PodSpec that its rules read; all else is kept as it is. */
+/** The fields of core/v1 PodSpec that its rules read; all others are kept. */
 import type { LabelSelector, ObjectMeta } from '../../../objects/meta.ts';
 import type {
   NodeSelectorTerm,
@@ -13,7 +13,7 @@ export interface Pod extends Omit<PodObject, 'spec' | 'status'> {
   status: PodStatus;
 }
 
-/** A template of Pods, as workloads have it. */
+/** The Pod template of a workload. */
 export interface PodTemplateSpec {
   metadata?: ObjectMeta;
   spec?: PodSpec;
@@ -264,7 +264,7 @@ export interface Toleration {
   tolerationSeconds?: number;
 }
 
-/** A volume is its name and one member that says where it comes from. */
+/** A volume: its name, and one member for its source. */
 export interface Volume {
   name?: string;
   emptyDir?: object;

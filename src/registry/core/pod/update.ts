@@ -13,7 +13,7 @@ const changeable = [
 ].join(',');
 const maxInt32 = 2 ** 31 - 1;
 
-/** What may change of a Pod's spec after its creation (`ValidatePodUpdate`). */
+/** The fields of a Pod's spec that may change (`ValidatePodUpdate`). */
 export function validatePodChange(spec: PodSpec, old: PodSpec): FieldError[] {
   const errors: FieldError[] = [];
   for (const list of ['containers', 'initContainers'] as const) {
@@ -42,7 +42,7 @@ function validateImages(containers: readonly Container[], path: string): FieldEr
   });
 }
 
-/** A deadline may be set, and shortened. @returns false when the other rules are not looked at any more. */
+/** A deadline may be set and shortened. @returns false when the other rules are skipped. */
 function pushDeadlineErrors(
   errors: FieldError[],
   deadline: number | undefined,
@@ -89,7 +89,7 @@ function validateRemovedGates({ schedulingGates = [] }: PodSpec, old: PodSpec): 
   });
 }
 
-/** The new spec with all that may change put back: what differs still is not allowed. */
+/** The new spec with mutable fields reset: other differences are not allowed. */
 function withOldParts(spec: PodSpec, old: PodSpec): PodSpec {
   const { activeDeadlineSeconds, schedulingGates, tolerations, terminationGracePeriodSeconds } = old;
   const oldImages = (list: 'containers' | 'initContainers') =>

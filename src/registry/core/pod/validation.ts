@@ -83,7 +83,7 @@ function validateGates({ readinessGates = [], schedulingGates = [] }: PodSpec, p
   return errors;
 }
 
-/** Users of their own go with no other namespace of the host. */
+/** `hostUsers: false` excludes other host namespaces. */
 function validateHostUsers(
   { hostUsers, hostNetwork, hostPID, hostIPC }: PodSpec,
   path: string,
@@ -129,7 +129,7 @@ export function validatePodTemplate(template: PodTemplateSpec, path: string): Fi
   return errors;
 }
 
-/** The names behind the containers, which are strings of many sorts. */
+/** The names after the containers, strings of several kinds. */
 function pushNames(errors: FieldError[], spec: PodSpec, path: string): void {
   const subdomain = (member: string, value = '') => {
     if (value !== '') pushSubdomainErrors(errors, `${path}.${member}`, value);
@@ -161,7 +161,7 @@ function pushNames(errors: FieldError[], spec: PodSpec, path: string): void {
   }
 }
 
-/** In a template the host port may be left open: it is filled in when the Pod is made. */
+/** In a template the host port may be 0: it is set when the Pod is created. */
 function validateHostNetwork({ containers = [] }: PodSpec, path: string, isPod: boolean): FieldError[] {
   return containers.flatMap(({ ports = [] }, i) =>
     ports.flatMap(({ hostPort = 0, containerPort }, j) => {

@@ -30,7 +30,7 @@ const fieldsOfVolume = [
   'metadata.uid',
 ];
 
-/** The order in which kube-apiserver looks for sources: all but the first that is set are refused. */
+/** The order in which kube-apiserver checks sources: all but the first that is set are refused. */
 const sources = [
   'emptyDir',
   'hostPath',
@@ -63,13 +63,15 @@ const sources = [
   'ephemeral',
   'image',
 ];
-/** Sources that a refusal spells otherwise. */
+/** Sources with another name in errors. */
 const spelledAs = new Map([
   ['cephfs', 'cephFS'],
   ['downwardAPI', 'downwarAPI'],
 ]);
 
-/** A volume has one source, and it is whole (`validateVolumeSource`). Storage systems of vendors are not looked into. */
+/**
+ * A volume has one source, and it is complete (`validateVolumeSource`). Sources of storage vendors are not validated.
+ */
 export function validateVolumeSource(volume: Volume, path: string): FieldError[] {
   const [first, ...more] = sources.filter((source) => Object.hasOwn(volume, source));
   if (first === undefined) return [required(path, 'must specify a volume type')];
@@ -114,7 +116,7 @@ function validateFirst(volume: Volume, source: string, path: string): FieldError
     case 'downwardAPI':
       return [
         ...validateMode(downwardAPI?.defaultMode, `${path}.defaultMode`),
-        // Of an item the list is told, not which one it is.
+        // Errors of an item are reported at the list.
         ...(downwardAPI?.items ?? []).flatMap((file) => validateDownwardFile(file, path)),
       ];
     case 'projected':
@@ -198,13 +200,13 @@ function validateKeyToPath({ key, path: place = '', mode }: KeyToPath, path: str
   ];
 }
 
-/** A path below some directory, not up from it (`validateLocalDescendingPath`). */
+/** A path below a directory, without "..", (`validateLocalDescendingPath`). */
 export function validateDescendingPath(place: string, path: string): FieldError[] {
   const errors = place.startsWith('/') ? [invalid(path, place, 'must be a relative path')] : [];
   return [...errors, ...validateNoBacksteps(place, path)];
 }
 
-/** A path whose first name does not begin with "..", either (`ValidateLocalNonReservedPath`). */
+/** A path that does not start with ".." either (`ValidateLocalNonReservedPath`). */
 function validateFilePath(place: string, path: string): FieldError[] {
   const errors = validateDescendingPath(place, path);
   if (place.startsWith('..') && !place.startsWith('../')) {

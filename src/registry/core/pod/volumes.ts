@@ -31,7 +31,7 @@ export function setVolumeDefaults(volume: Volume): void {
   if (claim !== undefined) claim.volumeMode ??= 'Filesystem';
 }
 
-/** A reference to a field of the Pod names the version of its schema (`SetDefaults_ObjectFieldSelector`). */
+/** A reference to a field of the Pod has the version of its schema (`SetDefaults_ObjectFieldSelector`). */
 export function setFieldDefaults(field: FieldSelector | undefined): void {
   if (field !== undefined && (field.apiVersion ?? '') === '') field.apiVersion = 'v1';
 }

@@ -8,7 +8,7 @@ import type { Affinity, Container, ContainerPort, PodSpec, PodTemplateSpec, Volu
 
 const matchesNothing = 'a null labelSelector results in matching no pod';
 
-/** Labels of nodes that others took the place of (`pkg/api/node/util.go`). */
+/** Deprecated labels of nodes, with their replacements (`pkg/api/node/util.go`). */
 const deprecatedNodeLabels: ReadonlyMap<string, string> = new Map([
   ['beta.kubernetes.io/arch', 'deprecated since v1.14; use "kubernetes.io/arch" instead'],
   ['beta.kubernetes.io/os', 'deprecated since v1.14; use "kubernetes.io/os" instead'],
@@ -51,8 +51,8 @@ const deprecatedVolumes: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * What is allowed but most probably not meant, in a Pod or the template of a workload (`pkg/api/pod/warnings.go`,
- * without what it says of profiles and of the templates of claims), in kube-apiserver's order.
+ * Warnings about a Pod or the template of a workload (`pkg/api/pod/warnings.go`, without those about profiles and claim
+ * templates), in kube-apiserver's order.
  *
  * @param base path of the template; "" for a Pod.
  */
@@ -101,12 +101,12 @@ export function templateWarnings(template: PodTemplateSpec | undefined): string[
   return template === undefined ? [] : podWarnings(template, 'spec.template');
 }
 
-/** A Pod's name is the name of its host. */
+/** A Pod's name is its host name. */
 export function hostnameWarnings(name: string): string[] {
   return nameWarnings(name, "in the Pod's hostname");
 }
 
-/** The name of a workload begins the names of its Pods. */
+/** The name of a workload is the prefix of its Pods' names. */
 export function workloadNameWarnings({ metadata: { name = '' } }: { metadata: ObjectMeta }): string[] {
   return nameWarnings(name, 'in Pod names and hostnames');
 }
@@ -181,7 +181,7 @@ function secretWarnings(secrets: readonly { name?: string }[], path: string): st
   ];
 }
 
-/** Bytes that are no whole number, in lists by the member that holds them. */
+/** Fractions of bytes, in lists by the member that holds them. */
 function fractionWarnings(lists: Readonly<Record<string, Record<string, string>>>, path: string): string[] {
   return ['memory', 'ephemeral-storage'].flatMap((resource) =>
     Object.entries(lists).flatMap(([member, list]) => {
@@ -193,7 +193,7 @@ function fractionWarnings(lists: Readonly<Record<string, Record<string, string>>
   );
 }
 
-/** Terms without a selector. */
+/** Affinity terms without a selector. */
 function affinityWarnings({ podAffinity, podAntiAffinity }: Affinity = {}, path: string): string[] {
   return Object.entries({ podAffinity, podAntiAffinity }).flatMap(([member, pods]) => [
     ...(pods?.requiredDuringSchedulingIgnoredDuringExecution ?? []).flatMap(({ labelSelector }, i) => {
@@ -219,7 +219,7 @@ function placedContainers(spec: PodSpec, path: string): PlacedContainer[] {
   );
 }
 
-/** A variable that is set twice without using its first value. */
+/** A variable that is set twice, without using its first value. */
 function environmentWarnings({ env = [] }: Container, path: string): string[] {
   const seen = new Set<string>();
   return env.flatMap(({ name = '', value = '', valueFrom }, i) => {
@@ -252,7 +252,7 @@ function portWarnings(containers: readonly PlacedContainer[]): string[] {
   );
 }
 
-/** How two definitions of the same container port and protocol get in each other's way. */
+/** The conflict of two definitions of the same container port and protocol. */
 function clashOf(a: ContainerPort, b: ContainerPort): string {
   const { hostPort: portA = 0, hostIP: addressA = '' } = a;
   const { hostPort: portB = 0, hostIP: addressB = '' } = b;
@@ -261,7 +261,7 @@ function clashOf(a: ContainerPort, b: ContainerPort): string {
   return portA === portB && (addressA === '') !== (addressB === '') ? 'dangerously ambiguous' : '';
 }
 
-/** The items whose member was there before, its value quoted. */
+/** The items that repeat a member, with its value quoted. */
 function repeated<T extends object>(items: readonly T[], member: keyof T): { i: number; value: string }[] {
   const values = items.map((item) => JSON.stringify(item[member] ?? ''));
   return values.flatMap((value, i) => (values.indexOf(value) < i ? [{ i, value }] : []));

@@ -5,7 +5,7 @@ import { validatePodAnnotations } from './annotations.ts';
 import type { Pod } from './types.ts';
 import { validatePodSpec } from './validation.ts';
 
-/** All of a Pod as it stands, whatever it was before (`validatePodMetadataAndSpec`). */
+/** The rules of a whole Pod (`validatePodMetadataAndSpec`). */
 export function validateMetadataAndSpec({ metadata, spec }: Pod): FieldError[] {
   return [
     ...validateObjectMeta(metadata, { namespaced: true, nameRule: nameIsDNSSubdomain }),
@@ -15,7 +15,9 @@ export function validateMetadataAndSpec({ metadata, spec }: Pod): FieldError[] {
   ];
 }
 
-/** What holds for Pods but not for templates, which have always been taken so (`validatePodMetadataAndSpec`). */
+/**
+ * The rules of Pods but not of templates, which have always been accepted without them (`validatePodMetadataAndSpec`).
+ */
 export function validatePodOnly(spec: Pod['spec']): FieldError[] {
   const errors: FieldError[] = [];
   if ((spec.serviceAccountName ?? '') === '') {

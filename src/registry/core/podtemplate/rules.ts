@@ -15,16 +15,16 @@ export function validateNonNegative(value: number | undefined, path: string): Fi
   return value !== undefined && value < 0 ? [invalid(path, value, 'must be greater than or equal to 0')] : [];
 }
 
-/** How a kind's error texts about its selector and template read. */
+/** The parts of a kind's error texts about its selector and template. */
 export interface TemplateWords {
-  /** Behind "empty selector is ". */
+  /** The text after "empty selector is ". */
   readonly emptySelector: string;
   /** `ReplicaSet` in "activeDeadlineSeconds in ReplicaSet is not Supported". */
   readonly owner: string;
 }
 
 /**
- * A selector that is there, says something and selects the labels of the template, and the template itself
+ * A selector is set, not empty and selects the labels of the template, and the template is valid
  * (`ValidateDeploymentSpec` and its like).
  */
 export function validateSelectedTemplate(
@@ -52,7 +52,7 @@ export function unselected(labels: Record<string, string> | undefined): FieldErr
   return invalid('spec.template.metadata.labels', labels, '`selector` does not match template `labels`');
 }
 
-/** A template whose Pods are restarted for ever. */
+/** A template whose Pods are always restarted. */
 export function validateTemplate(template: PodTemplateSpec | undefined, words: TemplateWords): FieldError[] {
   const path = 'spec.template';
   const { restartPolicy, activeDeadlineSeconds } = template?.spec ?? {};
@@ -91,9 +91,9 @@ export function validateCounts(
 }
 
 /**
- * What is available is ready too.
+ * `availableReplicas` does not exceed the ready ones.
  *
- * @param ready what the kind calls the count of ready Pods in its message.
+ * @param ready the kind's name for ready Pods in its message.
  */
 export function validateAvailable(
   counts: Readonly<Record<string, unknown>>,
@@ -104,7 +104,7 @@ export function validateAvailable(
   return [invalid('status.availableReplicas', availableReplicas, `cannot be greater than ${ready}`)];
 }
 
-/** A count of collisions only grows. */
+/** A collision count never decreases. */
 export function validateCollisions(count: number | undefined, old: number | undefined): FieldError[] {
   if (old === undefined || (count !== undefined && count >= old)) return [];
   return [invalid('status.collisionCount', count ?? 0, 'cannot be decremented')];

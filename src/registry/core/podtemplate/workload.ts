@@ -1,7 +1,7 @@
 import type { KubeObject, LabelSelector } from '../../../objects/meta.ts';
 import type { PodTemplateSpec } from '../pod/types.ts';
 
-/** What the kinds that run Pods from a template have in common. */
+/** The common fields of kinds that run Pods from a template. */
 export interface Workload extends KubeObject {
   spec: WorkloadSpec;
   status: WorkloadStatus;
@@ -15,14 +15,14 @@ export interface WorkloadSpec {
   revisionHistoryLimit?: number;
 }
 
-/** Counts of Pods, and what else the kind reports. */
+/** Counts of Pods, and the kind's other fields. */
 export interface WorkloadStatus {
   replicas?: number;
   observedGeneration?: number;
   collisionCount?: number;
 }
 
-/** Makes sure of the parts that decoding leaves out when they are empty. */
+/** Adds parts that decoding leaves out when they are empty. */
 export function fillParts(workload: { spec?: object; status?: object }): void {
   workload.spec ??= {};
   workload.status ??= {};

@@ -1,15 +1,15 @@
-/** Whether quotas leave room for a write (`apiserver/pkg/admission/plugin/resourcequota` CheckRequest). */
+/** Checks a write against quotas (`apiserver/pkg/admission/plugin/resourcequota` CheckRequest). */
 import type { KubeObject } from '../../../objects/meta.ts';
 import { formatQuantity, parseQuantity } from '../../../objects/quantity.ts';
 import { listAt, recordAt, scalarAt, textAt } from '../../../objects/read.ts';
 import type { ResourceQuota } from './resource-quota.ts';
 import type { Usage } from './usage.ts';
 
-/** What a quota says: the `used` that it has with the write, or why there is no room. Undefined: it does not care. */
+/** The result of a quota: its `used` with the write, or the error. Undefined: the quota does not apply. */
 export type QuotaAnswer =
   { readonly used: Record<string, string> } | { readonly refusal: string } | undefined;
 
-/** @param added what the write uses more than before. */
+/** @param added the increase of usage by the write. */
 export function judgeQuota(quota: ResourceQuota, added: Usage): QuotaAnswer {
   const { name = '' } = quota.metadata;
   const { hard = {} } = quota.spec;
@@ -51,7 +51,10 @@ export function judgeQuota(quota: ResourceQuota, added: Usage): QuotaAnswer {
 
 const explicit = ['cpu', 'memory', 'requests.cpu', 'requests.memory', 'limits.cpu', 'limits.memory'];
 
-/** What containers must say because a quota counts it (`podEvaluator.Constraints`); undefined when they say it all. */
+/**
+ * The error for requests and limits that containers must have because a quota counts them (`podEvaluator.Constraints`);
+ * undefined when all are set.
+ */
 export function missingRequests(quota: ResourceQuota, pod: KubeObject): string | undefined {
   const containers = [...listAt(pod, 'spec', 'containers'), ...listAt(pod, 'spec', 'initContainers')];
   const missing = explicit

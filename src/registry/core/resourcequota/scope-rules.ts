@@ -4,7 +4,7 @@ import { isQuotaResource } from '../../validation/resource-names.ts';
 import type { ResourceQuota, ScopeRequirement } from './resource-quota.ts';
 
 const ofPods = ['pods', 'cpu', 'memory', 'requests.cpu', 'requests.memory', 'limits.cpu', 'limits.memory'];
-/** What a quota of a scope can bound (`IsResourceQuotaScopeValidForResource`). */
+/** The resources that a quota of a scope can limit (`IsResourceQuotaScopeValidForResource`). */
 const resourcesOf = new Map<string, readonly string[]>([
   ['Terminating', ofPods],
   ['NotTerminating', ofPods],
@@ -14,7 +14,7 @@ const resourcesOf = new Map<string, readonly string[]>([
   ['CrossNamespacePodAffinity', ofPods],
   ['VolumeAttributesClass', ['persistentvolumeclaims', 'requests.storage']],
 ]);
-/** Scopes without values: an object is in them or it is not. */
+/** Scopes without values. */
 const withoutValues = new Set([
   'Terminating',
   'NotTerminating',
@@ -62,7 +62,7 @@ export function validateScopes(spec: ResourceQuota['spec']): FieldError[] {
     pushAll(errors, validateOperator(requirement));
   }
   const selected = matchExpressions.map(({ scopeName = '' }) => scopeName);
-  // kube-apiserver shows the other scopes here.
+  // kube-apiserver prints the other scopes here.
   pushOpposed(errors, selected, selectorPath, spec.scopes);
   return errors;
 }

@@ -1,4 +1,4 @@
-/** Which Pods a quota with scopes is about (`pkg/quota/v1/evaluator/core/pods.go`). */
+/** The Pods in the scopes of a quota (`pkg/quota/v1/evaluator/core/pods.go`). */
 import type { KubeObject } from '../../../objects/meta.ts';
 import { listAt, numberAt, recordAt, textAt } from '../../../objects/read.ts';
 
@@ -28,7 +28,7 @@ function isInScope(scope: string, pod: KubeObject): boolean {
     case 'PriorityClass':
       return textAt(pod, 'spec', 'priorityClassName') !== '';
     default:
-      // Scopes of what is not kept track of here.
+      // Scopes of features that are not supported here.
       return false;
   }
 }

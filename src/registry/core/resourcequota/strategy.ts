@@ -8,7 +8,7 @@ import { validateQuotaResourceName } from '../../validation/resource-names.ts';
 import { fillParts } from '../podtemplate/workload.ts';
 import { validateScopes } from './scope-rules.ts';
 
-/** The rules of ResourceQuotas (`ValidateResourceQuota`). What they allow is admission's to say. */
+/** The rules of ResourceQuotas (`ValidateResourceQuota`). Admission enforces them. */
 export const resourceQuotaStrategy = genericStrategy<ResourceQuota>({
   namespaced: true,
   nameRule: nameIsDNSSubdomain,

@@ -1,4 +1,4 @@
-/** What objects use of quotas (`pkg/quota/v1/evaluator`). Amounts are in billionths, as quantities keep them. */
+/** Usage of objects in quotas (`pkg/quota/v1/evaluator`). Amounts are in billionths, as in quantities. */
 import type { KubeObject } from '../../../objects/meta.ts';
 import { parseQuantity } from '../../../objects/quantity.ts';
 import { listAt, numberAt, recordAt, scalarAt, textAt } from '../../../objects/read.ts';
@@ -13,7 +13,7 @@ interface GroupPlural {
 
 const one = 1_000_000_000n;
 const countPrefix = 'count/';
-/** Counted under their own name too, besides `count/…`. */
+/** Also counted under their own name, besides `count/…`. */
 const countedKinds = new Set([
   'services',
   'pods',
@@ -24,7 +24,7 @@ const countedKinds = new Set([
   'configmaps',
 ]);
 
-/** Whose objects use a resource of a quota; undefined for what nobody uses here. */
+/** The kind whose objects use a resource of a quota; undefined for resources that are not tracked. */
 export function userOf(resource: string): GroupPlural | undefined {
   if (resource.startsWith(countPrefix)) {
     const name = resource.slice(countPrefix.length);
@@ -61,7 +61,7 @@ export function usageOf({ group, plural }: GroupPlural, object: KubeObject): Usa
   return usage;
 }
 
-/** What an update uses more than before; never less than nothing. */
+/** The increase of usage by an update; never negative. */
 export function increase(next: Usage, before: Usage): Usage {
   const more = new Map<string, bigint>();
   for (const [name, amount] of next) {
@@ -76,7 +76,7 @@ export function addUsage(sum: Map<string, bigint>, usage: Usage): void {
   for (const [name, amount] of usage) sum.set(name, (sum.get(name) ?? 0n) + amount);
 }
 
-/** `services.nodeports`: one per port, or those named where a load balancer does without (section 9.3). */
+/** `services.nodeports`: one per port, or the explicit ones where a load balancer does not allocate them. */
 function addService(usage: Map<string, bigint>, object: KubeObject): void {
   const type = textAt(object, 'spec', 'type');
   const ports = listAt(object, 'spec', 'ports');
@@ -100,7 +100,7 @@ function addClaim(usage: Map<string, bigint>, object: KubeObject): void {
   usage.set(`${storageClass}.storageclass.storage.k8s.io/persistentvolumeclaims`, one);
 }
 
-/** A Pod that has ended uses nothing but its place in the store. */
+/** A Pod that has ended counts only as an object. */
 function isLive(pod: KubeObject): boolean {
   const phase = textAt(pod, 'status', 'phase');
   return phase !== 'Succeeded' && phase !== 'Failed';
@@ -115,7 +115,7 @@ function addPod(usage: Map<string, bigint>, pod: KubeObject): void {
   for (const [name, amount] of podAmounts(pod, 'limits')) usage.set(`limits.${name}`, amount);
 }
 
-/** All containers together, or the largest of those that run before them and end. */
+/** The sum of all containers, or the largest init container. */
 function podAmounts(pod: KubeObject, kind: 'requests' | 'limits'): Usage {
   const sum = new Map<string, bigint>();
   for (const container of listAt(pod, 'spec', 'containers')) addUsage(sum, amountsOf(container, kind));

@@ -11,7 +11,7 @@ import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 export interface Secret extends KubeObject {
   /** Values in base64. */
   data?: Record<string, string>;
-  /** Write-only: moves into `data`. */
+  /** Write-only: copied into `data`. */
   stringData?: Record<string, string>;
   type?: string;
   immutable?: boolean;
@@ -58,7 +58,7 @@ export const secretStrategy = genericStrategy<Secret>({
   fields: (secret) => ({ type: secret.type ?? '' }),
 });
 
-/** What the well-known types must contain. */
+/** The required keys of the well-known types. */
 function validateType(secret: Secret): FieldError[] {
   const { data = {}, metadata } = secret;
   const missing = (...keys: string[]) =>

@@ -35,19 +35,20 @@ interface CidrAllocator {
 }
 
 /**
- * What one API server holds for its Services: addresses of the ServiceCIDRs, and node ports. In memory; at start it
- * is filled from the stored ServiceCIDRs ({@link setServiceCIDR}), IPAddresses ({@link hold}) and Services
- * ({@link adopt}), in any order.
+ * The allocators of one API server for Services: addresses of the ServiceCIDRs, and node ports. In memory; at start it
+ * is filled from the stored ServiceCIDRs ({@link setServiceCIDR}), IPAddresses ({@link hold}) and Services ({@link
+ * adopt}), in any order.
  *
- * An address is taken exactly as long as an IPAddress object of its name exists or is about to be stored, whoever
- * made it. CIDRs may overlap: each of them knows of all taken addresses in it.
+ * An address is taken exactly as long as an IPAddress object of its name exists or is about to be stored, also one made
+ * by a client. CIDRs may overlap: each has all taken addresses in it.
  */
 export class ServiceAllocators {
-  /** By the service-cidr flags, whatever ServiceCIDR objects exist: Services are dual-stack if there are two. */
+  /** From the service-cidr flags, whatever ServiceCIDR objects exist: Services are dual-stack if there are two. */
   readonly families: ClusterFamilies;
   readonly nodePorts: PortAllocator;
   readonly #byCidr = new Map<string, CidrAllocator>();
-  // Canonical text. Two sets, because a request that fails must not free what an IPAddress object took meanwhile.
+  // Canonical text. Two sets, because a failed request must not free an address that an IPAddress object took
+  // meanwhile.
   readonly #stored = new Set<string>(); // by IPAddress objects
   readonly #reserved = new Set<string>(); // by requests that are under way
 
@@ -77,9 +78,9 @@ export class ServiceAllocators {
   }
 
   /**
-   * An IPAddress object of that name is stored, made by whomever. Idempotent.
+   * Call when an IPAddress object of that name is stored, by any client. Idempotent.
    *
-   * @param address the object's name; what is no canonical address is ignored.
+   * @param address the object's name; texts that are not a canonical address are ignored.
    */
   hold(address: string): void {
     if (parseAddress(address)?.canonical !== address) return;
@@ -93,7 +94,7 @@ export class ServiceAllocators {
     if (this.#stored.delete(address) && !this.#reserved.has(address)) this.#unmark(address);
   }
 
-  /** Gives back what {@link allocate} or {@link allocateNext} took for a request that failed. */
+  /** Releases what {@link allocate} or {@link allocateNext} took for a failed request. */
   cancel(address: string): void {
     if (this.#reserved.delete(address) && !this.#stored.has(address)) this.#unmark(address);
   }
@@ -104,8 +105,8 @@ export class ServiceAllocators {
   }
 
   /**
-   * Takes the node ports of a stored Service, at start. Ports that two Services have, and those of an ExternalName,
-   * which are not allocated, are no error.
+   * Takes the node ports of a stored Service, at start. Ports that two Services have are no error; those of an
+   * ExternalName are not allocated.
    */
   adopt({ spec }: Service): void {
     if (!mayHaveNodePorts(spec)) return;
@@ -115,9 +116,9 @@ export class ServiceAllocators {
   }
 
   /**
-   * Reserves one address, until its IPAddress object is stored ({@link hold}) or the request fails
-   * ({@link cancel}). `create` is asked before it is known to be free, as kube-apiserver tries to store the object
-   * first: it throws when the object would be invalid.
+   * Reserves one address, until its IPAddress object is stored ({@link hold}) or the request fails ({@link cancel}).
+   * `create` is called before the check that the address is free, as kube-apiserver first tries to store the object: it
+   * throws when the object is invalid.
    *
    * @param address canonical.
    * @throws {AllocationError} when no ready CIDR has it, or when it is taken.
@@ -133,7 +134,7 @@ export class ServiceAllocators {
   /**
    * Reserves any address of a family, from the ready CIDRs in random order.
    *
-   * @param random gives numbers in [0, 1).
+   * @param random returns numbers in [0, 1).
    * @throws {RangeFullError} when none is left, or no CIDR is ready.
    */
   allocateNext(family: IPFamily, random: () => number): string {
@@ -188,7 +189,7 @@ export class ServiceAllocators {
     return undefined;
   }
 
-  /** @param except knows it already. */
+  /** @param except the CIDR that has it already. */
   #mark(address: string, except?: CidrAllocator): void {
     for (const item of this.#byCidr.values()) {
       if (item !== except && isFree(item, address)) item.addresses.allocate(address);

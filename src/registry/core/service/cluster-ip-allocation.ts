@@ -6,16 +6,16 @@ import type { ServiceReservation } from './reservation.ts';
 import { none } from './type-rules.ts';
 
 /**
- * Which addresses a write takes and gives back (`pkg/registry/core/service/storage/alloc.go` allocClusterIPs,
- * updateClusterIPs, releaseClusterIPs). Families are decided already.
+ * Allocates and releases the cluster IPs of a write (`pkg/registry/core/service/storage/alloc.go` allocClusterIPs,
+ * updateClusterIPs, releaseClusterIPs). Families are set already.
  */
 
-/** Takes one address for each family: those that the client named, and any for the others. @throws {StatusError} */
+/** Allocates one address for each family: the requested ones, and any for the others. @throws {StatusError} */
 export function allocateClusterIPs(service: Service, reservation: ServiceReservation): void {
   const { spec } = service;
   if (spec.type === 'ExternalName' || spec.clusterIPs?.[0] === none) return;
   const { ipFamilies = [] } = spec;
-  // Errors show the list with an empty place for each address still to be found.
+  // Errors print the list with an empty text for each address that is not allocated yet.
   const addresses = [...(spec.clusterIPs ?? [])];
   while (addresses.length < ipFamilies.length) addresses.push('');
   spec.clusterIPs = addresses;
@@ -27,7 +27,7 @@ export function allocateClusterIPs(service: Service, reservation: ServiceReserva
   if (first !== undefined) spec.clusterIP = first;
 }
 
-/** Takes and gives back what the change of type or families asks for. @throws {StatusError} */
+/** Allocates and releases what the change of type or families requires. @throws {StatusError} */
 export function updateClusterIPs(service: Service, old: ServiceSpec, reservation: ServiceReservation): void {
   const { spec } = service;
   if (isUnchangedPreferDualStack(spec, old)) return;
@@ -54,7 +54,7 @@ export function updateClusterIPs(service: Service, old: ServiceSpec, reservation
   }
 }
 
-/** Gives back all addresses of a Service that is removed. */
+/** Releases all addresses of a Service that is removed. */
 export function releaseClusterIPs(spec: ServiceSpec, reservation: ServiceReservation): void {
   if (spec.type === 'ExternalName') return;
   for (const address of spec.clusterIPs ?? []) {

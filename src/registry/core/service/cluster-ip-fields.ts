@@ -16,9 +16,9 @@ const policies = ['PreferDualStack', 'RequireDualStack', 'SingleStack'];
 const path = 'spec.clusterIPs';
 
 /**
- * `clusterIP`, `clusterIPs`, `ipFamilies` and `ipFamilyPolicy` against each other
- * (`apis/core/validation` ValidateServiceClusterIPsRelatedFields): run before allocation, and again as a part of the
- * validation. Addresses of the stored Service pass in any spelling.
+ * The consistency of `clusterIP`, `clusterIPs`, `ipFamilies` and `ipFamilyPolicy` (`apis/core/validation`
+ * ValidateServiceClusterIPsRelatedFields): run before allocation, and again as a part of the validation. Addresses of
+ * the stored Service are accepted in any spelling.
  */
 export function validateClusterIPFields(spec: ServiceSpec, old?: ServiceSpec): FieldError[] {
   if (spec.type === 'ExternalName') return [];
@@ -44,7 +44,7 @@ export function validateClusterIPFields(spec: ServiceSpec, old?: ServiceSpec): F
   });
   const malformed = errors.length > before;
   if (clusterIPs.length > 2) errors.push(invalid(path, clusterIPs, 'may only hold up to 2 values'));
-  // What follows would only repeat, in a confusing way, that an address is none.
+  // Further errors would only repeat that an address is invalid.
   if (!malformed) pushMatchErrors(errors, spec, clusterIPs);
   return errors;
 }
@@ -60,7 +60,7 @@ function pushFamilyErrors(errors: FieldError[], { ipFamilies, ipFamilyPolicy }: 
   }
 }
 
-/** One address of each family, and each in the family that `ipFamilies` says. */
+/** One address of each family, in the order of `ipFamilies`. */
 function pushMatchErrors(errors: FieldError[], spec: ServiceSpec, clusterIPs: readonly string[]): void {
   const { ipFamilies = [] } = spec;
   if (isHeadless(spec) || (clusterIPs.length < 2 && ipFamilies.length === 0)) return;

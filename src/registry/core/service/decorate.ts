@@ -7,7 +7,7 @@ import { hasNoSelector, needsClusterIP, none } from './type-rules.ts';
 /**
  * A Service as readers see it (`pkg/registry/core/service/storage/storage.go` defaultOnReadService): one stored long
  * ago gets the plural and family fields that it was stored without, and an ExternalName loses its
- * `internalTrafficPolicy`. Returns the object itself where nothing differs, which is the rule.
+ * `internalTrafficPolicy`. Returns the object itself where nothing changes, which is the usual case.
  */
 export function decorateService(service: Service, primary: IPFamily): Service {
   const { spec } = service;
@@ -25,11 +25,11 @@ export function decorateService(service: Service, primary: IPFamily): Service {
 }
 
 /**
- * True for the JSON of a Service with the plural and family fields, which no ExternalName has. Within texts quotes are
- * escaped, and nothing else in a Service has these names.
+ * True for the JSON of a Service with the plural and family fields, which no ExternalName has. Quotes within strings
+ * are escaped, and no other member of a Service has these names.
  */
 export function isDecoratedService(json: string): boolean {
-  // From the end, where the spec is.
+  // Searched from the end, where the spec is.
   return json.lastIndexOf('"ipFamilies":["') !== -1 && json.lastIndexOf('"clusterIPs":["') !== -1;
 }
 
@@ -48,7 +48,7 @@ function addFamilies(spec: ServiceSpec, primary: IPFamily): void {
   }
 }
 
-/** IPv6 for IPv4, else IPv4. */
+/** The other family. */
 export function otherFamily(family: string): IPFamily {
   return family === 'IPv4' ? 'IPv6' : 'IPv4';
 }

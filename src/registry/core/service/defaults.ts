@@ -6,7 +6,7 @@ const affinitySeconds = 10800;
 
 /**
  * The versioned defaults of a Service (`pkg/apis/core/v1/defaults.go` SetDefaults_Service). Addresses, families and
- * node ports are no defaults: they are allocated.
+ * node ports are not defaulted but allocated.
  */
 export function setServiceDefaults(service: Service): void {
   const loose: Partial<Pick<Service, 'spec' | 'status'>> = service;

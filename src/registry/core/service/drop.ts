@@ -9,8 +9,8 @@ import {
 } from './type-rules.ts';
 
 /**
- * Drops what the new type of a Service has no use for, as long as the client left it as it was; what the client
- * changed stays and fails validation (`pkg/registry/core/service/strategy.go` dropTypeDependentFields).
+ * Removes fields that the new type of a Service does not use, if the client did not change them; changed ones stay and
+ * fail validation (`pkg/registry/core/service/strategy.go` dropTypeDependentFields).
  */
 export function dropTypeDependentFields(service: Service, old: Service): void {
   const { spec } = service;

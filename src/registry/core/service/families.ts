@@ -13,8 +13,8 @@ export type ClusterFamilies =
 const policyPath = 'spec.ipFamilyPolicy';
 
 /**
- * Decides `ipFamilyPolicy` and `ipFamilies`, before any address is allocated
- * (`pkg/registry/core/service/storage/alloc.go` initIPFamilyFields).
+ * Sets `ipFamilyPolicy` and `ipFamilies`, before any address is allocated (`pkg/registry/core/service/storage/alloc.go`
+ * initIPFamilyFields).
  *
  * @throws {StatusError} 422 when the client's fields contradict each other or the cluster.
  */
@@ -39,7 +39,7 @@ export function initIPFamilies(service: Service, old: Service | undefined, clust
   const families = spec.ipFamilies ?? [];
   spec.ipFamilies = families;
   if (spec.clusterIP === none && hasNoSelector(spec)) {
-    // Nobody knows which addresses its endpoints will have: allowed on every cluster.
+    // The addresses of its endpoints are unknown: allowed on every cluster.
     if (families.length === 0) families.push(cluster[0]);
     if (families.length < 2 && !single) families.push(otherFamily(families[0] ?? cluster[0]));
     return;
@@ -59,8 +59,8 @@ export function initIPFamilies(service: Service, old: Service | undefined, clust
 }
 
 /**
- * A PreferDualStack Service that changes neither type nor addresses nor families: it is left as it is, so that a
- * cluster's change to dual-stack does not upgrade it by the way.
+ * True for a PreferDualStack Service that changes neither type nor addresses nor families: it is not upgraded when the
+ * cluster becomes dual-stack.
  */
 export function isUnchangedPreferDualStack(spec: ServiceSpec, old: ServiceSpec): boolean {
   if (spec.ipFamilyPolicy !== 'PreferDualStack' || spec.type !== old.type) return false;
@@ -73,7 +73,7 @@ function defaultPolicy(spec: ServiceSpec): string {
   return spec.clusterIP === none && hasNoSelector(spec) ? 'RequireDualStack' : 'SingleStack';
 }
 
-/** With SingleStack, lists that are sent as they were mean: release the secondary. */
+/** With SingleStack, unchanged lists mean: release the secondary. */
 function cutToPrimary(spec: ServiceSpec, old: ServiceSpec): void {
   if (spec.clusterIPs !== undefined && sameList(spec.clusterIPs, old.clusterIPs)) {
     spec.clusterIPs = spec.clusterIPs.slice(0, 1);
@@ -94,7 +94,7 @@ function pushReductionErrors(errors: FieldError[], spec: ServiceSpec, old: Servi
   }
 }
 
-/** Shorter than before; an omitted list is not. */
+/** True for a shorter list; an omitted one does not count. */
 function isReduced(list: readonly string[] = [], old: readonly string[] = []): boolean {
   return list.length > 0 && list.length < old.length;
 }
@@ -109,7 +109,7 @@ function pushSecondErrors(errors: FieldError[], spec: ServiceSpec): void {
   }
 }
 
-/** Adds the families of addresses that have none yet. */
+/** Adds the families of the addresses that have none yet. */
 function inferFamilies(errors: FieldError[], spec: ServiceSpec, cluster: ClusterFamilies): void {
   const { clusterIPs = [] } = spec;
   for (let i = spec.ipFamilies?.length ?? 0; i < clusterIPs.length; i++) {

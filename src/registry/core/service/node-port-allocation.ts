@@ -12,19 +12,19 @@ import {
 } from './type-rules.ts';
 
 /**
- * Which node ports a write takes and gives back (`pkg/registry/core/service/storage/alloc.go` txnAllocNodePorts,
+ * Allocates and releases the node ports of a write (`pkg/registry/core/service/storage/alloc.go` txnAllocNodePorts,
  * txnUpdateNodePorts, releaseAllocatedResources).
  */
 
-/** Takes the node ports of a new Service, and its health check node port. @throws {StatusError} */
+/** Allocates the node ports of a new Service, and its health check node port. @throws {StatusError} */
 export function allocateNodePorts(service: Service, reservation: ServiceReservation): void {
   if (mayHaveNodePorts(service.spec)) takeSharedPorts(service, reservation);
   if (needsHealthCheck(service.spec)) takeHealthCheckPort(service.spec, reservation);
 }
 
 /**
- * Ports of one number (53 on TCP and UDP) share one node port: the one that any of them asks for, or a picked one.
- * Two different wishes for one number are both fulfilled.
+ * Ports with the same number (53 on TCP and UDP) share one node port: a requested one, or an allocated one. Two
+ * different requests for one number are both fulfilled.
  */
 function takeSharedPorts(service: Service, reservation: ServiceReservation): void {
   const { ports = [] } = service.spec;
@@ -52,7 +52,7 @@ function takeSharedPorts(service: Service, reservation: ServiceReservation): voi
   });
 }
 
-/** Takes what is new in an update and gives back what is gone. @throws {StatusError} */
+/** Allocates new node ports of an update and releases removed ones. @throws {StatusError} */
 export function updateNodePorts(service: Service, old: ServiceSpec, reservation: ServiceReservation): void {
   const { spec } = service;
   if (mayHaveNodePorts(old) && (spec.type === 'ExternalName' || spec.type === 'ClusterIP')) {
@@ -65,7 +65,7 @@ export function updateNodePorts(service: Service, old: ServiceSpec, reservation:
   if (needed && !needs) reservation.givePort(old.healthCheckNodePort ?? 0);
 }
 
-/** Other than in a create, each port without a node port gets one of its own. */
+/** Unlike in a create, each port without a node port gets one of its own. */
 function takeNewPorts(service: Service, old: ServiceSpec, reservation: ServiceReservation): void {
   const { ports = [] } = service.spec;
   const automatic = allocatesNodePorts(service.spec);
@@ -90,8 +90,8 @@ function takeNewPorts(service: Service, old: ServiceSpec, reservation: ServiceRe
 }
 
 /**
- * Gives back all node ports of a Service that is removed. Those of an ExternalName were never taken: as in
- * kube-apiserver, its removal frees the number even if another Service holds it.
+ * Releases all node ports of a Service that is removed. Those of an ExternalName were never allocated: as in
+ * kube-apiserver, its removal frees the number even if another Service has it.
  */
 export function releaseNodePorts(spec: ServiceSpec, reservation: ServiceReservation): void {
   for (const port of nodePortsOf(spec)) reservation.givePort(port);

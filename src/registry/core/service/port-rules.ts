@@ -13,7 +13,7 @@ import { isValidPortNumber, validatePortNumberOrName } from '../../validation/ne
 
 const protocols = ['SCTP', 'TCP', 'UDP'];
 
-/** Each port by itself, and the uniqueness of names (`apis/core/validation` validateServicePort). */
+/** The rules of each port, and the uniqueness of names (`apis/core/validation` validateServicePort). */
 export function validatePorts(ports: readonly ServicePort[]): FieldError[] {
   const errors: FieldError[] = [];
   const names = new Set<string>();
@@ -44,7 +44,7 @@ export function validatePorts(ports: readonly ServicePort[]): FieldError[] {
   return errors;
 }
 
-/** The ports against the type and against each other, by (protocol, number). */
+/** The rules of ports for the type, and their uniqueness by (protocol, number). */
 export function validatePortUse({ type, ports = [] }: ServiceSpec): FieldError[] {
   const errors: FieldError[] = [];
   const withNodePort = ports.some(({ nodePort = 0 }) => nodePort !== 0);
@@ -75,7 +75,7 @@ function pushNodePortRepeats(errors: FieldError[], ports: readonly ServicePort[]
   });
 }
 
-/** The Go struct that kube-apiserver prints for a repeated port: only protocol and number are filled. */
+/** The Go struct that kube-apiserver prints for a repeated port: only protocol and number are set. */
 function portKey(protocol: string, port: number): object {
   return { Name: '', Protocol: protocol, AppProtocol: null, Port: port, TargetPort: 0, NodePort: 0 };
 }

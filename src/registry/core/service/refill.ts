@@ -2,11 +2,11 @@ import type { ServiceSpec } from '../../../objects/core.generated.ts';
 import { allocatesNodePorts, needsClusterIP, needsHealthCheck, nodePortsOf, sameList } from './type-rules.ts';
 
 /**
- * What happens to the linked and the allocated fields of a spec before anything is allocated
- * (`pkg/registry/core/service/storage/storage.go` patchAllocatedValues, normalizeClusterIPs).
+ * Completes the linked and allocated fields of a spec before allocation (`pkg/registry/core/service/storage/storage.go`
+ * patchAllocatedValues, normalizeClusterIPs).
  */
 
-/** Fills the plural of a new Service that has only the singular. */
+/** Sets the plural of a new Service that has only the singular. */
 export function normalizeNewClusterIPs(spec: ServiceSpec): void {
   const { clusterIP, clusterIPs } = spec;
   if (clusterIP === undefined || clusterIP === '') return;
@@ -14,8 +14,8 @@ export function normalizeNewClusterIPs(spec: ServiceSpec): void {
 }
 
 /**
- * Puts back allocated values that the client left out, so that a manifest without them can be written over a
- * Service that has them. Node ports follow the name of their port.
+ * Restores allocated values that the client left out, so that a manifest without them can be applied to an existing
+ * Service. Node ports follow the name of their port.
  */
 export function refillAllocatedValues(spec: ServiceSpec, old: ServiceSpec): void {
   if (needsClusterIP(old) && needsClusterIP(spec)) {
@@ -40,7 +40,7 @@ function refillNodePorts(spec: ServiceSpec, old: ServiceSpec): void {
   }
 }
 
-/** Makes the plural follow the singular of an update whose client knows only the singular. */
+/** Sets the plural from the singular in an update by a client that knows only the singular. */
 export function normalizeClusterIPs(spec: ServiceSpec, old: ServiceSpec): void {
   const before = old.clusterIP ?? '';
   const now = spec.clusterIP ?? '';

@@ -17,9 +17,9 @@ const addresses = { group: 'networking.k8s.io', plural: 'ipaddresses', namespace
 const path = 'spec.clusterIPs';
 
 /**
- * What one request takes for a Service and gives back: taken at once, given back when the write is stored
- * (`portallocator.PortAllocationOperation`). Addresses come with the IPAddress objects that stand for them. A dry
- * run takes and gives nothing.
+ * The allocations and releases of one request for a Service: allocated at once, released when the write is stored
+ * (`portallocator.PortAllocationOperation`). Addresses come with the IPAddress objects that stand for them. A dry run
+ * changes nothing.
  */
 export class ServiceReservation implements Reservation {
   readonly creates: SideObject[] = [];
@@ -37,11 +37,11 @@ export class ServiceReservation implements Reservation {
   }
 
   /**
-   * Takes an address.
+   * Allocates an address.
    *
    * @param wanted any spelling of the address; "" for any of the family.
-   * @returns the wanted text, or the address that was picked.
-   * @throws {StatusError} 422, or 500 when nothing is free.
+   * @returns the wanted text, or the allocated address.
+   * @throws {StatusError} 422, or 500 when no address is free.
    */
   takeAddress(service: Service, family: IPFamily, wanted: string): string {
     const canonical = wanted === '' ? undefined : (parseAddress(wanted)?.canonical ?? wanted);
@@ -64,7 +64,7 @@ export class ServiceReservation implements Reservation {
     return address;
   }
 
-  /** An IPAddress that is on its way to the disk may have an address that is free here still: then another one. */
+  /** An address that is free here may belong to an IPAddress that is being written: then another one is tried. */
   #pick(service: Service, family: IPFamily): string {
     if (this.#context.dryRun) return this.#allocators.dryRun(family);
     for (;;) {
@@ -88,7 +88,7 @@ export class ServiceReservation implements Reservation {
     });
   }
 
-  /** Gives an address back with the commit, and removes its IPAddress object. Any spelling. */
+  /** Releases an address with the commit, and removes its IPAddress object. Any spelling. */
   giveAddress(text: string): void {
     const address = parseAddress(text)?.canonical;
     if (address === undefined || this.#context.dryRun) return;
@@ -96,20 +96,20 @@ export class ServiceReservation implements Reservation {
     this.deletes.push({ ...addresses, name: address });
   }
 
-  /** Takes a node port. @throws {AllocationError} */
+  /** Allocates a node port. @throws {AllocationError} */
   takePort(port: number): void {
     this.#ports.allocate(port);
     if (!this.#context.dryRun) this.#taken.ports.push(port);
   }
 
-  /** Takes any node port. @throws {AllocationError} when the range is full. */
+  /** Allocates any node port. @throws {AllocationError} when the range is full. */
   takeAnyPort(): number {
     const port = this.#ports.allocateNext(() => this.#context.random());
     if (!this.#context.dryRun) this.#taken.ports.push(port);
     return port;
   }
 
-  /** Gives a node port back with the commit. */
+  /** Releases a node port with the commit. */
   givePort(port: number): void {
     if (!this.#context.dryRun) this.#given.ports.push(port);
   }
@@ -129,7 +129,7 @@ export class ServiceReservation implements Reservation {
   }
 }
 
-/** Why an address could not be had: 422, or 500 when nothing is free. */
+/** The error of an address that could not be allocated: 422, or 500 when no address is free. */
 function refusal(service: Service, wanted: string, error: Error): StatusError {
   const { name = '' } = service.metadata;
   if (wanted === '' && error instanceof RangeFullError) {
@@ -143,10 +143,10 @@ function refusal(service: Service, wanted: string, error: Error): StatusError {
   return invalidObject(subject(service), [invalid(path, clusterIPs, `${what}: ${error.message}`)]);
 }
 
-/** The IPAddress object would be refused, which is how a bad Service name first shows. */
+/** The IPAddress object would be refused: the first error of an invalid Service name. */
 class InvalidIPAddress extends Error {}
 
-/** The part of IPAddress validation that a Service can fail (`apis/networking/validation` ValidateIPAddress). */
+/** The rules of IPAddresses that a Service can break (`apis/networking/validation` ValidateIPAddress). */
 function checkParent({ metadata }: Service, address: string): void {
   const { name = '' } = metadata;
   const field = 'spec.parentRef.name';
@@ -159,7 +159,7 @@ function checkParent({ metadata }: Service, address: string): void {
   throw new InvalidIPAddress(invalidObject(about, errors).message);
 }
 
-/** The object that takes an address (`ipallocator` createIPAddress); uid and times are the pipeline's. */
+/** The IPAddress of an allocated address (`ipallocator` createIPAddress); the pipeline sets uid and times. */
 function ipAddressObject({ metadata }: Service, family: IPFamily, address: string): IPAddress {
   const { namespace = '', name = '' } = metadata;
   return {

@@ -11,7 +11,7 @@ const onlyLoadBalancer = "may only be used when `type` is 'LoadBalancer'";
 
 /**
  * `loadBalancerSourceRanges`, or the annotation that it replaced when the field is empty. Values may be padded with
- * spaces; those of the stored Service pass in any spelling.
+ * spaces; those of the stored Service are accepted in any spelling.
  */
 export function validateSourceRanges(service: Service, old?: Service): FieldError[] {
   const errors: FieldError[] = [];

@@ -14,7 +14,7 @@ import { validateLegacyAddress } from '../../validation/network.ts';
 
 const modes = ['Proxy', 'VIP'];
 
-/** All broken rules of a write to `/status` (`apis/core/validation` ValidateServiceStatusUpdate). */
+/** All errors of a write to `/status` (`apis/core/validation` ValidateServiceStatusUpdate). */
 export function validateServiceStatusUpdate(service: Service, old: Service): FieldError[] {
   const errors = validateObjectMetaUpdate(service.metadata, old.metadata);
   const path = 'status.loadBalancer.ingress';

@@ -15,7 +15,7 @@ import { validateServiceStatusUpdate } from './status-rules.ts';
 import { validateService, validateServiceUpdate } from './validation.ts';
 import { warningsForService, warningsForServiceStatus } from './warnings.ts';
 
-/** What kube-apiserver decides about Services (`pkg/registry/core/service`). */
+/** The strategy of Services (`pkg/registry/core/service`). */
 export function createServiceStrategy(allocators: ServiceAllocators): Strategy<Service> {
   const [primary] = allocators.families;
   return {
@@ -51,8 +51,8 @@ export function createServiceStrategy(allocators: ServiceAllocators): Strategy<S
 }
 
 /**
- * The same without allocation: Services are stored as they are sent, and a controller gives them what they lack.
- * Values that an update leaves out are kept all the same.
+ * The same without allocation: Services are stored as they are sent, and a controller sets addresses and node ports.
+ * Values that an update leaves out are kept.
  */
 export function createUnallocatedServiceStrategy([primary]: ClusterFamilies): Strategy<Service> {
   const rules = serviceRules((service) =>
@@ -86,7 +86,7 @@ export function createUnallocatedServiceStrategy([primary]: ClusterFamilies): St
   };
 }
 
-/** The Endpoints of a Service go with it, also those that were written by hand (`afterDelete`). */
+/** The Endpoints of a Service are deleted with it, also hand-made ones (`afterDelete`). */
 function endpointsOf({ metadata }: Service, { dryRun }: StrategyContext): SideObjectKey[] {
   const { namespace = '', name = '' } = metadata;
   return dryRun ? [] : [{ group: '', plural: 'endpoints', namespace, name }];
@@ -94,12 +94,12 @@ function endpointsOf({ metadata }: Service, { dryRun }: StrategyContext): SideOb
 
 const healthCheckPath = 'spec.healthCheckNodePort';
 
-/** The health check's port comes later: it may be missing, and then be set. */
+/** The health check node port is allocated later: it may be absent, and then be set. */
 function withoutMissingPort(errors: FieldError[]): FieldError[] {
   return errors.filter(({ field, reason }) => field !== healthCheckPath || reason !== 'FieldValueRequired');
 }
 
-/** What does not depend on who allocates. */
+/** The part that does not depend on allocation. */
 function serviceRules(decorate: (service: Service) => Service): Strategy<Service> {
   return {
     resetFields: [['status']],
@@ -119,7 +119,7 @@ function serviceRules(decorate: (service: Service) => Service): Strategy<Service
     warningsOnCreate: warningsForService,
     warningsOnUpdate: warningsForService,
     decorate,
-    // A list asks it of each of its Services, whose texts would be put together for nothing else.
+    // Called for each Service of a list.
     isDecorated: (stored) => (stored.isDecorated ||= isDecoratedService(stored.text())),
     fields: ({ spec = {} }: Partial<Pick<Service, 'spec'>>) => ({
       'spec.clusterIP': spec.clusterIP ?? '',
@@ -137,7 +137,7 @@ function serviceRules(decorate: (service: Service) => Service): Strategy<Service
   };
 }
 
-/** Runs the steps of one request; what they took is given back when one of them throws. */
+/** Runs the steps of one request; what they allocated is released when one of them throws. */
 function reserve(
   allocators: ServiceAllocators,
   context: StrategyContext,

@@ -42,7 +42,7 @@ export function validateAffinity(spec: ServiceSpec): FieldError[] {
   return errors;
 }
 
-/** `allocateLoadBalancerNodePorts`: every LoadBalancer has it by default, nothing else may. */
+/** `allocateLoadBalancerNodePorts`: required for type LoadBalancer (it has a default), forbidden for others. */
 export function validateAllocateNodePorts(spec: ServiceSpec): FieldError[] {
   if (spec.allocateLoadBalancerNodePorts === undefined || spec.type === 'LoadBalancer') return [];
   return [forbiddenField('spec.allocateLoadBalancerNodePorts', onlyLoadBalancer)];

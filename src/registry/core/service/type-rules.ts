@@ -1,11 +1,11 @@
 import type { Service, ServiceSpec } from '../../../objects/core.generated.ts';
 
 /**
- * Which fields a Service's type, and what goes with it, make meaningful (`pkg/api/service/util.go`,
+ * The fields that a Service's type and related fields allow (`pkg/api/service/util.go`,
  * `pkg/registry/core/service/storage`). A Service is a union with `type` as the discriminator.
  */
 
-/** The value of `clusterIP` that asks for no address. */
+/** The value of `clusterIP` for headless Services. */
 export const none = 'None';
 
 /** Any type but ExternalName has `clusterIP`, even if it is `None`. */
@@ -13,12 +13,12 @@ export function needsClusterIP(spec: ServiceSpec): boolean {
   return spec.type !== 'ExternalName';
 }
 
-/** NodePort and LoadBalancer have node ports, if only explicit ones. */
+/** NodePort and LoadBalancer can have node ports. */
 export function mayHaveNodePorts(spec: ServiceSpec): boolean {
   return spec.type === 'NodePort' || spec.type === 'LoadBalancer';
 }
 
-/** Ports without a node port get one. */
+/** Types for which missing node ports are allocated. */
 export function allocatesNodePorts(spec: ServiceSpec): boolean {
   if (spec.type === 'LoadBalancer') return spec.allocateLoadBalancerNodePorts !== false;
   return spec.type === 'NodePort';
@@ -29,7 +29,7 @@ export function needsHealthCheck(spec: ServiceSpec): boolean {
   return spec.type === 'LoadBalancer' && spec.externalTrafficPolicy === 'Local';
 }
 
-/** Reachable from outside of the cluster: the only ones with an `externalTrafficPolicy`. */
+/** Externally reachable types: the only ones with an `externalTrafficPolicy`. */
 export function externallyAccessible(spec: ServiceSpec): boolean {
   if (spec.type === 'LoadBalancer' || spec.type === 'NodePort') return true;
   return spec.type === 'ClusterIP' && (spec.externalIPs?.length ?? 0) > 0;
@@ -40,7 +40,7 @@ export function isHeadless(spec: ServiceSpec): boolean {
   return spec.clusterIPs?.length === 1 && spec.clusterIPs[0] === none;
 }
 
-/** A missing or empty selector: somebody else writes the Service's endpoints. */
+/** A missing or empty selector: another client writes the Service's endpoints. */
 export function hasNoSelector(spec: ServiceSpec): boolean {
   if (spec.selector === undefined) return true;
   for (const _ in spec.selector) return false;
@@ -52,7 +52,7 @@ export function sameList(a: readonly string[] = [], b: readonly string[] = []): 
   return a.length === b.length && a.every((item, i) => item === b[i]);
 }
 
-/** The node ports that are set, in port order, repeated when ports share one. */
+/** The node ports that are set, in the order of ports, repeated when ports share one. */
 export function nodePortsOf(spec: ServiceSpec): number[] {
   const ports: number[] = [];
   for (const { nodePort } of spec.ports ?? []) {
@@ -61,7 +61,7 @@ export function nodePortsOf(spec: ServiceSpec): number[] {
   return ports;
 }
 
-/** What a 422 of this Service is about. */
+/** The object of a 422. */
 export function subject(service: Service): { group: string; kind: string; name: string } {
   return { group: '', kind: 'Service', name: service.metadata.name ?? '' };
 }

@@ -7,7 +7,7 @@ import { isHeadless, needsHealthCheck } from './type-rules.ts';
 const unchangeable = 'may not change once set';
 const policyPath = 'spec.ipFamilyPolicy';
 
-/** What may not change from one version of a Service to the next (`apis/core/validation` ValidateServiceUpdate). */
+/** Immutable fields of a Service (`apis/core/validation` ValidateServiceUpdate). */
 export function validateTransition(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
   const errors: FieldError[] = [];
   if (spec.type !== 'ExternalName' && old.type !== 'ExternalName') {
@@ -25,7 +25,10 @@ export function validateTransition(spec: ServiceSpec, old: ServiceSpec): FieldEr
   return errors;
 }
 
-/** Addresses stay; a second one may be added, or released with SingleStack (validateUpgradeDowngradeClusterIPs). */
+/**
+ * Addresses are immutable; a second one may be added, or released with SingleStack
+ * (validateUpgradeDowngradeClusterIPs).
+ */
 function pushAddressErrors(errors: FieldError[], spec: ServiceSpec, old: ServiceSpec): void {
   const { clusterIPs = [] } = spec;
   const { clusterIPs: before = [] } = old;
@@ -47,8 +50,8 @@ function pushAddressErrors(errors: FieldError[], spec: ServiceSpec, old: Service
 }
 
 /**
- * Families stay, too (validateUpgradeDowngradeIPFamilies). The index is always 0, and the value that is shown is
- * the list of addresses when the number of families changed: kube-apiserver's own.
+ * Families are immutable, too (validateUpgradeDowngradeIPFamilies). As in kube-apiserver, the index is always 0, and
+ * the printed value is the list of addresses when the number of families changed.
  */
 function pushFamilyErrors(errors: FieldError[], spec: ServiceSpec, old: ServiceSpec): void {
   const { ipFamilies = [], clusterIPs = [] } = spec;

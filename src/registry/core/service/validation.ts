@@ -28,12 +28,12 @@ import { validateTransition } from './update-rules.ts';
 const types = ['ClusterIP', 'ExternalName', 'LoadBalancer', 'NodePort'];
 const metaRules = { namespaced: true, nameRule: nameIsDNSLabel };
 
-/** All broken rules of a new Service (`apis/core/validation` ValidateServiceCreate), in kube-apiserver's order. */
+/** All errors of a new Service (`apis/core/validation` ValidateServiceCreate), in kube-apiserver's order. */
 export function validateService(service: Service): FieldError[] {
   return [...validateObjectMeta(service.metadata, metaRules), ...validateSpec(service)];
 }
 
-/** All broken rules of a changed Service (ValidateServiceUpdate): those of the change come first. */
+/** All errors of a changed Service (ValidateServiceUpdate): those of the change come first. */
 export function validateServiceUpdate(service: Service, old: Service): FieldError[] {
   return [
     ...validateObjectMetaUpdate(service.metadata, old.metadata),
@@ -42,7 +42,7 @@ export function validateServiceUpdate(service: Service, old: Service): FieldErro
   ];
 }
 
-/** With `old`, what was stored already is not held against the client. */
+/** With `old`, stored values are accepted. */
 function validateSpec(service: Service, old?: Service): FieldError[] {
   const { spec } = service;
   const { ports = [], selector, type = '' } = spec;

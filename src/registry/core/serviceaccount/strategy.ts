@@ -3,7 +3,7 @@ import type { KubeObject } from '../../../objects/meta.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 
-/** The part of core/v1 ServiceAccount that its rules read. */
+/** The fields of core/v1 ServiceAccount that its rules read. */
 interface ServiceAccount extends KubeObject {
   secrets?: ObjectReference[];
 }

@@ -31,7 +31,7 @@ const rules = genericStrategy<EndpointSlice>({
 /** The rules of EndpointSlices (`pkg/registry/discovery/endpointslice/strategy.go`). */
 export const endpointSliceStrategy: Strategy<EndpointSlice> = {
   ...rules,
-  // What is dropped has counted as a change before.
+  // Dropped fields count as a change.
   prepareForUpdate(slice, old, context) {
     rules.prepareForUpdate(slice, old, context);
     dropTopology(slice);
@@ -53,7 +53,7 @@ function dropTopology(slice: EndpointSlice): void {
   for (const endpoint of slice.endpoints ?? []) delete endpoint.deprecatedTopology;
 }
 
-/** Controllers write addresses as they should be: theirs are not looked at. */
+/** Addresses written by controllers cause no warnings. */
 function sliceWarnings(slice: EndpointSlice): string[] {
   if (slice.addressType === 'FQDN') return ['spec.addressType: FQDN endpoints are deprecated'];
   if (controllers.has(slice.metadata.labels?.[managedBy] ?? '')) return [];

@@ -42,7 +42,7 @@ const maxHints = 8;
  * @param old the stored slice of an update: endpoints that do not change, and its IPv4 addresses, are exempt.
  */
 export function validateEndpointSlice(slice: Partial<EndpointSlice>, old?: EndpointSlice): FieldError[] {
-  // Clients may leave out what the type calls required.
+  // Fields that the type calls required may be absent in requests.
   const { addressType = '', endpoints, ports } = slice;
   const errors: FieldError[] = [];
   if (addressType === '') errors.push(required('addressType'));
@@ -75,7 +75,7 @@ function validateEndpoint(
   exempt: readonly string[],
 ): FieldError[] {
   const { nodeName, hostname, deprecatedTopology, hints } = endpoint;
-  // Decoded from nothing, the list is null: it has no omitempty.
+  // A missing list is null: it has no omitempty.
   const addresses = endpoint.addresses ?? [];
   const addressPath = `${path}.addresses`;
   const errors: FieldError[] = [];
@@ -99,7 +99,7 @@ function validateEndpoint(
   return errors;
 }
 
-/** A wrong family is reported at the list of addresses, all else at the address. */
+/** A wrong family is reported at the list of addresses, other errors at the address. */
 function validateAddress(
   address: string,
   listPath: string,
@@ -165,7 +165,7 @@ function validateHintNames(
   return errors;
 }
 
-/** Port numbers are not checked at all. */
+/** Port numbers are not validated at all. */
 function validatePorts(ports: readonly EndpointPort[]): FieldError[] {
   if (ports.length > maxPorts) return [tooMany('ports', ports.length, maxPorts)];
   const errors: FieldError[] = [];

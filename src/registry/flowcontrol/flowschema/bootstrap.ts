@@ -18,13 +18,13 @@ const systemAccounts: FlowSubject = {
   serviceAccount: { name: '*', namespace: 'kube-system' },
 };
 
-/** What every cluster has to have (apiserver `apis/flowcontrol/bootstrap`): their specs are fixed. */
+/** The mandatory objects (apiserver `apis/flowcontrol/bootstrap`): their specs are fixed. */
 export const mandatoryFlowSchemas: readonly FlowSchema[] = [
   schema('exempt', 'exempt', 1, undefined, { subjects: [group('system:masters')], ...everything }),
   schema('catch-all', 'catch-all', 10_000, 'ByUser', { subjects: everybody, ...everything }),
 ];
 
-/** What a cluster starts with besides. */
+/** The suggested objects of a new cluster. */
 export const suggestedFlowSchemas: readonly FlowSchema[] = [
   schema('system-nodes', 'system', 500, 'ByUser', { subjects: nodes, ...everything }),
   schema('system-node-high', 'node-high', 400, 'ByUser', {

@@ -6,7 +6,7 @@ import { fillParts } from '../../core/podtemplate/workload.ts';
 import type { FlowSchema } from './types.ts';
 import { validateFlowSchema } from './validation.ts';
 
-/** The rules of FlowSchemas; no request is sorted by them. */
+/** The rules of FlowSchemas; they have no effect on requests. */
 export const flowSchemaStrategy: Strategy<FlowSchema> = {
   ...genericStrategy<FlowSchema>({
     namespaced: false,

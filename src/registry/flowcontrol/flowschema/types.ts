@@ -7,7 +7,7 @@ export interface FlowSchema extends KubeObject {
   status?: { conditions?: FlowCondition[] };
 }
 
-/** Lists without `omitempty` are null where nobody sent one. */
+/** Lists without `omitempty` are null where the client sent none. */
 export interface FlowSchemaSpec {
   priorityLevelConfiguration?: { name?: string };
   matchingPrecedence?: number;

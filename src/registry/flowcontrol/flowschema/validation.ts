@@ -78,7 +78,7 @@ function validateRule(rule: FlowRule, path: string): FieldError[] {
   return errors;
 }
 
-/** The member of each kind, in the order in which those that do not belong there are told. */
+/** The member of each kind, in the order of errors for members that do not belong there. */
 const subjectMembers = new Map([
   ['ServiceAccount', 'serviceAccount'],
   ['User', 'user'],
@@ -97,7 +97,7 @@ function validateSubject(subject: FlowSubject, path: string): FieldError[] {
   return errors;
 }
 
-/** What is wrong with the member that the kind asks for; undefined for an unknown kind. */
+/** The errors of the member that the kind requires; undefined for an unknown kind. */
 function ownErrors({ kind = '', user, group, serviceAccount }: FlowSubject, path: string) {
   switch (kind) {
     case 'ServiceAccount':
@@ -144,7 +144,7 @@ function validateVerbs(given: readonly string[], path: string): FieldError[] {
   return given.every((verb) => verbs.includes(verb)) ? [] : [notSupported(path, given, verbs)];
 }
 
-/** A star stands for all: nothing may stand beside it. */
+/** A star means all: it must be the only item. */
 function onlyStar(given: readonly string[], path: string, what: string): FieldError[] {
   if (given.length <= 1 || !given.includes('*')) return [];
   return [invalid(path, given, `if '*' is present, must not specify other ${what}`)];
@@ -166,7 +166,7 @@ function validateNonResourceRule(rule: NonResourceRule, path: string): FieldErro
   return errors;
 }
 
-/** `ValidateNonResourceURLPath`: a star stands for the rest of the path only. */
+/** `ValidateNonResourceURLPath`: a star is allowed only at the end of the path. */
 function pathFault(url: string): string | undefined {
   if (url === '') return 'must not be empty';
   if (url === '/') return undefined;
@@ -209,7 +209,7 @@ function validateResourceRule(rule: ResourceRule, path: string): FieldError[] {
   return errors;
 }
 
-/** The spec as kube-apiserver shows it: the members have Go's names, as its internal type has no other. */
+/** The spec as kube-apiserver prints it, with Go's field names. */
 function printed(spec: FlowSchemaSpec): object {
   const { priorityLevelConfiguration: level, distinguisherMethod: method, rules } = spec;
   const named = (subject: { name?: string } | undefined) =>

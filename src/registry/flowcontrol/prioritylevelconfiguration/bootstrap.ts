@@ -1,6 +1,6 @@
 import { autoUpdateAnnotation, type PriorityLevelConfiguration, type PriorityLevelSpec } from './types.ts';
 
-/** What every cluster has to have (apiserver `apis/flowcontrol/bootstrap`): their specs are fixed. */
+/** The mandatory objects (apiserver `apis/flowcontrol/bootstrap`): their specs are fixed. */
 export const mandatoryPriorityLevels: readonly PriorityLevelConfiguration[] = [
   level('catch-all', {
     type: 'Limited',
@@ -9,7 +9,7 @@ export const mandatoryPriorityLevels: readonly PriorityLevelConfiguration[] = [
   level('exempt', { type: 'Exempt', exempt: { nominalConcurrencyShares: 0, lendablePercent: 0 } }),
 ];
 
-/** What a cluster starts with besides. */
+/** The suggested objects of a new cluster. */
 export const suggestedPriorityLevels: readonly PriorityLevelConfiguration[] = [
   queued('system', { shares: 30, lendable: 33, queues: 64, hand: 6 }),
   queued('node-high', { shares: 40, lendable: 25, queues: 64, hand: 6 }),

@@ -6,7 +6,7 @@ import { fillParts } from '../../core/podtemplate/workload.ts';
 import type { FlowCondition, PriorityLevelConfiguration } from './types.ts';
 import { validateFlowConditions, validatePriorityLevel } from './validation.ts';
 
-/** The rules of PriorityLevelConfigurations; no request is held back for them. */
+/** The rules of PriorityLevelConfigurations; they have no effect on requests. */
 export const priorityLevelStrategy: Strategy<PriorityLevelConfiguration> = {
   ...genericStrategy<PriorityLevelConfiguration>({
     namespaced: false,
@@ -38,7 +38,7 @@ function setDefaults(level: PriorityLevelConfiguration): void {
   queuing.queueLengthLimit ||= 50;
 }
 
-/** `/status` of both kinds: nothing but the status is the client's, nothing else is checked. */
+/** `/status` of both kinds: only the status is taken from the client, without further checks. */
 export function flowStatus<
   T extends KubeObject & { status?: { conditions?: FlowCondition[] } },
 >(): SubresourceStrategy<T> {

@@ -43,5 +43,5 @@ export interface FlowCondition {
 /** The group of both kinds. */
 export const flowcontrolGroup = 'flowcontrol.apiserver.k8s.io';
 
-/** Whether kube-apiserver may put the spec of an object that it made back to what it was. */
+/** Whether kube-apiserver may restore the spec of an object that it created. */
 export const autoUpdateAnnotation = 'apf.kubernetes.io/autoupdate-spec';

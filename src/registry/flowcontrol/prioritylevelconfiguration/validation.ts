@@ -23,10 +23,10 @@ import type {
 const exemptName = 'exempt';
 const types = ['Exempt', 'Limited'];
 const responses = ['Queue', 'Reject'];
-/** Says for v1beta3 that zero shares are meant: no other version has it. */
+/** The annotation by which v1beta3 has zero shares: no other version has it. */
 const preserveZero = 'flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares';
 const maxQueues = 10_000_000;
-/** What a hash has to give for the choice of queues (`shufflesharding.MaxHashBits`). */
+/** The bits of a hash for the choice of queues (`shufflesharding.MaxHashBits`). */
 const maxHashBits = 60;
 const percent = 'must be between 0 and 100, inclusive';
 const notNegative = 'must be a non-negative integer';
@@ -46,7 +46,7 @@ export function validatePriorityLevel({ metadata, spec, status }: PriorityLevelC
   ];
 }
 
-/** Conditions of both kinds: each type once, and none without. */
+/** Conditions of both kinds: unique, non-empty types. */
 export function validateFlowConditions(conditions: readonly FlowCondition[] = []): FieldError[] {
   const seen = new Set<string>();
   return conditions.flatMap(({ type = '' }, i) => {
@@ -142,7 +142,7 @@ function validateMandatory(spec: PriorityLevelSpec, name: string): FieldError[] 
   return [invalid('spec', printed(spec), `spec of '${name}'${except} must equal the fixed value`)];
 }
 
-/** The spec as kube-apiserver shows it: the members have Go's names, as its internal type has no other. */
+/** The spec as kube-apiserver prints it, with Go's field names. */
 function printed({ type = '', limited, exempt }: PriorityLevelSpec): object {
   const { type: response = '', queuing } = limited?.limitResponse ?? {};
   return {

@@ -30,5 +30,5 @@ export interface IngressBackend {
   resource?: { apiGroup?: string | null; kind?: string; name?: string };
 }
 
-/** Names the class in the way of before `spec.ingressClassName`. */
+/** The annotation that names the class, the predecessor of `spec.ingressClassName`. */
 export const ingressClassAnnotation = 'kubernetes.io/ingress.class';

@@ -48,7 +48,7 @@ export const ingressStrategy = genericStrategy<Ingress>({
   },
 });
 
-/** An empty list of rules, which errors tell from none, is none. */
+/** An empty list of rules, which errors print unlike an absent one, is dropped. */
 function withRules({ rules = [], ...rest }: IngressSpec): IngressSpec {
   return { ...rest, rules };
 }
@@ -57,7 +57,7 @@ function namedClass({ metadata: { annotations = {} } }: KubeObject): string | un
   return Object.hasOwn(annotations, ingressClassAnnotation) ? annotations[ingressClassAnnotation] : undefined;
 }
 
-/** The newest of the classes marked as default, the first by name among equals. */
+/** The newest of the default classes, the first by name among equals. */
 function defaultClass(cluster: ClusterReader): string | undefined {
   return cluster
     .list('networking.k8s.io', 'ingressclasses')

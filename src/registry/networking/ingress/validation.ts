@@ -15,7 +15,10 @@ const pathTypes = ['Exact', 'ImplementationSpecific', 'Prefix'];
 const badSequences = ['//', '/./', '/../', '%2f', '%2F'];
 const badSuffixes = ['/..', '/.'];
 
-/** The rules of an Ingress's spec (`apis/networking/validation` ValidateIngressSpec). `old`: what an update excuses. */
+/**
+ * The rules of an Ingress's spec (`apis/networking/validation` ValidateIngressSpec). `old`: stored values that may
+ * stay.
+ */
 export function validateIngressSpec(spec: IngressSpec, old?: IngressSpec): FieldError[] {
   const { rules = [], defaultBackend, tls = [], ingressClassName } = spec;
   const errors: FieldError[] = [];
@@ -94,7 +97,7 @@ function validatePath({ path = '', pathType, backend = {} }: IngressPath, at: st
   return errors;
 }
 
-/** A service with one port, or another resource, but not both. */
+/** A service with one port, or a resource, but not both. */
 function validateBackend({ service, resource }: IngressBackend, path: string): FieldError[] {
   if (resource !== undefined) {
     return service === undefined
@@ -131,7 +134,7 @@ function validateResource(
   path: string,
 ): FieldError[] {
   const errors: FieldError[] = [];
-  // Always shown, and null when it is not given.
+  // Always printed, null when it is absent.
   if (typeof apiGroup === 'string') {
     for (const message of isDNS1123Subdomain(apiGroup))
       errors.push(invalid(`${path}.apiGroup`, apiGroup, message));

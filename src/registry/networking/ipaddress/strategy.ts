@@ -6,23 +6,23 @@ import { isDNS1123Subdomain, nameIsPathSegment, type NameRule } from '../../../o
 import { isCanonicalAddress } from '../../validation/network.ts';
 import type { Reservation, Strategy } from '../../generic/strategy.ts';
 
-/** Where IPAddress objects take and free addresses: the allocators of clusterIPs. */
+/** The allocators of cluster IPs, as IPAddress objects use them. */
 export interface AddressBook {
-  /** The address, in canonical form, belongs to an IPAddress object from now on. Idempotent. */
+  /** An IPAddress object has the address, in canonical form. Idempotent. */
   hold(address: string): void;
   /** The address is free again. Idempotent. */
   release(address: string): void;
 }
 
-/** As a client sends it: nothing is required yet. */
+/** As sent by a client: no field is required yet. */
 type ParentReference = Partial<NonNullable<IPAddress['spec']['parentRef']>>;
 
-/** The name is the address itself, in canonical form (`ValidateIPAddressName`); generateName cannot work. */
+/** The name is the address itself, in canonical form (`ValidateIPAddressName`), so that generateName cannot be used. */
 const nameIsAddress: NameRule = (name) => isCanonicalAddress(name);
 
 /**
- * The rules of IPAddresses (`apis/networking/validation` ValidateIPAddress). One made by hand keeps Services from
- * its address; those of Services are made and removed by the Service's own strategy.
+ * The rules of IPAddresses (`apis/networking/validation` ValidateIPAddress). One made by a client blocks its address
+ * for Services; those of Services are made and removed by the Service's strategy.
  */
 export function ipAddressStrategy(addresses: AddressBook): Strategy<IPAddress> {
   return {
@@ -37,7 +37,7 @@ export function ipAddressStrategy(addresses: AddressBook): Strategy<IPAddress> {
       validateUpdate: ({ spec }, old) =>
         validateImmutableField(shown(spec.parentRef), shown(old.spec.parentRef), 'spec.parentRef'),
     }),
-    // Held only once it is stored: until then the address may belong to an IPAddress of the same name.
+    // Allocated only once it is stored: until then the address may belong to an IPAddress of the same name.
     beginCreate: ({ metadata }) => onCommit(() => addresses.hold(metadata.name ?? '')),
     beginDelete: ({ metadata }) => onCommit(() => addresses.release(metadata.name ?? '')),
   };

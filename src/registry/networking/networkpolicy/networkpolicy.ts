@@ -22,7 +22,7 @@ export interface NetworkPolicyPeer {
   ipBlock?: { cidr?: string; except?: string[] };
 }
 
-/** One rule of either direction, with where it is. */
+/** One rule of either direction, with its path. */
 export interface PlacedRule {
   readonly path: string;
   readonly peersPath: string;

@@ -20,11 +20,11 @@ import {
 const protocols = ['TCP', 'UDP', 'SCTP'];
 const policyTypes = ['Ingress', 'Egress'];
 
-/** What a stored policy excuses in its update. */
+/** Values of the stored policy that may stay in an update. */
 export interface Exemptions {
-  /** The stored pod selector has bad values already. */
+  /** The stored pod selector has invalid values. */
   readonly invalidLabelValues: boolean;
-  /** CIDRs of the stored policy, wherever they stand. */
+  /** CIDRs of the stored policy, in any field. */
   readonly cidrs: readonly string[];
 }
 
@@ -57,7 +57,7 @@ function validatePort({ protocol, port, endPort }: NetworkPolicyPort, path: stri
   if (typeof port === 'number') {
     for (const message of isValidPortNumber(port)) errors.push(invalid(`${path}.port`, port, message));
     if (endPort === undefined) return errors;
-    // kube-apiserver shows the port, not the endPort.
+    // kube-apiserver prints the port, not the endPort.
     if (endPort < port)
       errors.push(invalid(`${path}.endPort`, port, 'must be greater than or equal to `port`'));
     for (const message of isValidPortNumber(endPort)) end(message);

@@ -34,18 +34,18 @@ function validateCidrs(cidrs: readonly string[]): FieldError[] {
   return errors;
 }
 
-/** A second CIDR may be added; nothing else changes. */
+/** A second CIDR may be added; all else is immutable. */
 function validateChange(sent: readonly string[] | undefined, old: readonly string[]): FieldError[] {
   const cidrs = sent ?? [];
   if (old.length === 1 && cidrs.length === 2) {
     return [...validateImmutableField(cidrs[0], old[0], `${path}[0]`), ...validateCidrs(cidrs)];
   }
-  // An absent list shows as Go's nil slice does.
+  // An absent list is printed as Go's nil slice.
   if (old.length !== cidrs.length) return validateImmutableField(sent ?? null, old, path);
   return cidrs.flatMap((cidr, i) => validateImmutableField(cidr, old[i], `${path}[${i}]`));
 }
 
-/** Unreadable ones are no equals: their own error says enough. */
+/** Invalid ones are not compared: they have errors of their own. */
 function sameFamily([first = '', second = '']: readonly string[]): boolean {
   const family = parseCidr(first)?.family;
   return family !== undefined && family === parseCidr(second)?.family;

@@ -19,7 +19,7 @@ export const runtimeClassStrategy = genericStrategy<RuntimeClass>({
 
 function validateCreate({ handler = '', overhead, scheduling }: RuntimeClass): FieldError[] {
   const errors = nameIsDNSLabel(handler, false).map((message) => invalid('handler', handler, message));
-  // The overhead is checked as the limits of a container are.
+  // The overhead is validated as the limits of a container.
   if (overhead !== undefined)
     pushAll(errors, validateResources({ limits: overhead.podFixed ?? {} }, 'overhead'));
   if (scheduling === undefined) return errors;

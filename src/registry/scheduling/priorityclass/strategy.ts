@@ -76,7 +76,7 @@ function validateCreate({
   return errors;
 }
 
-/** Why a class is none of the system's, undefined for one of them (`IsKnownSystemPriorityClass`). */
+/** Why a class differs from the system's, undefined for one of them (`IsKnownSystemPriorityClass`). */
 function systemFault(name: string, value: number, globalDefault: boolean): string | undefined {
   const known = systemPriorityClasses.find((each) => each.metadata.name === name);
   if (known === undefined) return `${name} is not a known system priority class`;

@@ -3,7 +3,7 @@ import { isDNS1123Subdomain } from '../../../objects/names.ts';
 
 const maxDriverName = 63;
 
-/** The name of a CSI driver as others refer to it: a subdomain in any case, short enough for a label. */
+/** The name of a CSI driver in references: a subdomain in any case, at most as long as a label. */
 export function validateCsiDriverName(name: string, path: string): FieldError[] {
   const errors = name === '' ? [required(path)] : [];
   if (Buffer.byteLength(name) > maxDriverName) errors.push(tooLong(path, maxDriverName));

@@ -59,7 +59,7 @@ const rules = genericStrategy<CSIDriver>({
   validateCreate: ({ spec }) => validateSpec(spec),
   validateUpdate: ({ spec }, old) => [
     ...validateSpec(spec),
-    // So spelled in kube-apiserver.
+    // Spelled so in kube-apiserver.
     ...validateImmutableField(spec.attachRequired, old.spec.attachRequired, 'spec.attachedRequired'),
     ...validateImmutableField(
       spec.volumeLifecycleModes,
@@ -74,7 +74,7 @@ export const csiDriverStrategy: Strategy<CSIDriver> = {
   ...rules,
   prepareForCreate(driver, context) {
     rules.prepareForCreate(driver, context);
-    // Counted from the first change on.
+    // The generation starts with the first change.
     delete driver.metadata.generation;
   },
 };
@@ -84,7 +84,7 @@ function dropScheduling(spec: CSIDriverSpec): void {
   delete spec.preventPodSchedulingIfMissing;
 }
 
-/** What must be set is set by defaults. */
+/** Required fields have defaults. */
 function validateSpec(spec: CSIDriverSpec): FieldError[] {
   const { fsGroupPolicy, nodeAllocatableUpdatePeriodSeconds: period } = spec;
   const errors: FieldError[] = [];

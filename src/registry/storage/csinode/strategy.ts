@@ -37,7 +37,7 @@ const rules = genericStrategy<CSINode>({
 /** The rules of CSINodes (`apis/storage/validation` ValidateCSINode). */
 export const csiNodeStrategy: Strategy<CSINode> = {
   ...rules,
-  // An update is checked as a create is, and nothing else is asked of its metadata.
+  // An update is validated as a create, without further rules of its metadata.
   validateUpdate: (node, old, context) => [
     ...rules.validateCreate(node, context),
     ...validateDriverChanges(node, old),
@@ -66,7 +66,7 @@ function validateDriver(driver: CSINodeDriver, names: Set<string>, path: string)
   return errors;
 }
 
-/** Of a driver that was there before only the number of volumes that the node takes may change. */
+/** Of an existing driver only the number of volumes may change. */
 function validateDriverChanges({ spec }: CSINode, old: CSINode): FieldError[] {
   return (old.spec.drivers ?? []).flatMap((before) =>
     (spec.drivers ?? [])
@@ -77,7 +77,7 @@ function validateDriverChanges({ spec }: CSINode, old: CSINode): FieldError[] {
   );
 }
 
-/** The driver as kube-apiserver shows it: the members have Go's names, as its internal type has no other. */
+/** The driver as kube-apiserver prints it, with Go's field names. */
 function printed({ name = '', nodeID = '', topologyKeys }: CSINodeDriver): object {
   return {
     Name: name,

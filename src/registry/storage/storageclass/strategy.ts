@@ -63,7 +63,7 @@ function validateBindingMode(mode: string | undefined): FieldError[] {
 
 function validateTopologies(terms: readonly TopologySelectorTerm[]): FieldError[] {
   const errors: FieldError[] = [];
-  /** kube-apiserver compares with as many empty terms as there are terms, too. */
+  /** kube-apiserver also compares with as many empty terms. */
   const before: Record<string, string[]>[] = terms.map(() => ({}));
   terms.forEach(({ matchLabelExpressions = [] }, i) => {
     const path = `allowedTopologies[${i}].matchLabelExpressions`;

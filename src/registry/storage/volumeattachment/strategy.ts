@@ -87,7 +87,7 @@ function validateSpec({ attacher = '', source = {}, nodeName = '' }: VolumeAttac
   return errors;
 }
 
-/** What only new objects have to keep to (ValidateVolumeAttachmentV1). */
+/** The rules of new objects only (ValidateVolumeAttachmentV1). */
 function validateNames({ attacher = '', source = {} }: VolumeAttachment['spec']): FieldError[] {
   const errors = validateCsiDriverName(attacher, 'spec.attacher');
   const { persistentVolumeName: name } = source;
@@ -119,7 +119,7 @@ function validateStatus({
 function validateError(error: VolumeError | undefined, path: string): FieldError[] {
   const { message = '', errorCode = 0 } = error ?? {};
   const errors: FieldError[] = [];
-  // kube-apiserver tells the limit of the metadata, but keeps to its own.
+  // kube-apiserver's message has the limit of metadata, but another one applies.
   if (Buffer.byteLength(message) > maxMessage) errors.push(tooLong(`${path}.message`, maxMetadata));
   if (errorCode < 0) {
     errors.push(invalid(`${path}.errorCode`, errorCode, 'must be between 0 and 2147483647, inclusive'));
@@ -131,7 +131,7 @@ function validateSameSpec({ spec }: VolumeAttachment, old: VolumeAttachment): Fi
   return jsonEqual(spec, old.spec) ? [] : [invalid('spec', printed(spec), 'field is immutable')];
 }
 
-/** The spec as kube-apiserver shows it: the members have Go's names, as its internal type has no other. */
+/** The spec as kube-apiserver prints it, with Go's field names. */
 function printed({ attacher = '', source = {}, nodeName = '' }: VolumeAttachment['spec']): object {
   return {
     Attacher: attacher,
