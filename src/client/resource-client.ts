@@ -1,5 +1,7 @@
 import { isRecord } from '../objects/json.ts';
+import { pushAll } from '../objects/lists.ts';
 import type { KubeList, KubeObject } from '../objects/meta.ts';
+import { isNotFound } from './errors.ts';
 import { apiVersionOf, isKubeObject, resourceName, type ResourceType } from './resources.ts';
 import { type Query, type Transport, UnexpectedAnswer } from './transport.ts';
 
@@ -270,4 +272,19 @@ function callOptions({ signal, timeout }: CallOptions): CallOptions {
 
 function writeQuery({ fieldManager, dryRun }: WriteOptions): Query {
   return { fieldManager, dryRun: dryRun === true ? 'All' : undefined };
+}
+
+/** All objects of a resource; undefined if the server does not have the resource. Throws what a list throws. */
+export async function listIfServed<T extends KubeObject>(
+  transport: Transport,
+  resource: ResourceType<T>,
+): Promise<T[] | undefined> {
+  const all: T[] = [];
+  try {
+    for await (const page of new ResourceClient(transport, resource).pages()) pushAll(all, page.items);
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+  return all;
 }

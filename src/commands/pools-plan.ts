@@ -1,9 +1,9 @@
 import type { PoolsPlanConfig } from '../config/pools.ts';
-import { readPooledCluster } from '../pools/cluster-pools.ts';
-import { problemsOf } from '../pools/plan-books.ts';
+import { readPooledCluster } from '../pools/read-cluster.ts';
+import { problemsOf } from '../pools/plan-cluster.ts';
 import { planEdit, type EditEffect } from '../pools/plan-edit.ts';
 import type { AddressPool } from '../controllers/load-balancer/pool.ts';
-import { addressPools } from '../controllers/load-balancer/resource.ts';
+import { addressPools } from '../controllers/load-balancer/pool.ts';
 import { formatTime } from '../objects/time.ts';
 import { isDNS1123Subdomain } from '../objects/names.ts';
 import { connectCluster } from './cluster.ts';

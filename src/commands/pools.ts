@@ -1,7 +1,7 @@
 import type { PoolsConfig } from '../config/pools.ts';
-import { readPooledCluster } from '../pools/cluster-pools.ts';
+import { readPooledCluster } from '../pools/read-cluster.ts';
 import { planReport, type PoolReport } from '../pools/plan-report.ts';
-import { firstFew } from '../controllers/load-balancer/first-few.ts';
+import { firstFew } from '../controllers/load-balancer/reasons.ts';
 import { connectCluster } from './cluster.ts';
 import { columns } from './columns.ts';
 

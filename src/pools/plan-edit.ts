@@ -2,60 +2,58 @@ import { parseStrictAddress } from '../objects/address.ts';
 import type { ObjectKey } from '../objects/key.ts';
 import type { IPFamily } from '../objects/address.ts';
 import type { LoadBalancerAllocator } from '../controllers/load-balancer/allocator.ts';
-import { booksOf, ownServices, poolsOf, type PooledCluster } from './plan-books.ts';
 import type { AddressPool } from '../controllers/load-balancer/pool.ts';
 import type { AddressRequest } from '../controllers/load-balancer/request.ts';
+import { poolsOf, servedServices, startController, type PooledCluster } from './plan-cluster.ts';
 
-/** The cluster for which an edit is tried out. */
+/** A cluster and an edit of its pools. */
 export interface EditedCluster extends PooledCluster {
-  /** All pools as they would be. */
+  /** All pools after the edit. */
   readonly edited: readonly AddressPool[];
   /** Milliseconds since 1970. */
   readonly now: number;
 }
 
-/** What an edit would do to one address of one Service. */
+/** The effect of an edit on one address of one Service. */
 export interface EditEffect {
   readonly service: ObjectKey;
   readonly family: IPFamily;
   /**
-   * `moves` from an address to another, `loses` one, `gains` one that it waits for, `adopts` one that another provider
-   * gave it, or `stays` although no pool would contain its address any more.
+   * `moves` to another address, `loses` its address, `gains` one that it waits for, `adopts` one that another load
+   * balancer assigned, or `stays` on an address that no pool would contain any more.
    */
   readonly effect: 'moves' | 'loses' | 'gains' | 'adopts' | 'stays';
   readonly from?: string;
   readonly to?: string;
 }
 
-/**
- * Which Services an edit of pools would affect, found by making it in books of its own.
- */
+/** Plans which Services an edit of pools affects, by applying it to an allocator of its own. */
 export function planEdit(cluster: EditedCluster): EditEffect[] {
   const { forbidden, now } = cluster;
-  const { allocator, served } = booksOf(cluster, now);
-  for (const { request } of served) serve(allocator, request, now);
+  const { allocator, served } = startController(cluster, now);
+  for (const { request } of served) allocateAndRelease(allocator, request, now);
   const before = new Map(served.map(({ request }) => [request.service, addressesOf(allocator, request)]));
 
   allocator.takeChanged();
   allocator.setPools(poolsOf(cluster.edited), forbidden);
-  const adopted = ownServices(cluster, allocator).filter(({ request }) => !before.has(request.service));
+  const adopted = servedServices(cluster, allocator).filter(({ request }) => !before.has(request.service));
   Array.from(allocator.adopt(adopted));
   const all = [...served, ...adopted];
-  for (const { request } of all) serve(allocator, request, now);
+  for (const { request } of all) allocateAndRelease(allocator, request, now);
   return all.flatMap(({ request }) => effectsOn(allocator, request, before.get(request.service)));
 }
 
-/** Gives a Service what it is to have, as if its status said so at once. */
-function serve(allocator: LoadBalancerAllocator, request: AddressRequest, now: number): void {
-  allocator.assign(request, []);
-  allocator.letGo(request.service, allocator.leftBy(request.service), now);
+/** Allocates for a Service as if its status were written at once. */
+function allocateAndRelease(allocator: LoadBalancerAllocator, request: AddressRequest, now: number): void {
+  allocator.allocate(request, []);
+  allocator.release(request.service, allocator.unreleased(request.service), now);
 }
 
 function addressesOf(allocator: LoadBalancerAllocator, request: AddressRequest): Map<IPFamily, string> {
-  return new Map(allocator.book.addressesOf(request.service));
+  return new Map(allocator.allocations.addressesOf(request.service));
 }
 
-/** @param before undefined for a Service that another provider serves. */
+/** @param before undefined for a Service that another load balancer served. */
 function effectsOn(
   allocator: LoadBalancerAllocator,
   request: AddressRequest,
@@ -71,7 +69,7 @@ function effectsOn(
     if (to === undefined) return [{ service, family, effect: 'loses', from }];
     if (from !== to) return [{ service, family, effect: 'moves', from, to }];
     const value = parseStrictAddress(to)?.value ?? -1n;
-    return allocator.book.poolOf(family, value) === undefined
+    return allocator.allocations.poolOf(family, value) === undefined
       ? [{ service, family, effect: 'stays', from }]
       : [];
   });

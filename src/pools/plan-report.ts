@@ -1,15 +1,15 @@
-import { keyOf, type ObjectKey } from '../objects/key.ts';
 import type { IPFamily } from '../objects/address.ts';
-import type { Holding } from '../controllers/load-balancer/holding.ts';
-import { booksOf, problemsOf, type PooledCluster } from './plan-books.ts';
+import { keyOf, type ObjectKey } from '../objects/key.ts';
+import type { Allocation } from '../controllers/load-balancer/allocations.ts';
 import type { AddressPool, FamilyUsage } from '../controllers/load-balancer/pool.ts';
-import { readyCondition } from '../controllers/load-balancer/present.ts';
+import { readyCondition } from '../controllers/load-balancer/status.ts';
+import { problemsOf, startController, type PooledCluster } from './plan-cluster.ts';
 
-/** Pools, who holds which address, and who waits and why. */
+/** The pools, which Service has which address, and which Services wait and why. */
 export interface PoolReport {
   /** By name. */
   readonly pools: readonly ReportedPool[];
-  /** Those that are held or reserved, by family and value. */
+  /** Those in use by family and value, then reserved ones that are not in use. */
   readonly addresses: readonly ReportedAddress[];
   /** By namespace and name. */
   readonly waiting: readonly WaitingService[];
@@ -21,7 +21,7 @@ export interface ReportedPool {
   /** Absent for a family of which the pool has no address. */
   readonly ipv4?: FamilyUsage;
   readonly ipv6?: FamilyUsage;
-  /** What is wrong with its spec, and what it may not give because others have it. */
+  /** Invalid parts of its spec, and overlaps with other pools and with addresses of the cluster. */
   readonly problems: readonly string[];
 }
 
@@ -36,23 +36,23 @@ export interface ReportedAddress {
 
 export interface WaitingService {
   readonly service: ObjectKey;
-  /** Of its condition; `Pending` when no controller has looked at it yet. */
+  /** From its condition; `Pending` before a controller has written one. */
   readonly reason: string;
   readonly message: string;
 }
 
-/** Says how pools are used, from what the API server knows: a controller need not run. */
+/** Reports how pools are used, from the objects of the API server: no controller has to run. */
 export function planReport(cluster: PooledCluster, now: number): PoolReport {
-  const { allocator, served } = booksOf(cluster, now);
-  const { book } = allocator;
+  const { allocator, served } = startController(cluster, now);
+  const { allocations } = allocator;
   const problems = problemsOf(cluster.pools, cluster.forbidden);
   const byName = [...cluster.pools].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
   const pools = byName.map((object): ReportedPool => {
     const name = keyOf(object);
-    const stocked = book.pools.get(name);
+    const allocating = allocations.pools.get(name);
     const own = problems.filter((problem) => problem.startsWith(`${name}: `));
-    const ipv4 = stocked === undefined ? undefined : book.usage(stocked, 'IPv4');
-    const ipv6 = stocked === undefined ? undefined : book.usage(stocked, 'IPv6');
+    const ipv4 = allocating === undefined ? undefined : allocations.usage(allocating, 'IPv4');
+    const ipv6 = allocating === undefined ? undefined : allocations.usage(allocating, 'IPv6');
     return {
       name,
       addresses: object.spec.addresses ?? [],
@@ -61,17 +61,17 @@ export function planReport(cluster: PooledCluster, now: number): PoolReport {
       problems: own.map((problem) => problem.slice(name.length + 2)),
     };
   });
-  const held = [...book.holdings()].sort(byValue).map((holding): ReportedAddress => {
-    const { address, family } = holding;
-    const pool = book.poolOf(family, holding.value)?.pool.name;
-    const reservedFor = book.reservation(address);
+  const inUse = [...allocations.values()].sort(byValue).map((allocation): ReportedAddress => {
+    const { address, family, value } = allocation;
+    const pool = allocations.poolOf(family, value)?.pool.name;
+    const reservedFor = allocations.reservation(address);
     return {
       address,
       family,
       ...(pool === undefined ? {} : { pool }),
-      services: [...holding.claims.keys()].sort().map((service) => ({
+      services: [...allocation.services.keys()].sort().map((service) => ({
         service,
-        ports: [...holding.ports].flatMap(([port, holder]) => (holder === service ? [port] : [])),
+        ports: [...allocation.ports].flatMap(([port, server]) => (server === service ? [port] : [])),
       })),
       ...(reservedFor === undefined ? {} : { reservedFor }),
     };
@@ -79,7 +79,7 @@ export function planReport(cluster: PooledCluster, now: number): PoolReport {
   const waiting = served
     .filter(
       ({ request }) =>
-        book.addressesOf(request.service).size < (request.needsAll ? request.families.length : 1),
+        allocations.addressesOf(request.service).size < (request.needsAll ? request.families.length : 1),
     )
     .map(({ service }): WaitingService => {
       const { reason = 'Pending', message = 'no controller has looked at it yet' } =
@@ -87,12 +87,12 @@ export function planReport(cluster: PooledCluster, now: number): PoolReport {
       return { service: keyOf(service), reason, message };
     })
     .sort((a, b) => (a.service < b.service ? -1 : 1));
-  return { pools, addresses: [...held, ...reservedOnly(cluster.pools, held)], waiting };
+  return { pools, addresses: [...inUse, ...reservedOnly(cluster.pools, inUse)], waiting };
 }
 
-/** Reservations that nobody has claimed yet. */
-function reservedOnly(pools: readonly AddressPool[], held: readonly ReportedAddress[]): ReportedAddress[] {
-  const known = new Set(held.map(({ address }) => address));
+/** Reserved addresses that are not in use. */
+function reservedOnly(pools: readonly AddressPool[], inUse: readonly ReportedAddress[]): ReportedAddress[] {
+  const known = new Set(inUse.map(({ address }) => address));
   return pools.flatMap((pool) =>
     (pool.spec.reservations ?? []).flatMap(({ address, namespace, name }): ReportedAddress[] => {
       if (known.has(address)) return [];
@@ -102,7 +102,7 @@ function reservedOnly(pools: readonly AddressPool[], held: readonly ReportedAddr
   );
 }
 
-function byValue(a: Holding, b: Holding): number {
+function byValue(a: Allocation, b: Allocation): number {
   if (a.family !== b.family) return a.family < b.family ? -1 : 1;
   return a.value < b.value ? -1 : 1;
 }

@@ -2,8 +2,8 @@
  * The load balancer against the embedded API server in a process of its own, over HTTP:
  * `node test/bench/load-balancer.ts [services]`. 50,000 Services from a /14 and a /108 (assignments per second, CPU,
  * the time of the writes, and the time from a Service's creation to its address), a restart into them (time until
- * every Service was looked at, writes), a full pool with 1,000 waiters and 1,000 frees; then the books alone, beside
- * the walk from the first free address that others do (load-balancer-books.ts). What was asked for and what Services
+ * every Service was looked at, writes), a full pool with 1,000 waiters and 1,000 frees; then the allocator alone, beside
+ * a linear scan from the first address (load-balancer-allocator.ts). What was asked for and what Services
  * have is compared. Writes bench-results/load-balancer.json; some 2 minutes on an idle machine.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -20,10 +20,10 @@ import { services } from '../../src/client/resources.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import { offerAddresses } from '../../src/commands/default-pool.ts';
 import { loadBalancerController } from '../../src/controllers/load-balancer/controller.ts';
-import { addressPools } from '../../src/controllers/load-balancer/resource.ts';
+import { addressPools } from '../../src/controllers/load-balancer/pool.ts';
 import { runControllers, type RunningControllers } from '../../src/controllers/run.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';
-import { measureBooks } from './load-balancer-books.ts';
+import { measureAllocator } from './load-balancer-allocator.ts';
 import { report, type Row } from './report.ts';
 
 const count = Number(process.argv[2] ?? 50_000);
@@ -173,7 +173,7 @@ async function bench(): Promise<void> {
   await compare(clients, done);
   await run.running.stop();
   await client.close();
-  rows.push(...measureBooks(count, waiters));
+  rows.push(...measureAllocator(count, waiters));
   await report('load-balancer', rows);
 }
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ResourceClient } from '../../src/client/resource-client.ts';
 import { services, type ResourceType } from '../../src/client/resources.ts';
-import { conditionType, readyCondition } from '../../src/controllers/load-balancer/present.ts';
+import { conditionType, readyCondition } from '../../src/controllers/load-balancer/status.ts';
 import type { Transport } from '../../src/client/transport.ts';
-import { addressPools } from '../../src/controllers/load-balancer/resource.ts';
+import { addressPools } from '../../src/controllers/load-balancer/pool.ts';
 import type { AddressPool } from '../../src/controllers/load-balancer/pool.ts';
 import type { RunningControllers } from '../../src/controllers/run.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';

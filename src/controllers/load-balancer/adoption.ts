@@ -1,103 +1,101 @@
-import type { PresentAddress } from './present.ts';
 import { byAge, type AddressRequest } from './request.ts';
-import { keyText, readKey } from './assigned-text.ts';
-import { consents } from './holding.ts';
+import { consents } from './sharing.ts';
+import { keyText, readKey, type StatusAddress } from './status.ts';
 
-/** What a Service asks for now, and what it has by its status. */
-export interface Claim {
+/** A Service with the addresses in its status. */
+export interface ServedService {
   readonly request: AddressRequest;
-  readonly present: readonly PresentAddress[];
+  readonly inStatus: readonly StatusAddress[];
 }
 
-/** A request with those ports that the Service serves at an address by its status. */
-export function withServedPorts(request: AddressRequest, { served }: PresentAddress): AddressRequest {
-  return served === undefined
+/** A request with only those of its ports that the status shows as served on an address. */
+export function withServedPorts(request: AddressRequest, { servedPorts }: StatusAddress): AddressRequest {
+  return servedPorts === undefined
     ? request
-    : { ...request, ports: request.ports.filter((port) => served.has(port)) };
+    : { ...request, ports: request.ports.filter((port) => servedPorts.has(port)) };
 }
 
-/** A request with the sharing key and the ports with which the Service's status shows an address, whatever it asks for. */
-export function asShown(request: AddressRequest, { served, key }: PresentAddress): AddressRequest {
+/** A request with the ports and the sharing key that the status shows for an address. */
+export function asInStatus(request: AddressRequest, { servedPorts, key }: StatusAddress): AddressRequest {
   return {
     ...request,
-    ports: served === undefined ? request.ports : [...served],
+    ports: servedPorts === undefined ? request.ports : [...servedPorts],
     sharingKey: key === undefined ? request.sharingKey : readKey(key),
   };
 }
 
 /**
- * The order in which a process that starts books what Services have. Of two that cannot have one address together the
- * first keeps it, so this decides who stays: the oldest, unless it is the one that changed while nobody looked. Of
- * those that claim one address come last
- * - those that changed for certain: whose key is not the one that their condition names, or who give a namespace no
- *   consent (any more) that still consents to them;
- * - and before them those that may have: who ask for another address, or are not of the circle (key and traffic
- *   policy) of most; of circles of one size that with a key counts more, because without one most pools share nothing,
- *   and then that of the oldest.
+ * The order in which a starting process adopts the addresses of Services. If two have an address that they may not share,
+ * the first keeps it. That is the older one, unless it changed while no process ran. So of the Services that have one
+ * address, the last are
+ * - those that changed: the key is not the one in the condition, or they withdrew their consent to a namespace that still
+ *   consents to theirs;
+ * - before them those that may have changed: they request another address, or are not in the largest group with one
+ *   sharing key and traffic policy. Of groups of one size, one with a key is preferred, because most pools share by key
+ *   only, and then that of the oldest Service.
  *
- * @param mayKeep whether a Service may keep an address as far as nobody else is concerned: who may not, stands in
- *   nobody's way.
+ * @param mayKeep whether a Service may keep an address if no other Service has it. Those that may not are not compared.
  */
-export function adoptionOrder<C extends Claim>(
-  claims: readonly C[],
-  mayKeep: (claim: C, present: PresentAddress) => boolean,
-): C[] {
-  const oldestFirst = [...claims].sort((a, b) => byAge(a.request, b.request));
-  const sharers = new Map<string, C[]>(); // address -> who has it
-  for (const claim of oldestFirst) {
-    for (const one of claim.present) {
-      if (!mayKeep(claim, one)) continue;
-      const { address } = one;
-      const others = sharers.get(address);
-      if (others === undefined) sharers.set(address, [claim]);
-      else others.push(claim);
+export function adoptionOrder<S extends ServedService>(
+  services: readonly S[],
+  mayKeep: (service: S, address: StatusAddress) => boolean,
+): S[] {
+  const oldestFirst = [...services].sort((a, b) => byAge(a.request, b.request));
+  const byAddress = new Map<string, S[]>();
+  for (const service of oldestFirst) {
+    for (const one of service.inStatus) {
+      if (!mayKeep(service, one)) continue;
+      const others = byAddress.get(one.address);
+      if (others === undefined) byAddress.set(one.address, [service]);
+      else others.push(service);
     }
   }
-  const ranks = new Map<C, number>();
-  for (const [address, group] of sharers) if (group.length > 1) rank(address, group, ranks);
+  const ranks = new Map<S, number>();
+  for (const [address, sharers] of byAddress) if (sharers.length > 1) rank(address, sharers, ranks);
   if (ranks.size === 0) return oldestFirst;
-  // A sort that is stable: those of one rank stay in the order of their age.
-  return oldestFirst.sort((a, b) => (ranks.get(a) ?? 0) - (ranks.get(b) ?? 0));
+  return oldestFirst.sort((a, b) => (ranks.get(a) ?? 0) - (ranks.get(b) ?? 0)); // stable
 }
 
-/** Those of the sharers of an address, oldest first, that gave up their right to it: 1 perhaps, 2 for certain. */
-function rank<C extends Claim>(address: string, group: readonly C[], ranks: Map<C, number>): void {
-  const named = group.filter((claim) => !hasOtherKey(address, claim));
-  const steady = named.filter(({ request }) => !named.some((other) => leaves(request, other.request)));
-  const content = steady.filter((claim) => !wantsAnother(address, claim));
-  const circles = Map.groupBy(content, ({ request }) => circleOf(request));
-  let best: readonly C[] = [];
-  for (const circle of circles.values()) if (isBetter(circle, best)) best = circle;
-  for (const claim of group) {
-    const mine = steady.includes(claim) ? (best.includes(claim) ? 0 : 1) : 2;
-    ranks.set(claim, Math.max(mine, ranks.get(claim) ?? 0));
+/** Ranks the Services that have an address, oldest first: 2 for those that changed, 1 for those that may have. */
+function rank<S extends ServedService>(address: string, sharers: readonly S[], ranks: Map<S, number>): void {
+  const sameKey = sharers.filter((service) => !hasOtherKey(address, service));
+  const unchanged = sameKey.filter(
+    ({ request }) => !sameKey.some((other) => withdrewConsent(request, other.request)),
+  );
+  const staying = unchanged.filter((service) => !requestsOther(address, service));
+  let largest: readonly S[] = [];
+  for (const group of Map.groupBy(staying, ({ request }) => groupOf(request)).values()) {
+    if (isPreferred(group, largest)) largest = group;
+  }
+  for (const service of sharers) {
+    const own = unchanged.includes(service) ? (largest.includes(service) ? 0 : 1) : 2;
+    ranks.set(service, Math.max(own, ranks.get(service) ?? 0));
   }
 }
 
 /** True when the condition names another key than the Service has now. */
-function hasOtherKey(address: string, { request, present }: Claim): boolean {
-  const key = present.find((one) => one.address === address)?.key;
+function hasOtherKey(address: string, { request, inStatus }: ServedService): boolean {
+  const key = inStatus.find((one) => one.address === address)?.key;
   return key !== undefined && key !== keyText(request.sharingKey);
 }
 
-/** It may have done so for long, and got no other one. */
-function wantsAnother(address: string, { request, present }: Claim): boolean {
-  const mine = present.find((one) => one.address === address);
-  const wanted = mine === undefined ? undefined : request.addresses.get(mine.family);
-  return wanted !== undefined && wanted !== address;
+function requestsOther(address: string, { request, inStatus }: ServedService): boolean {
+  const own = inStatus.find((one) => one.address === address);
+  const requested = own === undefined ? undefined : request.addresses.get(own.family);
+  return requested !== undefined && requested !== address;
 }
 
-function leaves(request: AddressRequest, other: AddressRequest): boolean {
+function withdrewConsent(request: AddressRequest, other: AddressRequest): boolean {
   if (request.namespace === other.namespace) return false;
   return consents(other, request.namespace) && !consents(request, other.namespace);
 }
 
-function circleOf({ sharingKey, namespace, backend }: AddressRequest): string {
+function groupOf({ sharingKey, namespace, backend }: AddressRequest): string {
   return JSON.stringify([sharingKey, sharingKey === '' ? namespace : '', backend]);
 }
 
-/** Both in the order of age, so that of equals the first that was found has the oldest. */
-function isBetter(circle: readonly Claim[], best: readonly Claim[]): boolean {
-  if (circle.length !== best.length) return circle.length > best.length;
-  return circle[0]?.request.sharingKey !== '' && best[0]?.request.sharingKey === '';
+/** Called with the group of the oldest Service first, so that it stays among equals. */
+function isPreferred(group: readonly ServedService[], best: readonly ServedService[]): boolean {
+  if (group.length !== best.length) return group.length > best.length;
+  return group[0]?.request.sharingKey !== '' && best[0]?.request.sharingKey === '';
 }

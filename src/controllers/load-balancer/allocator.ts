@@ -1,52 +1,60 @@
 import type { ObjectKey } from '../../objects/key.ts';
-import { parseStrictAddress } from '../../objects/address.ts';
+import { parseStrictAddress, type IPFamily } from '../../objects/address.ts';
 import { pushAll } from '../../objects/lists.ts';
-import type { IPFamily } from '../../objects/address.ts';
-import { AddressBook } from './address-book.ts';
-import { adoptionOrder, asShown, type Claim, withServedPorts } from './adoption.ts';
-import { choose, Line, mayKeep, mayShow, type Granted, type Refused } from './choice.ts';
-import { maySuitMore, type Holding } from './holding.ts';
-import { grantedOf, hadBy, keep } from './granting.ts';
-import { LeftAddresses } from './left-addresses.ts';
-import { accountOf, outcomeOf, poolNameOf, type Outcome } from './outcome.ts';
+import {
+  chooseAddress,
+  currentAddresses,
+  grantedOf,
+  isAvailable,
+  keepCurrent,
+  mayKeep,
+  type Granted,
+  type Inventory,
+  type Refused,
+} from './address-choice.ts';
+import { adoptionOrder, asInStatus, type ServedService, withServedPorts } from './adoption.ts';
+import { Allocations, type Allocation } from './allocations.ts';
 import type { Pool } from './pool.ts';
-import { layOut, type Forbidden, type PoolLayout } from './pool-layout.ts';
-import type { PresentAddress } from './present.ts';
+import { layOut, type ForbiddenRange, type PoolLayout } from './pool-addresses.ts';
+import { explain, outcomeOf, poolNameOf, type Outcome } from './reasons.ts';
 import { byAge, type AddressRequest } from './request.ts';
-import { SharedAddresses } from './shared-addresses.ts';
-import { Waiters } from './waiters.ts';
+import { admitsMore, SharedAddressIndex } from './sharing.ts';
+import type { StatusAddress } from './status.ts';
+import { WaitingServices, waitKeys } from './waiting-services.ts';
 
 /**
- * The books of all pools and the rules by which Services get addresses. Every answer is computed when it is asked
- * for, from what changed: nothing is ever processed again as a whole, and no free address is searched for by walking.
+ * Assigns addresses of pools to Services. The work of a call depends on what changed, not on the number of Services or
+ * addresses.
  *
- * A Service that cannot be served waits in the lines of what could serve it; an address that becomes free goes to the
- * oldest Service in its line, at once. {@link takeChanged} says whose addresses changed without their asking.
+ * A Service that gets no address waits, and an address that becomes free goes to the oldest Service that waits for it, in
+ * the same call. {@link takeChanged} returns the Services whose result changed by the requests of others.
  *
- * An address that a Service leaves is not free before {@link letGo} says that its status does not show it any more.
+ * An unassigned address is free only after {@link release}: until then the status of its Service may show it.
  *
- * Times are milliseconds since 1970 and given by the caller.
+ * Times are milliseconds since 1970, given by the caller.
  */
 export class LoadBalancerAllocator {
-  readonly book = new AddressBook();
-  readonly #shared = new SharedAddresses();
-  readonly #waiters = new Waiters();
+  readonly allocations = new Allocations();
+  readonly #shared = new SharedAddressIndex();
+  readonly #inventory: Inventory = { allocations: this.allocations, shared: this.#shared };
+  readonly #waiting = new WaitingServices();
   readonly #changed = new Set<ObjectKey>();
-  readonly #told = new Map<ObjectKey, string>(); // Service that waits -> why
-  readonly #freed: string[] = []; // addresses that became free, or whose sharers changed
-  readonly #left = new LeftAddresses();
-  #draining = false;
+  /** The last message of each Service that was refused something. */
+  readonly #lastMessages = new Map<ObjectKey, string>();
+  /** Addresses that became free, or whose Services changed, and that were not offered to waiting Services yet. */
+  readonly #toOffer: string[] = [];
+  #isOffering = false;
 
   /** Number of Services that wait for an address. */
   get waiting(): number {
-    return this.#waiters.size;
+    return this.#waiting.size;
   }
 
-  /** Whether some pool contains an address now. */
+  /** Whether a pool contains an address now. */
   readonly isPooled = (family: IPFamily, value: bigint): boolean =>
-    this.book.poolOf(family, value) !== undefined;
+    this.allocations.poolOf(family, value) !== undefined;
 
-  /** Services whose addresses changed, or their pools, or may have to, since the last call. */
+  /** The Services to reconcile since the last call: their addresses, pools or messages may have changed. */
   takeChanged(): ObjectKey[] {
     const changed = [...this.#changed];
     this.#changed.clear();
@@ -54,270 +62,265 @@ export class LoadBalancerAllocator {
   }
 
   /**
-   * Replaces all pools. Addresses in use stay, but for those that a pool with shrinkPolicy Reassign no longer
-   * contains: their Services move, and appear in {@link takeChanged}. Whoever waits is tried again, oldest first.
+   * Replaces all pools. Services keep their addresses, except those that a pool with shrinkPolicy Reassign no longer
+   * contains. Waiting Services are retried, oldest first.
    */
-  setPools(pools: readonly Pool[], forbidden: readonly Forbidden[]): Map<string, PoolLayout> {
+  setPools(pools: readonly Pool[], forbidden: readonly ForbiddenRange[]): Map<string, PoolLayout> {
     const layouts = layOut(pools, forbidden);
-    const before = new Map([...this.book.holdings()].map((holding) => [holding, this.#accountOf(holding)]));
-    this.book.setPools(pools, layouts);
+    const { allocations } = this;
+    const before = new Map([...allocations.values()].map((one) => [one, this.#poolTextOf(one)]));
+    allocations.setPools(pools, layouts);
     const evicted = new Map<ObjectKey, AddressRequest>();
-    for (const holding of this.book.holdings()) {
-      this.#file(holding.address);
-      // Its status says so.
-      if (before.get(holding) !== this.#accountOf(holding)) {
-        for (const service of holding.claims.keys()) this.#changed.add(service);
+    for (const allocation of allocations.values()) {
+      this.#updateShared(allocation.address);
+      if (before.get(allocation) !== this.#poolTextOf(allocation)) {
+        for (const service of allocation.services.keys()) this.#changed.add(service);
       }
-      for (const request of holding.claims.values()) {
-        if (this.#left.of(request.service).has(holding.address)) continue;
-        if (!mayKeep(this.#stock, request, holding)) evicted.set(request.service, request);
+      for (const request of allocation.services.values()) {
+        if (allocations.unreleased(request.service).has(allocation.address)) continue;
+        if (!mayKeep(this.#inventory, request, allocation)) evicted.set(request.service, request);
       }
     }
-    // Who has to leave is served before those who never had an address.
+    // Before the Services that never had an address.
     for (const request of [...evicted.values()].sort(byAge)) {
       this.#changed.add(request.service);
       this.#retry(request);
     }
-    for (const request of this.#waiters.takeAll()) this.#retry(request);
-    this.#drain();
+    for (const request of this.#waiting.takeAll()) this.#retry(request);
+    this.#offerAll();
     return layouts;
   }
 
   /**
-   * AllocationState the addresses that Services have by their status, and gives them nothing new: for the start, when every
-   * Service must be heard before the first address is given. Yields between Services, so that the caller may pause.
+   * Records the addresses in the status of all Services, before the first address is assigned. Yields between Services,
+   * so that the caller may pause.
    *
-   * @param leaving those that are to have none any more: what they show is not free before they are let go.
+   * @param released Services that are deleted or no longer served: their addresses are unassigned.
    */
-  *adopt(claims: readonly Claim[], leaving: readonly Claim[] = []): Generator<Claim> {
-    const more: Claim[] = [];
-    const order = adoptionOrder(claims, ({ request }, had) => this.#mayAdopt({ ...request, ports: [] }, had));
-    for (const claim of order) {
-      if (this.#adopt(claim)) more.push(claim);
-      yield claim;
+  *adopt(
+    services: readonly ServedService[],
+    released: readonly ServedService[] = [],
+  ): Generator<ServedService> {
+    const order = adoptionOrder(services, ({ request }, one) =>
+      this.#mayAdopt({ ...request, ports: [] }, one),
+    );
+    const withMorePorts: ServedService[] = [];
+    for (const service of order) {
+      if (this.#adopt(service)) withMorePorts.push(service);
+      yield service;
     }
-    // Ports that it asks for and nobody serves there: they come before those of Services that want to join.
-    for (const claim of more) {
-      for (const address of this.book.addressesOf(claim.request.service).values()) {
-        this.#claim(claim.request, { address });
+    // Ports that the status does not show as served: before other Services can join these addresses.
+    for (const service of withMorePorts) {
+      for (const address of this.allocations.addressesOf(service.request.service).values()) {
+        this.#assign(service.request, { address });
       }
-      yield claim;
+      yield service;
     }
-    for (const claim of order) {
-      this.#bookShown(claim);
-      yield claim;
+    for (const service of order) {
+      this.#recordStatus(service);
+      yield service;
     }
-    for (const claim of leaving) {
-      this.#bookShown(claim);
-      this.leave(claim.request.service);
-      yield claim;
+    for (const service of released) {
+      this.#recordStatus(service);
+      this.unassign(service.request.service);
+      yield service;
     }
   }
 
-  /** AllocationState a Service with the ports that it serves; answers whether it wants more. */
-  #adopt({ request, present }: Claim): boolean {
-    let wantsMore = false;
-    for (const had of present) {
-      if (this.book.addressesOf(request.service).has(had.family)) continue;
-      const claimed = withServedPorts(request, had);
-      if (!this.#mayAdopt(claimed, had)) continue;
-      this.#claim(claimed, had);
-      wantsMore ||= claimed.ports.length < request.ports.length;
+  /** Assigns the addresses that a Service may keep, with the ports that it serves. True if it requests more ports. */
+  #adopt({ request, inStatus }: ServedService): boolean {
+    let requestsMore = false;
+    for (const one of inStatus) {
+      if (this.allocations.addressesOf(request.service).has(one.family)) continue;
+      const served = withServedPorts(request, one);
+      if (!this.#mayAdopt(served, one)) continue;
+      this.#assign(served, one);
+      requestsMore ||= served.ports.length < request.ports.length;
     }
-    return wantsMore;
+    return requestsMore;
   }
 
-  #mayAdopt(request: AddressRequest, had: PresentAddress): boolean {
-    return request.families.includes(had.family) && mayKeep(this.#stock, request, had);
+  #mayAdopt(request: AddressRequest, one: StatusAddress): boolean {
+    return request.families.includes(one.family) && mayKeep(this.#inventory, request, one);
   }
 
   /**
-   * AllocationState what a Service shows in its status although it may not keep it, so that it has it to leave. What another one
-   * has, alone or until its rest is over, is that one's.
+   * Assigns the available addresses in a Service's status, also those that it may not keep: they are free only after the
+   * status has changed.
    */
-  #bookShown({ request, present }: Claim): void {
-    for (const had of present) {
-      if (this.book.addressesOf(request.service).has(had.family)) continue;
-      if (this.#left.of(request.service).has(had.address)) continue;
-      const shown = asShown(request, had);
-      if (mayShow(this.#stock, shown, had.address)) this.#claim(shown, had);
+  #recordStatus({ request, inStatus }: ServedService): void {
+    const { allocations } = this;
+    for (const one of inStatus) {
+      if (allocations.addressesOf(request.service).has(one.family)) continue;
+      if (allocations.unreleased(request.service).has(one.address)) continue;
+      const shown = asInStatus(request, one);
+      if (isAvailable(allocations, shown, one.address)) this.#assign(shown, one);
     }
   }
 
   /**
-   * Gives a Service what it asks for as far as possible, and takes back what it should no longer have. Asking again
-   * changes nothing: what it has and may keep, it keeps.
+   * Assigns what a Service requests, as far as possible, and unassigns what it may not keep. The same request again
+   * changes nothing.
    *
-   * @param present the addresses in its status: what these books have not heard of may be free only once it is gone.
+   * @param inStatus the addresses in its status; unknown ones are recorded first.
    */
-  assign(request: AddressRequest, present: readonly PresentAddress[]): Outcome {
-    const outcome = this.#settle(request, present);
-    if (outcome.message === '') this.#told.delete(request.service);
-    else this.#told.set(request.service, outcome.message);
-    // Its own change is what the caller gets; one that comes from serving others is news again.
+  allocate(request: AddressRequest, inStatus: readonly StatusAddress[]): Outcome {
+    const outcome = this.#allocate(request, inStatus);
+    if (outcome.message === '') this.#lastMessages.delete(request.service);
+    else this.#lastMessages.set(request.service, outcome.message);
+    // The caller has the result. Offering addresses to other Services may change it again.
     this.#changed.delete(request.service);
-    this.#drain();
+    this.#offerAll();
     return outcome;
   }
 
-  /** Takes back what a Service has, and serves it no longer: it is going, or is not ours any more. */
-  leave(service: ObjectKey): void {
-    this.#waiters.leave(service);
-    this.#told.delete(service);
-    for (const address of [...this.book.addressesOf(service).values()]) this.#leave(address, service);
+  /** Unassigns all addresses of a Service that is deleted or no longer served. */
+  unassign(service: ObjectKey): void {
+    this.#waiting.delete(service);
+    this.#lastMessages.delete(service);
+    for (const address of [...this.allocations.addressesOf(service).values()])
+      this.allocations.unassign(address, service);
     this.#changed.delete(service);
   }
 
-  /** Forgets a Service that is gone, and gives its addresses to whoever waits for them. */
-  release(service: ObjectKey, now: number): void {
-    this.leave(service);
-    this.letGo(service, this.leftBy(service), now);
+  /** Unassigns and releases all addresses of a Service that is gone. */
+  remove(service: ObjectKey, now: number): void {
+    this.unassign(service);
+    this.release(service, this.unreleased(service), now);
   }
 
-  /** The addresses that a Service left, and that are not free yet. */
-  leftBy(service: ObjectKey): readonly string[] {
-    return [...this.#left.of(service)];
+  /** The addresses that were unassigned from a Service and not released yet. */
+  unreleased(service: ObjectKey): readonly string[] {
+    return [...this.allocations.unreleased(service)];
   }
 
-  /** Gives addresses that a Service left, and that its status does not show any more, to whoever waits for them. */
-  letGo(service: ObjectKey, addresses: readonly string[], now: number): void {
+  /** Releases unassigned addresses that the status of the Service no longer shows. */
+  release(service: ObjectKey, addresses: readonly string[], now: number): void {
+    const { allocations } = this;
     for (const address of addresses) {
-      // It may have come back to it.
-      if (this.#left.remove(service, address)) this.#release(address, service, now);
+      // It may have been assigned again in the meantime.
+      if (!allocations.unreleased(service).has(address)) continue;
+      for (const sharer of allocations.release(address, service, now)) this.#changed.add(sharer);
+      this.#updateShared(address);
+      this.#toOffer.push(address);
     }
-    this.#drain();
+    this.#offerAll();
   }
 
-  /** Ends the rests that are over. Call it when {@link AddressBook.nextRest} has come. */
-  tick(now: number): void {
-    pushAll(this.#freed, this.book.endRests(now));
-    this.#drain();
+  /** Ends the quarantines that are over. Call it at {@link Allocations.nextQuarantineEnd}. */
+  endQuarantines(now: number): void {
+    pushAll(this.#toOffer, this.allocations.endQuarantines(now));
+    this.#offerAll();
   }
 
-  get #stock(): { book: AddressBook; shared: SharedAddresses } {
-    return { book: this.book, shared: this.#shared };
-  }
-
-  #settle(request: AddressRequest, present: readonly PresentAddress[]): Outcome {
-    const { service } = request;
-    this.#bookShown({ request, present });
-    const had = hadBy(this.book, service, present);
+  #allocate(request: AddressRequest, inStatus: readonly StatusAddress[]): Outcome {
+    const { service, families } = request;
+    const { allocations } = this;
+    const inventory = this.#inventory;
+    this.#recordStatus({ request, inStatus });
+    const current = currentAddresses(allocations, service, inStatus);
     if (request.problems.length > 0) {
-      // Nonsense takes nothing away: what the Service has, it keeps.
-      const kept = request.families.flatMap((family) => keep(this.#stock, request, family, had.get(family)));
-      this.#commit(request, kept);
-      this.#waiters.leave(service);
+      this.#apply(
+        request,
+        families.flatMap((family) => keepCurrent(inventory, request, family, current.get(family))),
+      );
+      this.#waiting.delete(service);
       const message = `the Service ${request.problems.join('; ')}`;
-      return outcomeOf(this.book, request, { reason: 'InvalidRequest', message });
+      return outcomeOf(allocations, request, { reason: 'InvalidRequest', message });
     }
-    const choices = request.families.map((family) => choose(this.#stock, request, family, had.get(family)));
+    const choices = families.map((family) => chooseAddress(inventory, request, family, current.get(family)));
     const refused = choices.filter((choice): choice is Refused => 'reason' in choice);
-    const granted = grantedOf(this.#stock, request, choices, had);
-    this.#commit(request, granted);
-    if (refused.length === 0) this.#waiters.leave(service);
-    else this.#waiters.wait(request, new Set(refused.flatMap(({ lines }) => lines)));
-    const { account, alsoTrue } = accountOf(request, refused, granted);
-    return outcomeOf(this.book, request, account, alsoTrue);
+    const granted = grantedOf(inventory, request, choices, current);
+    this.#apply(request, granted);
+    if (refused.length === 0) this.#waiting.delete(service);
+    else this.#waiting.add(request, new Set(refused.flatMap((refusal) => refusal.waitKeys)));
+    const { explanation, alsoTrue } = explain(request, refused, granted);
+    return outcomeOf(allocations, request, explanation, alsoTrue);
   }
 
-  /** Makes the books say what was granted: new claims first, so that nothing is free in between. */
-  #commit(request: AddressRequest, granted: readonly Granted[]): void {
+  /** Makes the granted addresses the ones that a Service has. */
+  #apply(request: AddressRequest, granted: readonly Granted[]): void {
     const { service } = request;
-    const before = [...this.book.addressesOf(service).values()];
-    const keep = new Set(granted.map(({ address }) => address));
-    for (const grant of granted) this.#claim(request, grant);
-    for (const address of before) if (!keep.has(address)) this.#leave(address, service);
-    if (before.length !== keep.size || before.some((address) => !keep.has(address)))
-      this.#changed.add(service);
+    const before = [...this.allocations.addressesOf(service).values()];
+    const after = new Set(granted.map(({ address }) => address));
+    for (const grant of granted) this.#assign(request, grant);
+    const removed = before.filter((address) => !after.has(address));
+    for (const address of removed) this.allocations.unassign(address, service);
+    if (before.length !== after.size || removed.length > 0) this.#changed.add(service);
   }
 
-  #leave(address: string, service: ObjectKey): void {
-    this.book.leave(address, service);
-    this.#left.add(service, address);
-  }
-
-  #claim(request: AddressRequest, { address, origin }: Pick<Granted, 'address' | 'origin'>): void {
-    const before = this.book.holding(address)?.claims.get(request.service);
-    this.#left.remove(request.service, address);
-    for (const service of this.book.claim(address, request, origin)) this.#changed.add(service);
-    this.#file(address);
-    // What it had already, by the same wish, is news to nobody.
+  #assign(request: AddressRequest, { address, origin }: Pick<Granted, 'address' | 'origin'>): void {
+    const before = this.allocations.get(address)?.services.get(request.service);
+    for (const service of this.allocations.assign(address, request, origin)) this.#changed.add(service);
+    this.#updateShared(address);
     if (before === request) return;
-    // What the Service gives up may be what another one waits for, and who waits for the address is told who has it.
-    const suitsMore = before !== undefined && maySuitMore(before, request);
-    if (suitsMore || this.#waiters.awaits(Line.address(address))) this.#freed.push(address);
+    // Services that wait for this address may join it now, or get another message, which names the Services that have it.
+    const mayAdmitMore = before !== undefined && admitsMore(before, request);
+    if (mayAdmitMore || this.#waiting.hasQueue(waitKeys.address(address))) this.#toOffer.push(address);
   }
 
-  #release(address: string, service: ObjectKey, now: number): void {
-    for (const sharer of this.book.release(address, service, now)) this.#changed.add(sharer);
-    this.#file(address);
-    this.#freed.push(address);
+  #updateShared(address: string): void {
+    const allocation = this.allocations.get(address);
+    const [first] = allocation?.services.values() ?? [];
+    const byPorts = this.allocations.pools.get(allocation?.origin?.pool ?? '')?.pool.sharing === 'by-ports';
+    this.#shared.update(address, byPorts || first?.sharingKey !== '' ? allocation : undefined);
   }
 
-  /** Files an address where those find it that may join it. */
-  #file(address: string): void {
-    const holding = this.book.holding(address);
-    const [holder] = holding?.claims.values() ?? [];
-    const byPorts = this.book.pools.get(holding?.origin?.pool ?? '')?.pool.sharing === 'by-ports';
-    this.#shared.update(address, byPorts || holder?.sharingKey !== '' ? holding : undefined);
-  }
-
-  /** Serves those who wait for addresses that became free, until nothing more becomes free by that. */
-  #drain(): void {
-    if (this.#draining) return;
-    this.#draining = true;
+  /** Offers addresses to waiting Services, including those that become free by doing so. */
+  #offerAll(): void {
+    if (this.#isOffering) return;
+    this.#isOffering = true;
     try {
-      for (let address = this.#freed.shift(); address !== undefined; address = this.#freed.shift()) {
-        this.#serve(address);
+      for (let address = this.#toOffer.shift(); address !== undefined; address = this.#toOffer.shift()) {
+        this.#offer(address);
       }
     } finally {
-      this.#draining = false;
+      this.#isOffering = false;
     }
   }
 
-  #serve(address: string): void {
+  #offer(address: string): void {
     const parsed = parseStrictAddress(address);
     if (parsed === undefined) return;
-    this.#tryLine(Line.address(address));
-    const stocked = this.book.poolOf(parsed.family, parsed.value);
-    if (stocked === undefined) return;
-    const line = Line.pool(stocked.pool.name, parsed.family);
-    // Each turn either uses an address up or moves a Service to the line of another family.
-    while (stocked.spaces[parsed.family].lowestFree() !== undefined) {
-      const request = this.#waiters.take(line);
+    this.#retryFirst(waitKeys.address(address));
+    const owner = this.allocations.poolOf(parsed.family, parsed.value);
+    if (owner === undefined) return;
+    const key = waitKeys.pool(owner.pool.name, parsed.family);
+    // Each turn assigns a free address, or makes a Service wait for the other family.
+    while (owner.addresses[parsed.family].lowestFree() !== undefined) {
+      const request = this.#waiting.take(key);
       if (request === undefined) break;
       this.#retry(request);
     }
-    const [holder] = this.book.holding(address)?.claims.values() ?? [];
-    if (holder === undefined) return;
-    if (holder.sharingKey !== '') this.#tryLine(Line.key(holder.sharingKey));
-    else this.#tryLine(Line.namespace(stocked.pool.name, holder.namespace));
+    const [first] = this.allocations.get(address)?.services.values() ?? [];
+    if (first === undefined) return;
+    if (first.sharingKey !== '') this.#retryFirst(waitKeys.sharingKey(first.sharingKey));
+    else this.#retryFirst(waitKeys.namespace(owner.pool.name, first.namespace));
   }
 
-  /** Tries the first of a line, and puts those back that are still not served. */
-  #tryLine(line: string): void {
-    const tried: AddressRequest[] = [];
-    while (tried.length < MAX_JOINERS) {
-      const request = this.#waiters.take(line);
+  /** Retries the oldest Services that wait for a key. Those that are refused wait again. */
+  #retryFirst(key: string): void {
+    const requests: AddressRequest[] = [];
+    while (requests.length < maxRetried) {
+      const request = this.#waiting.take(key);
       if (request === undefined) break;
-      tried.push(request);
+      requests.push(request);
     }
-    for (const request of tried) this.#retry(request);
+    for (const request of requests) this.#retry(request);
   }
 
-  /** Tries a waiting Service again. Its status names who is in the way, so it changes when that is another one. */
+  /** Retries a waiting Service. Its status changes also with the message, which names the Service that is in the way. */
   #retry(request: AddressRequest): void {
-    const before = this.#told.get(request.service);
-    const { message } = this.#settle(request, []);
-    if (before !== message) this.#changed.add(request.service);
-    this.#told.set(request.service, message);
+    const { message } = this.#allocate(request, []);
+    if (this.#lastMessages.get(request.service) !== message) this.#changed.add(request.service);
+    this.#lastMessages.set(request.service, message);
   }
 
-  /** What the status of its Services says of an address, apart from their own wishes. */
-  #accountOf({ address, origin }: Holding): string {
-    return `${poolNameOf(this.book, address) ?? ''} ${origin?.pool ?? ''} ${origin?.shrinkPolicy ?? ''}`;
+  /** What the conditions of its Services say about the pool of an address. */
+  #poolTextOf({ address, origin }: Allocation): string {
+    return `${poolNameOf(this.allocations, address) ?? ''} ${origin?.pool ?? ''} ${origin?.shrinkPolicy ?? ''}`;
   }
 }
 
-/** How many are tried when a shared address has room for somebody: those behind them are tried at the next change. */
-const MAX_JOINERS = 16;
+/** Services retried at one change of a shared address; the others are retried at the next one. */
+const maxRetried = 16;

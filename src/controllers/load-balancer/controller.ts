@@ -10,30 +10,29 @@ import { compareResourceVersions } from '../../objects/resource-version.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import { Controller, Priority, type ReconcileResult } from '../../runtime/controller.ts';
 import { Expectations } from '../../runtime/expectations.ts';
-import type { Claim } from './adoption.ts';
+import type { ServedService } from './adoption.ts';
 import { LoadBalancerAllocator } from './allocator.ts';
-import { Contests } from './contests.ts';
+import { ConflictBackoff } from './conflict-backoff.ts';
 import { LoadBalancerMetrics } from './metrics.ts';
-import { hasUnexplainedFinalizer, planReleased, planServed, type ServicePlan } from './plan.ts';
-import { PoolKeeper } from './pool-keeper.ts';
-import { isForeign, presentAddresses, type PresentAddress } from './present.ts';
+import { needsManagedFields, planReleased, planServed, type ServicePlan, statusPatchOf } from './plan.ts';
+import { PoolReconciler } from './pool-controller.ts';
 import { overwrittenEvent } from './reasons.ts';
 import { isServed, readRequest, type AddressRequest, type RequestSettings } from './request.ts';
-import { writeService } from './service-writer.ts';
+import { isForeign, statusAddresses, type StatusAddress } from './status.ts';
 
 /** Options of {@link loadBalancerController}; all have defaults. */
 export type LoadBalancerOptions = Partial<RequestSettings>;
 
-/** The `loadBalancerClass` of Services that ask for this controller by name. */
+/** The `loadBalancerClass` that is served if the options name none. */
 const defaultLoadBalancerClass = 'servicenet.dev/load-balancer';
 
-/** When to look again for an own write that the cache has not shown, if no event does so before, in milliseconds. */
-const lookAgain = 1000;
+/** Milliseconds after which a Service is reconciled again whose last write the cache does not have yet. */
+const staleRequeueMs = 1000;
 
 const overwrittenMessage =
   'somebody else takes the addresses out of the status of this Service: is there another load balancer that serves Services of the same class?';
 
-/** Gives Services of type LoadBalancer addresses from AddressPools, and says so in their status. */
+/** Assigns addresses of AddressPools to Services of type LoadBalancer, and publishes them in their status. */
 export function loadBalancerController(options: LoadBalancerOptions = {}): ControllerDefinition {
   const settings: RequestSettings = {
     loadBalancerClass: options.loadBalancerClass ?? defaultLoadBalancerClass,
@@ -54,16 +53,16 @@ class LoadBalancerReconciler {
   readonly #namespaces: Informer<Namespace>;
   readonly #allocator = new LoadBalancerAllocator();
   readonly #controller: Controller;
-  readonly #pools: PoolKeeper;
+  readonly #pools: PoolReconciler;
   readonly #metrics: LoadBalancerMetrics;
   readonly #expectations: Expectations<Service>;
-  /** The version that the last write of a Service made, until its event comes: what came of it needs no second look. */
-  readonly #answers = new Map<ObjectKey, string>();
-  readonly #contests = new Contests();
-  /** Services to look at for another reason than a change of themselves. */
-  readonly #due = new Set<ObjectKey>();
-  /** Resolves when every Service has been heard: only then may addresses be given. */
-  #warm: Promise<void> | undefined;
+  /** The resourceVersion of the last own write of a Service, until its event arrives: it needs no reconcile. */
+  readonly #ownWrites = new Map<ObjectKey, string>();
+  readonly #conflicts = new ConflictBackoff();
+  /** Services to reconcile although they did not change themselves. */
+  readonly #requeued = new Set<ObjectKey>();
+  /** Resolves when the addresses of all Services are recorded. No address is assigned before. */
+  #adopted: Promise<void> | undefined;
 
   constructor(context: ControllerContext, settings: RequestSettings) {
     this.#context = context;
@@ -73,10 +72,10 @@ class LoadBalancerReconciler {
     this.#namespaces = context.informers.informer(namespaces);
     this.#metrics = new LoadBalancerMetrics(context.metrics);
     this.#expectations = new Expectations(this.#services, context.clock);
-    this.#pools = new PoolKeeper(context, this.#allocator, this.#metrics, {
-      changed: () => this.#spread(),
+    this.#pools = new PoolReconciler(context, this.#allocator, this.#metrics, {
+      changed: () => this.#requeueChanged(),
       waitFor: [this.#services, this.#namespaces],
-      warmUp: (signal) => this.#warmUp(signal),
+      adopt: (signal) => this.#adopt(signal),
     });
     this.#controller = new Controller({
       name: 'load_balancer',
@@ -91,10 +90,10 @@ class LoadBalancerReconciler {
         this.#controller.enqueue(keyOf(service), initial ? { priority: Priority.resync } : {});
       },
       updated: (service) => {
-        if (!this.#isAnswer(service)) this.#controller.enqueue(keyOf(service));
+        if (!this.#isOwnWrite(service)) this.#controller.enqueue(keyOf(service));
       },
       deleted: (service) => {
-        this.#answers.delete(keyOf(service));
+        this.#ownWrites.delete(keyOf(service));
         this.#controller.enqueue(keyOf(service));
       },
     });
@@ -102,40 +101,39 @@ class LoadBalancerReconciler {
       updated: (namespace, old) => {
         if (jsonEqual(namespace.metadata.labels, old.metadata.labels)) return;
         for (const service of this.#services.cache.byIndex(byNamespace, keyOf(namespace))) {
-          this.#lookAgain(keyOf(service), Priority.resync);
+          this.#requeue(keyOf(service), Priority.resync);
         }
       },
     });
   }
 
   async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
-    await this.#warmUp(signal);
-    if (!this.#expectations.settled(key)) return { requeueAfter: lookAgain };
+    await this.#adopt(signal);
+    if (!this.#expectations.settled(key)) return { requeueAfter: staleRequeueMs };
     const cached = this.#services.cache.get(key);
-    // The event of the own write came before its answer. It is one look that is saved by that, and not the next write
-    // that fails and is done again.
-    const isAnswer = cached !== undefined && this.#isAnswer(cached);
-    if (isAnswer && !this.#due.has(key)) return undefined;
-    const service = cached === undefined ? undefined : await this.#withManagers(cached, signal);
-    this.#due.delete(key);
+    // An event can arrive before the response to the write that caused it.
+    const isOwnWrite = cached !== undefined && this.#isOwnWrite(cached);
+    if (isOwnWrite && !this.#requeued.has(key)) return undefined;
+    const service = cached === undefined ? undefined : await this.#withManagedFields(cached, signal);
+    this.#requeued.delete(key);
     if (service === undefined) {
-      this.#release(key);
+      this.#remove(key);
       return undefined;
     }
-    const rest = this.#restOf(key, service);
-    if (rest > 0) return { requeueAfter: rest };
+    const delayMs = this.#conflictDelay(key, service);
+    if (delayMs > 0) return { requeueAfter: delayMs };
     const plan = this.#plan(key, service);
-    const left = this.#allocator.leftBy(key);
-    this.#spread();
-    if (plan !== undefined) await this.#carryOut(key, service, plan, signal);
-    // Not before: until it is written, the status of a Service shows what others would be given.
-    this.#letGo(key, left);
+    const unreleased = this.#allocator.unreleased(key);
+    this.#requeueChanged();
+    if (plan !== undefined) await this.#write(key, service, plan, signal);
+    // Only after the write: until then the status shows addresses that another Service would get.
+    this.#release(key, unreleased);
     return undefined;
   }
 
-  /** The Service itself where its managedFields matter; undefined when it is gone. */
-  async #withManagers(service: Service, signal: AbortSignal): Promise<Service | undefined> {
-    if (!hasUnexplainedFinalizer(service)) return service;
+  /** Reads the Service from the server if its managedFields are needed; undefined when it is gone. */
+  async #withManagedFields(service: Service, signal: AbortSignal): Promise<Service | undefined> {
+    if (!needsManagedFields(service)) return service;
     const { namespace = '', name = '' } = service.metadata;
     try {
       return await this.#context.clients.for(services).get(namespace, name, { signal });
@@ -145,39 +143,42 @@ class LoadBalancerReconciler {
     }
   }
 
-  /** Milliseconds before a Service may be written whose addresses somebody else takes out of its status. */
-  #restOf(key: ObjectKey, service: Service): number {
-    if (this.#leaves(service)) return 0;
-    const { rest, times } = this.#contests.judge(key, service, this.#context.clock.now());
-    if (rest === 0 && times > 1) {
+  /** Milliseconds before a Service may be written, see {@link ConflictBackoff}. */
+  #conflictDelay(key: ObjectKey, service: Service): number {
+    if (this.#isReleased(service)) return 0;
+    const { delayMs, times } = this.#conflicts.delayOf(key, service, this.#context.clock.now());
+    if (delayMs === 0 && times > 1) {
       this.#context.events.event(service, 'Warning', overwrittenEvent, overwrittenMessage);
       this.#context.log.warn({ key, reason: overwrittenEvent, times }, overwrittenMessage);
     }
-    return rest;
+    return delayMs;
   }
 
   #plan(key: ObjectKey, service: Service): ServicePlan | undefined {
-    const own = this.#presentOf(service);
-    if (this.#leaves(service)) {
-      this.#allocator.leave(key);
-      return planReleased(service, own, this.#serves(service));
+    const own = this.#statusAddresses(service);
+    if (this.#isReleased(service)) {
+      this.#allocator.unassign(key);
+      return planReleased(service, own, this.#isServed(service));
     }
-    // Somebody may have written over the status of a Service that has our address.
-    if (isForeign(service, own) && this.#allocator.book.addressesOf(key).size === 0) {
-      this.#release(key);
+    // A Service with an address of ours is not foreign, even if another client has overwritten its status.
+    if (isForeign(service, own) && this.#allocator.allocations.addressesOf(key).size === 0) {
+      this.#remove(key);
       return undefined;
     }
     const now = this.#context.clock.now();
-    const outcome = this.#allocator.assign(this.#requestOf(service), own);
+    const outcome = this.#allocator.allocate(this.#requestOf(service), own);
     return planServed(service, outcome, own, now);
   }
 
-  async #carryOut(key: ObjectKey, service: Service, plan: ServicePlan, signal: AbortSignal): Promise<void> {
+  async #write(key: ObjectKey, service: Service, plan: ServicePlan, signal: AbortSignal): Promise<void> {
+    const patch = statusPatchOf(service, plan);
     try {
-      const written = await writeService(this.#context.clients.for(services), service, plan, signal);
-      if (written !== undefined) {
+      if (patch !== undefined) {
+        const { namespace = '', name = '' } = service.metadata;
+        const options = { signal, subresource: 'status' };
+        const written = await this.#context.clients.for(services).mergePatch(namespace, name, patch, options);
         this.#expectations.written(key, written);
-        this.#answers.set(key, written.metadata.resourceVersion ?? '');
+        this.#ownWrites.set(key, written.metadata.resourceVersion ?? '');
       }
     } catch (error) {
       if (isNotFound(error)) return;
@@ -191,64 +192,63 @@ class LoadBalancerReconciler {
     }
   }
 
-  /** AllocationState what every Service has before the first new address is given; once. */
-  #warmUp(signal: AbortSignal): Promise<void> {
-    this.#warm ??= this.#adoptAll(signal).catch((error: unknown) => {
-      this.#warm = undefined;
+  #adopt(signal: AbortSignal): Promise<void> {
+    this.#adopted ??= this.#adoptAll(signal).catch((error: unknown) => {
+      this.#adopted = undefined;
       throw error;
     });
-    return this.#warm;
+    return this.#adopted;
   }
 
   async #adoptAll(signal: AbortSignal): Promise<void> {
-    const unseen =
-      this.#context.elected === true ? await this.#readUnseen(signal) : new Map<ObjectKey, Service>();
+    const uncached =
+      this.#context.elected === true ? await this.#readUncached(signal) : new Map<ObjectKey, Service>();
     this.#pools.load();
     const all = new Map([...this.#services.cache.values()].map((service) => [keyOf(service), service]));
-    for (const [key, service] of unseen) if (isOlder(all.get(key), service)) all.set(key, service);
-    const claims: Claim[] = [];
-    const leaving: Claim[] = [];
+    for (const [key, service] of uncached) if (isOlder(all.get(key), service)) all.set(key, service);
+    const served: ServedService[] = [];
+    const released: ServedService[] = [];
     const slices = new TimeSlices();
     for (const service of all.values()) {
       if (slices.due) await slices.pause();
-      const claim = { request: this.#requestOf(service), present: this.#presentOf(service) };
-      (this.#leaves(service) ? leaving : claims).push(claim);
+      const known = { request: this.#requestOf(service), inStatus: this.#statusAddresses(service) };
+      (this.#isReleased(service) ? released : served).push(known);
     }
-    const adoption = this.#allocator.adopt(claims, leaving);
+    const adoption = this.#allocator.adopt(served, released);
     while (adoption.next().done !== true) if (slices.due) await slices.pause();
-    this.#pools.loadRests();
+    this.#pools.loadQuarantine();
   }
 
   /**
-   * What the cache does not show yet. A standby's cache is up to date but for the last moment, and in that moment the
-   * former leader may have given addresses: without them the same ones would be given again.
+   * Services that are newer than the cache. A new leader's cache may lack the last writes of the former leader, and their
+   * addresses would be assigned twice.
    */
-  async #readUnseen(signal: AbortSignal): Promise<Map<ObjectKey, Service>> {
-    const unseen = new Map<ObjectKey, Service>();
+  async #readUncached(signal: AbortSignal): Promise<Map<ObjectKey, Service>> {
+    const uncached = new Map<ObjectKey, Service>();
     for await (const page of this.#context.clients.for(services).pages({ signal })) {
       for (const service of page.items) {
         const key = keyOf(service);
         if (!isOlder(this.#services.cache.get(key), service)) continue;
-        unseen.set(key, service);
+        uncached.set(key, service);
         this.#expectations.written(key, service);
-        // It may be gone before the cache ever hears of it; then nobody else would give its address back.
-        this.#controller.enqueue(key, { after: lookAgain });
+        // If it is deleted before the cache has it, no event comes.
+        this.#controller.enqueue(key, { after: staleRequeueMs });
       }
     }
-    return unseen;
+    return uncached;
   }
 
-  #serves(service: Service): boolean {
+  #isServed(service: Service): boolean {
     return isServed(service, this.#settings) && this.#context.serves(service);
   }
 
-  /** It is going, or is not ours (any more). */
-  #leaves(service: Service): boolean {
-    return !this.#serves(service) || service.metadata.deletionTimestamp !== undefined;
+  /** Deleted or not served. */
+  #isReleased(service: Service): boolean {
+    return !this.#isServed(service) || service.metadata.deletionTimestamp !== undefined;
   }
 
-  #presentOf(service: Service): PresentAddress[] {
-    return presentAddresses(service, this.#allocator.isPooled);
+  #statusAddresses(service: Service): StatusAddress[] {
+    return statusAddresses(service, this.#allocator.isPooled);
   }
 
   #requestOf(service: Service): AddressRequest {
@@ -256,42 +256,42 @@ class LoadBalancerReconciler {
     return readRequest(service, namespace?.metadata.labels ?? {}, this.#settings);
   }
 
-  #release(key: ObjectKey): void {
-    this.#contests.forget(key);
-    this.#allocator.release(key, this.#context.clock.now());
-    this.#spread();
+  #remove(key: ObjectKey): void {
+    this.#conflicts.forget(key);
+    this.#allocator.remove(key, this.#context.clock.now());
+    this.#requeueChanged();
   }
 
-  #letGo(key: ObjectKey, addresses: readonly string[]): void {
+  #release(key: ObjectKey, addresses: readonly string[]): void {
     if (addresses.length === 0) return;
-    this.#allocator.letGo(key, addresses, this.#context.clock.now());
-    this.#spread();
+    this.#allocator.release(key, addresses, this.#context.clock.now());
+    this.#requeueChanged();
   }
 
-  /** True, once, for a Service as the last own write left it. */
-  #isAnswer(service: Service): boolean {
+  /** True, once, for the version of a Service that the last own write made. */
+  #isOwnWrite(service: Service): boolean {
     const key = keyOf(service);
-    if (!this.#answers.has(key)) return false;
-    const { resourceVersion = '' } = service.metadata;
-    const order = compareResourceVersions(resourceVersion, this.#answers.get(key) ?? '');
-    if (order >= 0) this.#answers.delete(key);
+    const own = this.#ownWrites.get(key);
+    if (own === undefined) return false;
+    const order = compareResourceVersions(service.metadata.resourceVersion ?? '', own);
+    if (order >= 0) this.#ownWrites.delete(key);
     return order === 0;
   }
 
-  #lookAgain(key: ObjectKey, priority: number = Priority.change): void {
-    this.#due.add(key);
+  #requeue(key: ObjectKey, priority: number = Priority.change): void {
+    this.#requeued.add(key);
     this.#controller.enqueue(key, { priority });
   }
 
-  /** Sends those Services to the queue whose addresses changed, and lets the pools count anew. */
-  #spread(): void {
-    for (const key of this.#allocator.takeChanged()) this.#lookAgain(key);
+  /** Requeues the Services whose addresses changed, and updates the status of the pools. */
+  #requeueChanged(): void {
+    for (const key of this.#allocator.takeChanged()) this.#requeue(key);
     this.#metrics.waiting(this.#allocator.waiting);
-    this.#pools.count();
+    this.#pools.updateStatus();
   }
 }
 
-/** True when what the cache has is not there, or an older version. */
+/** True when the cache has no version of the Service, or an older one. */
 function isOlder(cached: Service | undefined, service: Service): boolean {
   if (cached === undefined) return true;
   const { resourceVersion = '' } = service.metadata;

@@ -3,10 +3,10 @@ import type { Metrics } from '../../telemetry/metrics.ts';
 import type { FamilyUsage } from './pool.ts';
 import type { Reason } from './reasons.ts';
 
-/** What the load balancer says of itself in metrics; reasons are those of conditions and Events. */
+/** Metrics of the load balancer. */
 export class LoadBalancerMetrics {
   readonly #addresses: Gauge<'pool' | 'family' | 'state'>;
-  readonly #outcomes: Counter<'reason'>;
+  readonly #transitions: Counter<'reason'>;
   readonly #waiting: Gauge;
 
   constructor({ registry }: Metrics) {
@@ -17,7 +17,7 @@ export class LoadBalancerMetrics {
       labelNames: ['pool', 'family', 'state'],
       registers,
     });
-    this.#outcomes = new Counter({
+    this.#transitions = new Counter({
       name: 'servicenet_load_balancer_transitions_total',
       help: "Changes of the reason in a Service's condition, by the new reason.",
       labelNames: ['reason'],
@@ -31,7 +31,7 @@ export class LoadBalancerMetrics {
   }
 
   transition(reason: Reason): void {
-    this.#outcomes.inc({ reason });
+    this.#transitions.inc({ reason });
   }
 
   waiting(count: number): void {
@@ -39,15 +39,16 @@ export class LoadBalancerMetrics {
   }
 
   usage(pool: string, family: string, usage: FamilyUsage): void {
-    for (const state of ['used', 'free', 'quarantined'] as const) {
+    for (const state of addressStates) {
       this.#addresses.set({ pool, family, state }, usage[state]);
     }
   }
 
-  /** A pool is gone. */
-  forget(pool: string): void {
+  forgetPool(pool: string): void {
     for (const family of ['IPv4', 'IPv6']) {
-      for (const state of ['used', 'free', 'quarantined']) this.#addresses.remove({ pool, family, state });
+      for (const state of addressStates) this.#addresses.remove({ pool, family, state });
     }
   }
 }
+
+const addressStates = ['used', 'free', 'quarantined'] as const;

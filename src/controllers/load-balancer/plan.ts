@@ -1,4 +1,4 @@
-import { jsonEqual } from '../../objects/json.ts';
+import { jsonEqual, type JsonRecord } from '../../objects/json.ts';
 import type { Condition } from '../../objects/meta.ts';
 import type {
   LoadBalancerIngress,
@@ -8,23 +8,19 @@ import type {
 } from '../../objects/core.generated.ts';
 import { formatTime } from '../../objects/time.ts';
 import { fieldManager } from '../../runtime/field-manager.ts';
-import type { AssignedAddress, Outcome } from './outcome.ts';
-import { assignedText, keyText } from './assigned-text.ts';
-import { conditionType, readyCondition, type PresentAddress } from './present.ts';
-import { releasedEvent, type Reason } from './reasons.ts';
+import { releasedEvent, type AssignedAddress, type Outcome, type Reason } from './reasons.ts';
+import { assignedText, conditionType, keyText, readyCondition, type StatusAddress } from './status.ts';
 
-/** Kubernetes' own finalizer for load balancers (`k8s.io/cloud-provider/service/helpers`). */
+/** The finalizer of all load balancers (`k8s.io/cloud-provider/service/helpers`). */
 export const cleanupFinalizer = 'service.kubernetes.io/load-balancer-cleanup';
 
-/** What must be written for one Service; empty when all is as it should be. */
+/** What to write for one Service; empty when nothing has to change. */
 export interface ServicePlan {
-  /** Written together with the status: `add` with the first address, `remove` when they are given back. */
   readonly finalizer?: 'add' | 'remove';
-  /** The whole status, when it differs from what the API server has. */
+  /** The whole status, if it changes. */
   readonly status?: ServiceStatus;
-  /** The new reason of the condition, where it is another one than before. */
+  /** The new reason of the condition, if it changes. */
   readonly transition?: Reason;
-  /** What happened, on transitions only. */
   readonly events: readonly PlannedEvent[];
 }
 
@@ -35,19 +31,19 @@ export interface PlannedEvent {
 }
 
 /**
- * What a Service that we serve should look like.
+ * Plans a Service that is served.
  *
- * @param actual what the allocator gave it.
- * @param own the addresses in its present status that are ours (see {@link presentAddresses}).
+ * @param allocated the result of its request.
+ * @param own its addresses in the status (`statusAddresses`).
  * @param now milliseconds since 1970.
  */
 export function planServed(
   service: Service,
-  actual: Outcome,
-  own: readonly PresentAddress[],
+  allocated: Outcome,
+  own: readonly StatusAddress[],
   now: number,
 ): ServicePlan {
-  const outcome = asTold(service, actual);
+  const outcome = asInCondition(service, allocated);
   const message = messageOf(outcome);
   const ready = outcome.reason === 'Assigned';
   const condition = conditionOf(service, ready, outcome.reason, message, now);
@@ -62,30 +58,31 @@ export function planServed(
 }
 
 /**
- * What a Service that we serve no longer (it is going, or is no longer ours) should look like: without our addresses,
- * our condition and our finalizer. Nothing of a Service that we never served is touched.
+ * Plans a Service that is deleted or no longer served: its addresses, condition and finalizer are removed. A Service that
+ * was never served is left as it is.
  *
- * @param ours whether its type and class say that it is ours: then our finalizer may be there without a condition. It
- *   may also be there when they no longer do, if somebody wrote over the status before the type changed.
+ * @param isServed whether its type and class are served: then the finalizer is removed even without a condition. If they
+ *   are not, and the condition was overwritten before they changed, the managers of its fields decide.
  */
-export function planReleased(service: Service, own: readonly PresentAddress[], ours: boolean): ServicePlan {
-  if (!ours && readyCondition(service) === undefined && !isFinalizedByUs(service)) return { events: [] };
-  const leaving = service.metadata.deletionTimestamp !== undefined;
+export function planReleased(
+  service: Service,
+  own: readonly StatusAddress[],
+  isServed: boolean,
+): ServicePlan {
+  if (!isServed && readyCondition(service) === undefined && !hasOwnFinalizer(service)) return { events: [] };
+  const isDeleted = service.metadata.deletionTimestamp !== undefined;
   const status = statusWith(service, ingressOf(service, [], own), undefined);
   const has = (service.metadata.finalizers ?? []).includes(cleanupFinalizer);
   return {
     ...(has ? { finalizer: 'remove' } : {}),
-    // The status of a Service that is going is left as it was: somebody may want to read what it had.
-    ...(leaving || jsonEqual(status, service.status) ? {} : { status }),
+    // Clients can still read the addresses of a deleted Service.
+    ...(isDeleted || jsonEqual(status, service.status) ? {} : { status }),
     events: [],
   };
 }
 
-/**
- * Whether the finalizer was written by this program, by the managers of its fields: other load balancers use the same
- * one, and have to clean up before theirs goes.
- */
-function isFinalizedByUs({ metadata }: Service): boolean {
+/** Whether this program is a manager of the finalizer. Other load balancers use the same one and remove their own. */
+function hasOwnFinalizer({ metadata }: Service): boolean {
   return (metadata.managedFields ?? []).some(
     ({ manager, fieldsV1 }) =>
       manager === fieldManager &&
@@ -93,11 +90,8 @@ function isFinalizedByUs({ metadata }: Service): boolean {
   );
 }
 
-/**
- * Whether a Service is released only if its finalizer is ours, which its condition does not say. Then
- * {@link planReleased} needs it with its managedFields, which caches leave out.
- */
-export function hasUnexplainedFinalizer(service: Service): boolean {
+/** Whether {@link planReleased} needs the managedFields of a Service, which caches leave out. */
+export function needsManagedFields(service: Service): boolean {
   return (
     service.spec.type !== 'LoadBalancer' &&
     service.metadata.finalizers?.includes(cleanupFinalizer) === true &&
@@ -105,17 +99,17 @@ export function hasUnexplainedFinalizer(service: Service): boolean {
   );
 }
 
-/** Our entries in the order of the families, then those of others as they were. */
+/** Own entries in the order of the families, then all others unchanged. */
 function ingressOf(
   service: Service,
   addresses: readonly AssignedAddress[],
-  own: readonly PresentAddress[],
+  own: readonly StatusAddress[],
 ): LoadBalancerIngress[] {
-  const present = entriesOf(service);
-  const mine = new Set([...own, ...addresses].map(({ address }) => address));
-  const ours = addresses.map(({ address, portsInUse }): LoadBalancerIngress => {
-    // A DNS name that somebody (external-dns, the user) put beside our address stays.
-    const hostname = present.find(({ ip }) => ip === address)?.hostname;
+  const before = service.status.loadBalancer?.ingress ?? [];
+  const ownAddresses = new Set([...own, ...addresses].map(({ address }) => address));
+  const entries = addresses.map(({ address, portsInUse }): LoadBalancerIngress => {
+    // A host name that another client (external-dns) added to the entry stays.
+    const hostname = before.find(({ ip }) => ip === address)?.hostname;
     return {
       ip: address,
       ...(hostname === undefined ? {} : { hostname }),
@@ -123,8 +117,8 @@ function ingressOf(
       ports: (service.spec.ports ?? []).map((port) => portStatus(port, portsInUse)),
     };
   });
-  const foreign = present.filter(({ ip }) => ip === undefined || !mine.has(ip));
-  return [...ours, ...foreign];
+  const others = before.filter(({ ip }) => ip === undefined || !ownAddresses.has(ip));
+  return [...entries, ...others];
 }
 
 function portStatus(
@@ -133,10 +127,6 @@ function portStatus(
 ): { port: number; protocol: string; error?: string } {
   const taken = inUse.has(`${protocol}/${port}`);
   return { port, protocol, ...(taken ? { error: 'servicenet.dev/PortInUse' } : {}) };
-}
-
-function entriesOf(service: Service): readonly LoadBalancerIngress[] {
-  return service.status.loadBalancer?.ingress ?? [];
 }
 
 function statusWith(
@@ -152,7 +142,7 @@ function statusWith(
   };
 }
 
-/** In its place among the others, so that a write does not reorder what it does not change. */
+/** Replaces a condition at its index, or appends it. */
 function replaced(conditions: readonly Condition[], condition: Condition): Condition[] {
   const at = conditions.findIndex(({ type }) => type === condition.type);
   return at < 0 ? [...conditions, condition] : conditions.with(at, condition);
@@ -176,40 +166,40 @@ function conditionOf(
   };
 }
 
-/** An outcome in the words of the Service's condition, where those are still true. */
-function asTold(service: Service, outcome: Outcome): Outcome {
-  const told = readyCondition(service);
+/** The outcome with the explanation of the Service's condition, if that is still true. */
+function asInCondition(service: Service, outcome: Outcome): Outcome {
+  const condition = readyCondition(service);
   const same = outcome.alsoTrue
     .map(({ reason, message }): Outcome => ({ ...outcome, reason, message }))
-    .find((one) => one.reason === told?.reason && messageOf(one) === told.message);
+    .find((one) => one.reason === condition?.reason && messageOf(one) === condition.message);
   return same ?? outcome;
 }
 
-/** Says what the Service has, and what it lacks. */
+/** The addresses of the Service, then why it has no more. */
 function messageOf({ addresses, sharingKey, message }: Outcome): string {
   const key = keyText(sharingKey);
   const parts = addresses.map(({ address, pool, origin }) =>
     assignedText({ address, origin, key, kept: pool === undefined }),
   );
-  const has = parts.join(', ');
-  if (message === '') return has;
-  return has === '' ? message : `${has}; ${message}`;
+  const assigned = parts.join(', ');
+  if (message === '') return assigned;
+  return assigned === '' ? message : `${assigned}; ${message}`;
 }
 
-/** An Event when the reason changed or the addresses did; messages alone may change without one. */
+/** Events for a change of the addresses or the reason; a change of the message alone has none. */
 function eventsOf(
   service: Service,
   outcome: Outcome,
-  own: readonly PresentAddress[],
+  own: readonly StatusAddress[],
   message: string,
 ): PlannedEvent[] {
   const events: PlannedEvent[] = [];
   const now = outcome.addresses.map(({ address }) => address);
   const before = own.map(({ address }) => address);
-  const gone = before.filter((address) => !now.includes(address));
-  const changed = gone.length > 0 || now.some((address) => !before.includes(address));
-  if (gone.length > 0) {
-    events.push({ type: 'Normal', reason: releasedEvent, message: `${gone.join(', ')} was taken back` });
+  const removed = before.filter((address) => !now.includes(address));
+  const changed = removed.length > 0 || now.some((address) => !before.includes(address));
+  if (removed.length > 0) {
+    events.push({ type: 'Normal', reason: releasedEvent, message: `${removed.join(', ')} was taken back` });
   }
   if (changed || readyCondition(service)?.reason !== outcome.reason) {
     events.push({
@@ -219,4 +209,29 @@ function eventsOf(
     });
   }
   return events;
+}
+
+/**
+ * The plan as one JSON merge patch of the status subresource, which also accepts metadata (PatchService of
+ * `k8s.io/cloud-provider/service/helpers` does the same): no client sees an address without the finalizer, or a finalizer
+ * without the condition. The resourceVersion makes it a conflict if the Service has changed.
+ *
+ * @returns undefined when nothing has to be written.
+ */
+export function statusPatchOf(service: Service, { finalizer, status }: ServicePlan): JsonRecord | undefined {
+  if (finalizer === undefined && status === undefined) return undefined;
+  const { resourceVersion, finalizers = [] } = service.metadata;
+  const others = finalizers.filter((one) => one !== cleanupFinalizer);
+  const wanted = finalizer === 'add' ? [...others, cleanupFinalizer] : others.length > 0 ? others : null;
+  return {
+    metadata: { resourceVersion, ...(finalizer === undefined ? {} : { finalizers: wanted }) },
+    ...(status === undefined
+      ? {}
+      : {
+          status: {
+            loadBalancer: { ingress: status.loadBalancer?.ingress ?? null },
+            conditions: status.conditions ?? null,
+          },
+        }),
+  };
 }

@@ -1,12 +1,12 @@
 import { AddressRange, parseAddressRange } from '../../allocation/address-range.ts';
-import { formatAddress, parseCidr, parseStrictAddress } from '../../objects/address.ts';
+import type { ResourceType } from '../../client/resources.ts';
+import { formatAddress, parseCidr, parseStrictAddress, type IPFamily } from '../../objects/address.ts';
+import { isRecord } from '../../objects/json.ts';
 import { joinKey, type ObjectKey } from '../../objects/key.ts';
 import { compileLabelSelector, matchesLabels, type ParsedLabelSelector } from '../../objects/labels.ts';
 import { pushAll } from '../../objects/lists.ts';
 import type { Condition, KubeObject, LabelSelector } from '../../objects/meta.ts';
-import type { IPFamily } from '../../objects/address.ts';
-import { parseTime } from '../../objects/time.ts';
-import { parseDuration } from './duration.ts';
+import { parseDuration, parseTime } from '../../objects/time.ts';
 
 /** `servicenet.dev/v1alpha1` AddressPool, cluster-scoped (deploy/crds). */
 export interface AddressPool extends KubeObject {
@@ -14,12 +14,23 @@ export interface AddressPool extends KubeObject {
   status?: AddressPoolStatus;
 }
 
+export const addressPools: ResourceType<AddressPool> = {
+  group: 'servicenet.dev',
+  version: 'v1alpha1',
+  plural: 'addresspools',
+  kind: 'AddressPool',
+  namespaced: false,
+  definedBy: 'apply deploy/crds',
+  // The CRD's schema checks the rest; readPool handles what an older schema accepted.
+  isObject: (object): object is AddressPool => isRecord(Reflect.get(object, 'spec')),
+};
+
 export interface AddressPoolSpec {
   /** CIDRs, ranges `a-b` and single addresses, both families. */
   addresses?: string[];
-  /** CIDRs, ranges and single addresses that are never given. */
+  /** CIDRs, ranges and single addresses that are never assigned. */
   exclude?: string[];
-  /** Never give the network and broadcast address of `subnet`, or of each CIDR where there is no subnet. */
+  /** Never assign the network and broadcast address of `subnet`, or of each CIDR where there is no subnet. */
   avoidFirstLast?: boolean;
   subnet?: string;
   /** Serve Services that do not name this pool; default true. */
@@ -32,12 +43,12 @@ export interface AddressPoolSpec {
   sharing?: string;
   /** Default `Retain`. */
   shrinkPolicy?: string;
-  /** How long an address rests before another Service gets it: `90s`, `1h30m`; default none. */
+  /** How long a released address is quarantined: `90s`, `1h30m`; default none. */
   reuseDelay?: string;
   reservations?: AddressReservation[];
 }
 
-/** An address that is kept for one Service, whether that exists or not. */
+/** An address for one Service, which need not exist yet. */
 export interface AddressReservation {
   address: string;
   namespace: string;
@@ -47,21 +58,21 @@ export interface AddressReservation {
 export interface AddressPoolStatus {
   ipv4?: FamilyUsage;
   ipv6?: FamilyUsage;
-  /** The only record of them, so that they go on resting when another process leads. */
+  /** Quarantined addresses. The only record that outlives the process. */
   resting?: RestingAddress[];
   conditions?: Condition[];
 }
 
-/** An address that rests before another Service gets it. */
+/** A quarantined address. */
 export interface RestingAddress {
   address: string;
-  /** `namespace/name` of the Service that had it, and may have it back. */
+  /** `namespace/name` of the Service that released it, which may get it back at once. */
   service: string;
   /** RFC 3339. */
   until: string;
 }
 
-/** Addresses by what they are; `free` can be handed out now. 2^53 - 1 stands for all numbers above. */
+/** Numbers of addresses; `free` can be assigned now. 2^53 - 1 stands for all larger numbers. */
 export interface FamilyUsage {
   total: number;
   used: number;
@@ -72,36 +83,33 @@ export interface FamilyUsage {
 export type SharingPolicy = 'never' | 'by-key' | 'by-ports';
 export type ShrinkPolicy = 'Retain' | 'Reassign';
 
-/** An AddressPool as the allocator works with it: parsed, defaulted, without what cannot be understood. */
+/** An AddressPool, parsed and defaulted, without its invalid parts. */
 export interface Pool {
   readonly name: string;
-  /** Milliseconds since 1970; the older of two pools keeps an overlap. */
+  /** Milliseconds since 1970; of two overlapping pools the older one keeps the overlap. */
   readonly createdAt: number;
   readonly ranges: readonly AddressRange[];
-  /** What `exclude` and `avoidFirstLast` take out of the ranges. */
+  /** From `exclude` and `avoidFirstLast`. */
   readonly excluded: readonly AddressRange[];
   readonly autoAssign: boolean;
   readonly priority: number;
-  /** Absent where the pool does not select by namespace or Service. */
+  /** Undefined for all namespaces; the same holds for Services below. */
   readonly namespaceSelector: ParsedLabelSelector | undefined;
   readonly serviceSelector: ParsedLabelSelector | undefined;
   readonly sharing: SharingPolicy;
   readonly shrinkPolicy: ShrinkPolicy;
   /** Milliseconds. */
-  readonly reuseDelay: number;
-  /** Canonical address -> the Service it is kept for. */
+  readonly reuseDelayMs: number;
+  /** Canonical address -> the Service it is reserved for. */
   readonly reservations: ReadonlyMap<string, ObjectKey>;
 }
 
-/**
- * Addresses in the largest range of a pool, per family: a /8 and a /64. What is larger is a mistake, and would be all
- * addresses of the world.
- */
-export const LARGEST: Record<IPFamily, bigint> = { IPv4: 1n << 24n, IPv6: 1n << 64n };
+/** Most addresses of one range of a pool: a /8 and a /64. A larger range is taken for a mistake. */
+export const maxRangeSize: Record<IPFamily, bigint> = { IPv4: 1n << 24n, IPv6: 1n << 64n };
 
 /**
- * Reads an AddressPool. Whatever of it is broken is named in `problems` and left out; the rest works. A broken
- * selector selects nothing, because serving too few is better than serving the wrong ones.
+ * Reads an AddressPool. Invalid parts are named in `problems` and left out; the rest is used. An invalid selector
+ * selects nothing, because an address for the wrong Service is worse than none.
  */
 export function readPool(object: AddressPool): { pool: Pool; problems: string[] } {
   const { metadata } = object;
@@ -122,19 +130,19 @@ export function readPool(object: AddressPool): { pool: Pool; problems: string[] 
     serviceSelector: readSelector(spec.serviceSelector, 'spec.serviceSelector', problems),
     sharing: oneOf(spec.sharing, ['by-key', 'never', 'by-ports'], 'spec.sharing', problems),
     shrinkPolicy: oneOf(spec.shrinkPolicy, ['Retain', 'Reassign'], 'spec.shrinkPolicy', problems),
-    reuseDelay: readDelay(spec.reuseDelay, problems),
+    reuseDelayMs: readDelay(spec.reuseDelay, problems),
     reservations: readReservations(spec.reservations, problems),
   };
   return { pool, problems };
 }
 
-/** True when the pool chooses its Services: it is then tried before those that serve everybody. */
+/** True for a pool with a selector. Such pools are tried before those that serve all Services. */
 export function isSelective(pool: Pool): boolean {
   return pool.namespaceSelector !== undefined || pool.serviceSelector !== undefined;
 }
 
-/** True when the pool's selectors let it serve a Service with these labels. */
-export function admits(
+/** True when the pool's selectors match the labels of a Service. */
+export function selects(
   pool: Pool,
   service: { labels: Readonly<Record<string, string>>; namespaceLabels: Readonly<Record<string, string>> },
 ): boolean {
@@ -147,7 +155,7 @@ export function admits(
   return pool.serviceSelector === undefined || matchesLabels(pool.serviceSelector, service.labels);
 }
 
-/** A pool made before its CRD had a schema may have no spec at all. */
+/** A pool that was created before its CRD had a schema may have no spec. */
 function specOf(object: Partial<Pick<AddressPool, 'spec'>>): AddressPoolSpec {
   return object.spec ?? {};
 }
@@ -156,23 +164,23 @@ function readRanges(
   texts: readonly string[] | undefined,
   path: string,
   problems: string[],
-  bounded = true,
+  hasMaxSize = true,
 ): AddressRange[] {
   const ranges: AddressRange[] = [];
   for (const [index, text] of (texts ?? []).entries()) {
     const range = parseAddressRange(asRange(text));
     if (range === undefined) problems.push(`${path}[${index}]: ${quoted(text)} ${whyNoRange(text)}`);
-    else if (bounded && range.size > LARGEST[range.family]) {
-      const largest = range.family === 'IPv4' ? '/8' : '/64';
+    else if (hasMaxSize && range.size > maxRangeSize[range.family]) {
+      const max = range.family === 'IPv4' ? '/8' : '/64';
       problems.push(
-        `${path}[${index}]: ${range.text} is too large: a pool's ${range.family} range is at most a ${largest}`,
+        `${path}[${index}]: ${range.text} is too large: a pool's ${range.family} range is at most a ${max}`,
       );
     } else ranges.push(range);
   }
   return ranges;
 }
 
-/** What is wrong with a text that is no range. */
+/** Why a text is not a range. */
 function whyNoRange(text: string): string {
   const [first = '', last, ...rest] = text.split('-').map((part) => part.trim());
   const [from, to] = [first, last ?? ''].map((part) => parseStrictAddress(part));
@@ -185,7 +193,7 @@ function whyNoRange(text: string): string {
     : 'is neither an address, a CIDR nor a range "first-last"';
 }
 
-/** A single address stands for itself. */
+/** A single address as a range; other texts as they are. */
 function asRange(text: string): string {
   return text.includes('/') || text.includes('-') ? text : `${text}-${text}`;
 }
@@ -206,7 +214,7 @@ function readSelector(
   }
 }
 
-/** The first of `words` is the default. */
+/** One of `words`; the first is the default. */
 function oneOf<Word extends string>(
   value: string | undefined,
   words: readonly [Word, ...Word[]],
@@ -251,9 +259,9 @@ function quoted(text: string): string {
 }
 
 /**
- * The addresses that `avoidFirstLast` takes out: network and broadcast of the subnet that the pool is in, or of each
- * CIDR where the pool names no subnet (a CIDR of fewer than four addresses is taken to be a part of a subnet). IPv6
- * has no broadcast; its first address is the subnet-router anycast address.
+ * The addresses that `avoidFirstLast` excludes: network and broadcast address of the pool's subnet, or of each CIDR if
+ * the pool has no subnet (a CIDR of fewer than four addresses is taken for a part of a subnet). IPv6 has no broadcast
+ * address; its first address is the subnet-router anycast address (RFC 4291, 2.6.1).
  */
 function avoidedAddresses(
   spec: Pick<AddressPoolSpec, 'addresses' | 'subnet'>,

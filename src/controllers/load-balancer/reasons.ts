@@ -1,34 +1,131 @@
-/**
- * The one vocabulary that says how a Service's request for addresses stands: `reason` of its condition, of Events, of
- * log lines and of metrics. Users read one word in four places, so these words never change their meaning.
- */
+/** Why a Service has the addresses that it has. */
+import { parseStrictAddress, type IPFamily } from '../../objects/address.ts';
+import type { ObjectKey } from '../../objects/key.ts';
+import type { Allocations } from './allocations.ts';
+import type { AddressRequest } from './request.ts';
+import { portsOfOthers } from './sharing.ts';
+import type { Origin } from './status.ts';
+
+/** The `reason` of the condition, of Events, of log lines and of metrics. These words are API: they do not change. */
 export const reasons = [
-  /** It has what it asked for. */
+  /** It has the addresses that it requests. */
   'Assigned',
-  /** No pool may serve it: none selects it, or the one that it names does not exist. */
+  /** No pool selects it, or the requested pool does not exist. */
   'NoMatchingPool',
-  /** Every pool that may serve it is full; it gets the next address that becomes free, in order of creation. */
+  /** Every pool that may serve it is full. It gets the next address that becomes free, in order of creation. */
   'PoolExhausted',
   /** The requested address is in no pool that may serve it. */
   'AddressNotInPool',
-  /** Another Service holds the requested address, and sharing was not asked for. */
+  /** Another Service has the requested address, and no sharing was requested. */
   'AddressInUse',
-  /** Sharing was asked for, and the rules of sharing forbid it. */
+  /** Sharing was requested, and its rules forbid it. */
   'SharingRefused',
   /** Pools may serve it, but none has addresses of a family that it needs. */
   'FamilyUnavailable',
   /** The requested address is reserved for another Service. */
   'ReservedForOther',
-  /** The requested address was another Service's a moment ago, and its pool's reuseDelay is not over. */
+  /** Another Service released the requested address, and the reuseDelay of its pool is not over. */
   'Quarantined',
-  /** What the Service asks for cannot be understood or contradicts itself. */
+  /** The request is invalid or contradicts itself. */
   'InvalidRequest',
 ] as const;
 
 export type Reason = (typeof reasons)[number];
 
-/** Event: an address was taken back. */
+/** Event: an address was removed from the status. */
 export const releasedEvent = 'Released';
 
-/** Event: somebody else takes our addresses out of a status again and again. */
+/** Event: another client removes our addresses from a status repeatedly. */
 export const overwrittenEvent = 'Overwritten';
+
+interface Explanation {
+  readonly reason: Reason;
+  readonly message: string;
+}
+
+/** The result of a request. */
+export interface Outcome extends Explanation {
+  /** The addresses that the Service has now, in the order of its families. */
+  readonly addresses: readonly AssignedAddress[];
+  /** "" for none. */
+  readonly sharingKey: string;
+  /**
+   * Other true explanations. If the condition has one of them, it stays: a Service that needs two families, of which one
+   * was full, is not written again when the other one fills up.
+   */
+  readonly alsoTrue: readonly Explanation[];
+}
+
+export interface AssignedAddress {
+  readonly family: IPFamily;
+  readonly address: string;
+  /** Undefined when no pool contains the address any more. */
+  readonly pool: string | undefined;
+  /** The pool that assigned it; the one that contains it, if there is one. Undefined when none ever did. */
+  readonly origin: Origin | undefined;
+  /** Ports of the Service that another one serves on this address: `TCP/80` -> that Service. */
+  readonly portsInUse: ReadonlyMap<string, ObjectKey>;
+}
+
+/** The addresses of a Service, with the explanation. */
+export function outcomeOf(
+  allocations: Allocations,
+  request: AddressRequest,
+  { reason, message }: Explanation,
+  alsoTrue: readonly Explanation[] = [],
+): Outcome {
+  const own = allocations.addressesOf(request.service);
+  const addresses = request.families.flatMap((family): AssignedAddress[] => {
+    const address = own.get(family);
+    if (address === undefined) return [];
+    const allocation = allocations.get(address);
+    const pool = poolNameOf(allocations, address);
+    const portsInUse = portsOfOthers(allocation, request);
+    return [{ family, address, pool, origin: allocation?.origin, portsInUse }];
+  });
+  return { addresses, sharingKey: request.sharingKey, reason, message, alsoTrue };
+}
+
+/**
+ * Explains the result of a request, see {@link Outcome}.
+ *
+ * @param refused the families for which the request was refused; empty when all were granted.
+ * @param granted the families for which the Service has an address, also if the requested one was refused.
+ */
+export function explain(
+  request: AddressRequest,
+  refused: readonly (Explanation & { readonly family: IPFamily })[],
+  granted: readonly { readonly family: IPFamily }[],
+): { explanation: Explanation; alsoTrue: readonly Explanation[] } {
+  const message = refused.map((refusal) => refusal.message).join('; ');
+  const [first] = refused;
+  if (first === undefined) return { explanation: { reason: 'Assigned', message: '' }, alsoTrue: [] };
+  const lacksFamily = refused.every(({ family }) => !granted.some((grant) => grant.family === family));
+  if (!request.needsAll && granted.length > 0 && lacksFamily) {
+    const missing = `${first.family} is missing: ${message}`;
+    return { explanation: { reason: 'Assigned', message: missing }, alsoTrue: [] };
+  }
+  const alsoTrue = request.needsAll && refused.length > 1 ? refused : [];
+  return { explanation: { reason: first.reason, message }, alsoTrue };
+}
+
+/** The name of the pool that contains an address now. */
+export function poolNameOf(allocations: Allocations, address: string): string | undefined {
+  const parsed = parseStrictAddress(address);
+  return parsed === undefined ? undefined : allocations.poolOf(parsed.family, parsed.value)?.pool.name;
+}
+
+const maxItems = 5;
+const maxItemLength = 300;
+
+/**
+ * The first items of a list and the number of the others: `a, b, c, d, e, and 3 more`. A condition's message has at most
+ * 32,768 characters.
+ */
+export function firstFew(list: readonly string[], separator = ', '): string {
+  const named = list
+    .slice(0, maxItems)
+    .map((text) => (text.length > maxItemLength ? `${text.slice(0, maxItemLength)}…` : text));
+  const more = list.length - named.length;
+  return [...named, ...(more > 0 ? [`and ${more} more`] : [])].join(separator);
+}

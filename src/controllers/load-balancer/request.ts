@@ -3,67 +3,119 @@ import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { IPFamily } from '../../objects/address.ts';
 import type { Service } from '../../objects/core.generated.ts';
 import { parseTime } from '../../objects/time.ts';
-import { annotationNames, firstAnnotation, type ReadAnnotation } from './annotations.ts';
 
-/** What a Service asks of the load balancer: its spec and annotations, read once. */
+/** What a Service requests by its spec and annotations. */
 export interface AddressRequest {
   readonly service: ObjectKey;
   readonly namespace: string;
   readonly labels: Readonly<Record<string, string>>;
   /** Labels of its namespace. */
   readonly namespaceLabels: Readonly<Record<string, string>>;
-  /** Milliseconds since 1970: who came first is served first. */
+  /** Milliseconds since 1970. The oldest Service is served first. */
   readonly createdAt: number;
   /** In order of preference. */
   readonly families: readonly IPFamily[];
-  /** All families or none; else one is better than none. */
+  /** All families or none; false: one family is better than none. */
   readonly needsAll: boolean;
   /** At most one per family, canonical. */
   readonly addresses: ReadonlyMap<IPFamily, string>;
-  /** Pools to take addresses from, in this order; empty for any. */
+  /** Names of requested pools, in order of preference; empty for any. */
   readonly pools: readonly string[];
   /** "" for none. */
   readonly sharingKey: string;
-  /** Other namespaces with which addresses may be shared; `*` for all. */
+  /** Other namespaces that may share its addresses; `*` for all. */
   readonly sharingNamespaces: ReadonlySet<string>;
   /** `TCP/80`. */
   readonly ports: readonly string[];
-  /** "" for externalTrafficPolicy Cluster, else the selector: only equal ones may share. */
+  /** "" for externalTrafficPolicy Cluster, else the selector. Services share an address only if these are equal. */
   readonly backend: string;
-  /** Why the request cannot be served as it is; empty for a good one. */
+  /** Why the request is invalid; empty if it is valid. */
   readonly problems: readonly string[];
 }
 
-/** Which Services are ours, and how they are read. */
+/** Which Services are served, and how their annotations are read. */
 export interface RequestSettings {
-  /** The `loadBalancerClass` that we serve. */
+  /** The `loadBalancerClass` that is served. */
   readonly loadBalancerClass: string;
-  /** Serve Services without a class too. */
+  /** Also serve Services without a class. */
   readonly isDefaultClass: boolean;
   /** Read the annotations of MetalLB, kube-vip, PureLB and Cilium. */
   readonly compat: boolean;
 }
 
-/** Oldest first; by key among those of one second. */
+/** Annotations with the same meaning, by precedence. */
+interface AnnotationNames {
+  readonly addresses: readonly string[];
+  readonly pool: readonly string[];
+  readonly sharingKey: readonly string[];
+  readonly sharingNamespaces: readonly string[];
+}
+
+const ownAnnotations: AnnotationNames = {
+  addresses: ['servicenet.dev/addresses'],
+  pool: ['servicenet.dev/pool'],
+  sharingKey: ['servicenet.dev/sharing-key'],
+  sharingNamespaces: ['servicenet.dev/sharing-namespaces'],
+};
+
+/** Also those of MetalLB (both prefixes), kube-vip, PureLB and Cilium (both prefixes), by their documentation. */
+const compatAnnotations: AnnotationNames = {
+  addresses: [
+    ...ownAnnotations.addresses,
+    'metallb.io/loadBalancerIPs',
+    'metallb.universe.tf/loadBalancerIPs',
+    'kube-vip.io/loadbalancerIPs',
+    'purelb.io/addresses',
+    'lbipam.cilium.io/ips',
+    'io.cilium/lb-ipam-ips',
+  ],
+  pool: [
+    ...ownAnnotations.pool,
+    'metallb.io/address-pool',
+    'metallb.universe.tf/address-pool',
+    'purelb.io/service-group',
+  ],
+  sharingKey: [
+    ...ownAnnotations.sharingKey,
+    'metallb.io/allow-shared-ip',
+    'metallb.universe.tf/allow-shared-ip',
+    'purelb.io/allow-shared-ip',
+    'lbipam.cilium.io/sharing-key',
+    'io.cilium/lb-ipam-sharing-key',
+  ],
+  sharingNamespaces: [
+    ...ownAnnotations.sharingNamespaces,
+    'lbipam.cilium.io/sharing-cross-namespace',
+    'io.cilium/lb-ipam-sharing-cross-namespace',
+  ],
+};
+
+/** Both "" when no annotation is set. */
+interface ReadAnnotation {
+  readonly name: string;
+  readonly value: string;
+}
+
+/** Oldest first, then by key: creation times have whole seconds. */
 export function byAge(a: AddressRequest, b: AddressRequest): number {
   return a.createdAt - b.createdAt || (a.service < b.service ? -1 : a.service > b.service ? 1 : 0);
 }
 
-/** True for Services of type LoadBalancer that we serve; the class cannot change while the type stays. */
+/** True for Services of type LoadBalancer with a class that is served. The class cannot change while the type stays. */
 export function isServed({ spec }: Service, settings: RequestSettings): boolean {
   if (spec.type !== 'LoadBalancer') return false;
   if (spec.loadBalancerClass === undefined || spec.loadBalancerClass === '') return settings.isDefaultClass;
   return spec.loadBalancerClass === settings.loadBalancerClass;
 }
 
-/** Reads what a Service asks for. `namespaceLabels` are those of its namespace. */
+/** Reads the request of a Service. `namespaceLabels` are the labels of its namespace. */
 export function readRequest(
   service: Service,
   namespaceLabels: Readonly<Record<string, string>>,
   settings: RequestSettings,
 ): AddressRequest {
   const { metadata, spec } = service;
-  const names = annotationNames(settings.compat);
+  const names = settings.compat ? compatAnnotations : ownAnnotations;
   const problems: string[] = [];
   const families = familiesOf(service);
   const read = (list: readonly string[]): ReadAnnotation =>
@@ -86,13 +138,13 @@ export function readRequest(
   };
 }
 
-/** The families of the Service as the API server resolved them; IPv4 where it did not. */
+/** `spec.ipFamilies`, which the API server sets; IPv4 if it did not. */
 function familiesOf({ spec }: Service): IPFamily[] {
   const families = (spec.ipFamilies ?? []).filter((family) => family === 'IPv4' || family === 'IPv6');
   return families.length === 0 ? ['IPv4'] : [...new Set(families)];
 }
 
-/** The annotation wins over `spec.loadBalancerIP`, which holds one address only. */
+/** The annotation has precedence over `spec.loadBalancerIP`, which holds one address only. */
 function readAddresses(
   annotation: ReadAnnotation,
   loadBalancerIP: string,
@@ -104,7 +156,7 @@ function readAddresses(
     annotation.value === '' ? { name: 'spec.loadBalancerIP', value: loadBalancerIP } : annotation;
   const texts = new Set(items(value));
   const problem = (text: string): number => problems.push(`requests ${text} in ${source}`);
-  if (texts.size > MAX_ADDRESSES) {
+  if (texts.size > maxAddresses) {
     problem(`${texts.size} addresses (at most one per family)`);
     return addresses;
   }
@@ -121,7 +173,8 @@ function readAddresses(
   return addresses;
 }
 
-const MAX_ADDRESSES = 8;
+/** Longer lists are not parsed. */
+const maxAddresses = 8;
 
 function items(text: string): string[] {
   return text
@@ -133,4 +186,22 @@ function items(text: string): string[] {
 function selectorText(selector: Readonly<Record<string, string>>): string {
   const pairs = Object.keys(selector).sort();
   return `Local:${pairs.map((key) => `${key}=${selector[key] ?? ''}`).join(',')}`;
+}
+
+/** The first annotation that is set. Another one with a different value is a problem. */
+function firstAnnotation(
+  annotations: Readonly<Record<string, string>> | undefined,
+  names: readonly string[],
+  problems: string[],
+): ReadAnnotation {
+  const set = names.filter((name) => annotations !== undefined && Object.hasOwn(annotations, name));
+  const [first] = set;
+  if (first === undefined || annotations === undefined) return { name: '', value: '' };
+  const value = (annotations[first] ?? '').trim();
+  const other = set.find((name) => (annotations[name] ?? '').trim() !== value);
+  // Our annotation overrules the ones that an earlier load balancer left. Between two of those there is no precedence.
+  if (other !== undefined && !first.startsWith('servicenet.dev/')) {
+    problems.push(`has annotations ${first} and ${other}, which contradict each other`);
+  }
+  return { name: first, value };
 }

@@ -1,11 +1,10 @@
 import { isRecord } from '../../objects/json.ts';
 import type { KubeObject, LabelSelector } from '../../objects/meta.ts';
 import type { AddressPoolSpec } from '../../controllers/load-balancer/pool.ts';
-import { noteOthers, objectsAt, readSelector } from './foreign.ts';
-import { importedAddresses } from './addresses.ts';
+import { importedAddresses, noteOthers, objectsAt, readSelector } from './foreign.ts';
 import { asPools, type ForeignPool, namespacesNamed, type Imported } from './imported.ts';
 
-/** The labels by which Cilium selects a Service's own namespace and name. */
+/** Labels that stand for the namespace and the name of a Service in Cilium's selectors. */
 const pseudoNamespace = 'io.kubernetes.service.namespace';
 const pseudoName = 'io.kubernetes.service.name';
 

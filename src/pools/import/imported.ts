@@ -4,19 +4,19 @@ import { compileLabelSelector } from '../../objects/labels.ts';
 import type { LabelSelector } from '../../objects/meta.ts';
 import type { Service } from '../../objects/core.generated.ts';
 import { type AddressPool, type AddressPoolSpec, readPool } from '../../controllers/load-balancer/pool.ts';
-import { mostEntries } from './addresses.ts';
+import { maxEntries } from './foreign.ts';
 
-/** What another load balancer's configuration becomes. */
+/** The result of an import. */
 export interface Imported {
   readonly pools: readonly AddressPool[];
-  /** What could not be carried over as it was, in words for a person. */
+  /** What was not imported or was changed: sentences for the user. */
   readonly notes: readonly string[];
 }
 
-/** The label that every namespace has. */
-const namespaceName = 'kubernetes.io/metadata.name';
+/** The label with the name of a namespace, which every namespace has. */
+const namespaceNameLabel = 'kubernetes.io/metadata.name';
 
-/** A pool of another load balancer: what it is called there, and what became of it. */
+/** A pool of another load balancer: its name there, and its spec as an AddressPool. */
 export interface ForeignPool {
   readonly name: string;
   readonly spec: AddressPoolSpec;
@@ -27,8 +27,8 @@ function poolObject(name: string, spec: AddressPoolSpec): AddressPool {
 }
 
 /**
- * AddressPools that the API takes. Those without an address, and those whose selectors cannot be said, are left out
- * with a note: without a selector they would serve everybody.
+ * AddressPools with valid, unique names. Pools without an address are left out with a note, and so are pools with an
+ * invalid selector, because without it they would serve all Services.
  */
 export function asPools(pools: readonly ForeignPool[], notes: string[]): AddressPool[] {
   const names = new Set<string>();
@@ -65,15 +65,15 @@ function withoutOuterDashes(label: string): string {
   return words.slice(first, words.findLastIndex((word) => word !== '') + 1).join('-');
 }
 
-/** Longest name of an object, with room for a number. */
-const longestName = 253 - 8;
+/** Most characters of a name before a number is appended. */
+const maxNameLength = 253 - 8;
 
-/** The name as a DNS subdomain (RFC 1123) that no other pool has. */
+/** The name as a DNS subdomain (RFC 1123) that is not in `names`. */
 function freeName(name: string, names: ReadonlySet<string>): string {
   const labels = name
     .toLowerCase()
     .replaceAll(/[^a-z0-9.-]+/g, '-')
-    .slice(0, longestName)
+    .slice(0, maxNameLength)
     .split('.')
     .map((label) => withoutOuterDashes(label))
     .filter((label) => label !== '');
@@ -86,14 +86,14 @@ function freeName(name: string, names: ReadonlySet<string>): string {
 
 /** Selects namespaces by their names. */
 export function namespacesNamed(names: readonly string[]): LabelSelector {
-  return { matchExpressions: [{ key: namespaceName, operator: 'In', values: [...names] }] };
+  return { matchExpressions: [{ key: namespaceNameLabel, operator: 'In', values: [...names] }] };
 }
 
 /**
- * Adds a pool for addresses that Services have but no imported pool would give, so that none of them is lost: it gives
- * them to nobody else who does not ask for them. Says which classes of Services have to be named to the controller.
+ * Adds pools without autoAssign for the addresses of Services that no other pool contains, so that they are kept. Notes
+ * the classes of Services that the controller has to serve.
  *
- * @param presentPools the AddressPools that the cluster has already.
+ * @param presentPools the AddressPools of the cluster.
  */
 export function keepingAssigned(
   { pools, notes }: Imported,
@@ -103,7 +103,7 @@ export function keepingAssigned(
   const read = [...pools, ...presentPools].map((object) => readPool(object).pool);
   const within = (ranges: readonly AddressRange[], { family, value }: ParsedAddress): boolean =>
     ranges.some((range) => range.contains(family, value));
-  const isGiven = (address: ParsedAddress): boolean =>
+  const isPooled = (address: ParsedAddress): boolean =>
     read.some(({ ranges, excluded }) => within(ranges, address) && !within(excluded, address));
   const outside = new Map<string, ParsedAddress>();
   const classes = new Map<string, number>(); // class -> its Services
@@ -113,7 +113,7 @@ export function keepingAssigned(
     if (loadBalancerClass !== '') classes.set(loadBalancerClass, (classes.get(loadBalancerClass) ?? 0) + 1);
     for (const { ip } of status.loadBalancer?.ingress ?? []) {
       const parsed = ip === undefined ? undefined : parseStrictAddress(ip);
-      if (parsed !== undefined && !isGiven(parsed)) outside.set(parsed.canonical, parsed);
+      if (parsed !== undefined && !isPooled(parsed)) outside.set(parsed.canonical, parsed);
     }
   }
   const moreNotes = [...classes].map(
@@ -126,8 +126,8 @@ export function keepingAssigned(
     .sort();
   const count = `${outside.size} ${outside.size === 1 ? 'address' : 'addresses'}`;
   const keeping: ForeignPool[] = [];
-  for (let first = 0; first < addresses.length; first += mostEntries) {
-    const some = addresses.slice(first, first + mostEntries);
+  for (let first = 0; first < addresses.length; first += maxEntries) {
+    const some = addresses.slice(first, first + maxEntries);
     const number = keeping.length === 0 ? '' : `-${keeping.length + 1}`;
     keeping.push({ name: `imported-addresses${number}`, spec: { addresses: some, autoAssign: false } });
   }

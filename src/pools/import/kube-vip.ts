@@ -1,6 +1,6 @@
 import { isRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { importedAddresses } from './addresses.ts';
+import { importedAddresses } from './foreign.ts';
 import { asPools, type ForeignPool, namespacesNamed, type Imported } from './imported.ts';
 
 /**

@@ -2,8 +2,7 @@ import { parse } from 'yaml';
 import { isRecord, isStringList } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { AddressPoolSpec } from '../../controllers/load-balancer/pool.ts';
-import { noteOthers, objectsAt, selectorsAt } from './foreign.ts';
-import { importedAddresses } from './addresses.ts';
+import { importedAddresses, noteOthers, objectsAt, selectorsAt } from './foreign.ts';
 import { asPools, type ForeignPool, namespacesNamed, type Imported } from './imported.ts';
 
 const known = ['addresses', 'autoAssign', 'avoidBuggyIPs', 'serviceAllocation'];
@@ -19,9 +18,9 @@ export function importMetalLB(objects: readonly KubeObject[]): Imported {
 }
 
 /**
- * The ConfigMap by which MetalLB was configured before 0.13, as AddressPools: what its `config` says of `address-pools`.
+ * The ConfigMap of MetalLB before 0.13 as AddressPools: the `address-pools` of its `config`.
  *
- * @throws {Error} when its `config` is no YAML.
+ * @throws {Error} when its `config` is not valid YAML.
  */
 export function importMetalLBConfig(configMap: KubeObject): Imported {
   const data: unknown = Reflect.get(configMap, 'data');
@@ -39,7 +38,7 @@ export function importMetalLBConfig(configMap: KubeObject): Imported {
       protocol: _protocol,
       ...others
     } = pool;
-    // How an address is announced (protocol, bgp-advertisements) is no matter of pools.
+    // protocol and bgp-advertisements are about announcing, which pools do not configure.
     const spec = { addresses, autoAssign, avoidBuggyIPs, ...others };
     return poolOf(typeof name === 'string' ? name : '', spec, notes);
   });
@@ -77,7 +76,7 @@ function poolOf(name: string, value: unknown, notes: string[]): ForeignPool {
   return { name, spec: pool };
 }
 
-/** 1 is MetalLB's best and 0 its worst; ours is higher first. */
+/** In MetalLB 1 is the highest priority and 0 is none; an AddressPool with a higher number is tried first. */
 function priorityOf(value: unknown): Pick<AddressPoolSpec, 'priority'> {
   return typeof value === 'number' && Number.isInteger(value) && value > 0
     ? { priority: 1_000_000 - Math.min(value, 1_000_000) }

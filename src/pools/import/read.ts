@@ -1,10 +1,9 @@
 import { isNotFound } from '../../client/errors.ts';
-import { ResourceClient } from '../../client/resource-client.ts';
+import { listIfServed, ResourceClient } from '../../client/resource-client.ts';
 import { resourceName, services, type ResourceType } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { listAll } from '../cluster-pools.ts';
-import { addressPools } from '../../controllers/load-balancer/resource.ts';
+import { addressPools } from '../../controllers/load-balancer/pool.ts';
 import { importCilium } from './cilium.ts';
 import { keepingAssigned, type Imported } from './imported.ts';
 import { importKubeVip } from './kube-vip.ts';
@@ -25,8 +24,8 @@ const cilium = ['v2', 'v2alpha1'].map((version) =>
 );
 const configMaps = foreign('', 'v1', 'configmaps', 'ConfigMap');
 
-/** How addresses are announced is not ours: these are counted and left to those who announce. */
-const announcing = {
+/** Kinds that configure announcing. They are counted and not imported. */
+const announcingKinds = {
   metallb: [
     foreign('metallb.io', 'v1beta1', 'l2advertisements', 'L2Advertisement'),
     foreign('metallb.io', 'v1beta1', 'bgpadvertisements', 'BGPAdvertisement'),
@@ -40,18 +39,18 @@ const announcing = {
   'kube-vip': [],
 } as const;
 
-type Source = keyof typeof announcing;
+type Source = keyof typeof announcingKinds;
 
-/** Where kube-vip's cloud provider has its configuration, and where MetalLB had it before 0.13. */
-const usualConfigMaps = {
+/** Default ConfigMaps of kube-vip's cloud provider, and of MetalLB before 0.13. */
+const defaultConfigMaps = {
   metallb: 'metallb-system/config',
   'kube-vip': 'kube-system/kubevip',
 } as const;
 
 /**
- * Reads another load balancer's pools from a cluster, and adds what Services have outside of them.
+ * Reads another load balancer's pools from a cluster, and adds pools for other addresses of Services.
  *
- * @param configMap `namespace/name` of the ConfigMap of kube-vip, or of MetalLB before 0.13; default as they have it.
+ * @param configMap `namespace/name` of the ConfigMap of kube-vip, or of MetalLB before 0.13; default {@link defaultConfigMaps}.
  * @throws {Error} when the cluster has no such pools, and what a request throws.
  */
 export async function readImport(
@@ -60,9 +59,9 @@ export async function readImport(
   configMap: string | undefined,
 ): Promise<Imported> {
   const { pools, notes } = await readSource(transport, source, configMap);
-  const imported = { pools, notes: [...notes, ...(await leftToAnnouncers(transport, source))] };
-  const present = (await listAll(transport, addressPools)) ?? [];
-  return keepingAssigned(imported, (await listAll(transport, services)) ?? [], present);
+  const imported = { pools, notes: [...notes, ...(await announcingNotes(transport, source))] };
+  const present = (await listIfServed(transport, addressPools)) ?? [];
+  return keepingAssigned(imported, (await listIfServed(transport, services)) ?? [], present);
 }
 
 async function readSource(
@@ -72,14 +71,16 @@ async function readSource(
 ): Promise<Imported> {
   if (source === 'cilium') return importCilium(await firstServed(transport, cilium));
   if (source === 'kube-vip')
-    return importKubeVip(await readConfigMap(transport, configMap ?? usualConfigMaps[source]));
+    return importKubeVip(await readConfigMap(transport, configMap ?? defaultConfigMaps[source]));
   if (configMap !== undefined) return importMetalLBConfig(await readConfigMap(transport, configMap));
-  const pools = await listAll(transport, metalLB);
+  const pools = await listIfServed(transport, metalLB);
   if (pools !== undefined && pools.length > 0) return importMetalLB(pools);
-  // An upgrade to 0.13 brought the definition, and left the ConfigMap that nothing reads any more.
-  const old = await readIfThere(transport, usualConfigMaps[source]);
+  // After an upgrade to 0.13 the cluster has both the new kind and the ConfigMap, which MetalLB no longer reads.
+  const old = await readIfThere(transport, defaultConfigMaps[source]);
   if (old !== undefined) return importMetalLBConfig(old);
-  throw new Error(`the cluster has no ${resourceName(metalLB)}, and no ConfigMap ${usualConfigMaps[source]}`);
+  throw new Error(
+    `the cluster has no ${resourceName(metalLB)}, and no ConfigMap ${defaultConfigMaps[source]}`,
+  );
 }
 
 async function readConfigMap(transport: Transport, configMap: string): Promise<KubeObject> {
@@ -98,10 +99,10 @@ async function readIfThere(transport: Transport, configMap: string): Promise<Kub
   }
 }
 
-async function leftToAnnouncers(transport: Transport, source: Source): Promise<string[]> {
+async function announcingNotes(transport: Transport, source: Source): Promise<string[]> {
   const notes: string[] = [];
-  for (const resource of announcing[source]) {
-    const count = (await listAll(transport, resource))?.length ?? 0;
+  for (const resource of announcingKinds[source]) {
+    const count = (await listIfServed(transport, resource))?.length ?? 0;
     if (count > 0)
       notes.push(`${count} ${resourceName(resource)} not imported: whoever announces addresses needs them`);
   }
@@ -113,7 +114,7 @@ async function firstServed(
   resources: readonly ResourceType[],
 ): Promise<readonly KubeObject[]> {
   for (const resource of resources) {
-    const objects = await listAll(transport, resource);
+    const objects = await listIfServed(transport, resource);
     if (objects !== undefined) return objects;
   }
   const [resource] = resources;

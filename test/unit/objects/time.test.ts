@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { formatMicroTime, formatTime, parseTime } from '../../../src/objects/time.ts';
+import { formatMicroTime, formatTime, parseDuration, parseTime } from '../../../src/objects/time.ts';
 
 describe('times', () => {
   it('writes seconds and microseconds', () => {
@@ -34,4 +34,19 @@ describe('times', () => {
       }),
     );
   });
+});
+
+it.each([
+  ['0', 0],
+  ['90s', 90_000],
+  ['1h30m', 5_400_000],
+  ['1.5s', 1500],
+  ['250ms', 250],
+  ['', undefined],
+  ['5', undefined],
+  ['-5s', undefined],
+  ['s', undefined],
+  ['9'.repeat(40) + 's', undefined],
+])('parseDuration(%j) is %j', (text, expected) => {
+  expect(parseDuration(text)).toBe(expected);
 });

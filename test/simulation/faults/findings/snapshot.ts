@@ -8,7 +8,7 @@ import {
   services,
 } from '../../../../src/client/resources.ts';
 import type { Transport } from '../../../../src/client/transport.ts';
-import { addressPools } from '../../../../src/controllers/load-balancer/resource.ts';
+import { addressPools } from '../../../../src/controllers/load-balancer/pool.ts';
 import type { AddressPool } from '../../../../src/controllers/load-balancer/pool.ts';
 import type { Endpoints, Pod, Service } from '../../../../src/objects/core.generated.ts';
 import type { EndpointSlice } from '../../../../src/objects/discovery.generated.ts';

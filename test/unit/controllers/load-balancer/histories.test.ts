@@ -8,13 +8,13 @@ import {
   HistoryCluster,
   lacksPorts,
   type Change,
-  type Happening,
-  type PoolChoice,
-  type Wish,
+  type PoolSpec,
+  type ServiceSpec,
+  type Step,
 } from './history-cluster.ts';
 
-const wish: fc.Arbitrary<Wish> = fc.record({
-  ours: fc.constantFrom(true, true, true, true, false),
+const spec: fc.Arbitrary<ServiceSpec> = fc.record({
+  isLoadBalancer: fc.constantFrom(true, true, true, true, false),
   families: fc.constantFrom('four', 'four', 'six', 'both', 'prefer'),
   address: fc.option(fc.integer({ min: 0, max: 9 }), { nil: undefined, freq: 4 }),
   key: fc.constantFrom('', '', 'k', 'l'),
@@ -22,7 +22,7 @@ const wish: fc.Arbitrary<Wish> = fc.record({
   consents: fc.boolean(),
 });
 
-const poolChoice: fc.Arbitrary<PoolChoice> = fc.record({
+const poolSpec: fc.Arbitrary<PoolSpec> = fc.record({
   first: fc.integer({ min: 0, max: 6 }),
   size: fc.integer({ min: 1, max: 4 }),
   six: fc.boolean(),
@@ -33,21 +33,21 @@ const poolChoice: fc.Arbitrary<PoolChoice> = fc.record({
 
 const service = fc.integer({ min: 0, max: 7 });
 const change: fc.Arbitrary<Change> = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ do: fc.constant('apply' as const), service, wish }) },
+  { weight: 6, arbitrary: fc.record({ do: fc.constant('apply' as const), service, spec }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('delete' as const), service }) },
   {
     weight: 2,
     arbitrary: fc.record({
       do: fc.constant('pools' as const),
-      pools: fc.array(poolChoice, { maxLength: 2 }),
+      pools: fc.array(poolSpec, { maxLength: 2 }),
     }),
   },
 );
 const arrived = fc.integer({ min: 0, max: 15 });
-const restart: Happening = { do: 'restart' };
+const restart: Step = { do: 'restart' };
 const lateWrites = fc.record({ do: fc.constant('late writes' as const), during: change, arrived });
-/** Most are one happening; a handover is two. */
-const happenings: fc.Arbitrary<readonly Happening[]> = fc.oneof(
+/** A handover is two steps. */
+const steps: fc.Arbitrary<readonly Step[]> = fc.oneof(
   { weight: 11, arbitrary: change.map((one) => [one]) },
   { weight: 1, arbitrary: fc.constant([restart]) },
   {
@@ -65,31 +65,32 @@ const happenings: fc.Arbitrary<readonly Happening[]> = fc.oneof(
 
 type Before = ReadonlyMap<string, Service>;
 
-/** The status says what the books say. */
-function statusIsAsBooked({ allocator, services }: HistoryCluster): void {
-  const held = new Set<string>();
+/** Statuses and allocations have the same addresses. */
+function statusesMatchAllocations({ allocator, services }: HistoryCluster): void {
+  const shown = new Set<string>();
   for (const [key, one] of services) {
-    expect([...allocator.book.addressesOf(key).values()].sort()).toEqual(addressesOf(one).sort());
-    for (const address of addressesOf(one)) held.add(address);
+    expect([...allocator.allocations.addressesOf(key).values()].sort()).toEqual(addressesOf(one).sort());
+    for (const address of addressesOf(one)) shown.add(address);
   }
-  // None is leaked, and the counts of the pools are the number of addresses in use in them.
-  const holdings = [...allocator.book.holdings()];
-  expect(holdings.map(({ address }) => address).sort()).toEqual([...held].sort());
-  for (const stocked of allocator.book.pools.values()) {
+  const allocations = [...allocator.allocations.values()];
+  expect(allocations.map(({ address }) => address).sort()).toEqual([...shown].sort());
+  for (const pool of allocator.allocations.pools.values()) {
     for (const family of ['IPv4', 'IPv6'] as const) {
-      const inside = holdings.filter((h) => h.family === family && stocked.spaces[family].has(h.value));
-      expect(allocator.book.usage(stocked, family).used).toBe(inside.length);
+      const inside = allocations.filter(
+        (one) => one.family === family && pool.addresses[family].has(one.value),
+      );
+      expect(allocator.allocations.usage(pool, family).used).toBe(inside.length);
     }
   }
 }
 
-/** No address is given twice, unless all who have it share it. */
+/** No address is assigned twice, unless all its Services share it. */
 function sharersAgree(cluster: HistoryCluster, before: Before): void {
-  const holders = Map.groupBy(
+  const byAddress = Map.groupBy(
     [...cluster.services.values()].flatMap((one) => addressesOf(one).map((address) => ({ address, one }))),
     ({ address }) => address,
   );
-  for (const [address, group] of holders) {
+  for (const [address, group] of byAddress) {
     if (group.length === 1) continue;
     const sharers = group.map(({ one }) => cluster.requestOf(one));
     expect(new Set(sharers.map(({ sharingKey }) => sharingKey)).size, `${address}: one key`).toBe(1);
@@ -97,10 +98,10 @@ function sharersAgree(cluster: HistoryCluster, before: Before): void {
     for (const { sharingKey, sharingNamespaces } of sharers) {
       if (namespaces.size > 1) expect([sharingKey === '', sharingNamespaces.has('*')]).toEqual([false, true]);
     }
-    // Whoever joins brings ports that nobody serves there.
+    // A Service that joins has none of the ports in use.
     for (const { service: key, ports } of sharers) {
-      const had = before.get(key);
-      if (had !== undefined && addressesOf(had).includes(address)) continue;
+      const old = before.get(key);
+      if (old !== undefined && addressesOf(old).includes(address)) continue;
       const others = sharers.filter((other) => other.service !== key).flatMap((other) => other.ports);
       const both = ports.filter((port) => others.includes(port));
       expect(both, `${key} joined ${address}`).toEqual([]);
@@ -108,22 +109,21 @@ function sharersAgree(cluster: HistoryCluster, before: Before): void {
   }
 }
 
-/** Nothing moves without a cause: its own edit, or a pool with shrinkPolicy Reassign that lost the address. */
-function nothingMoves(cluster: HistoryCluster, before: Before, event: Happening): void {
+/** A Service loses an address only by its own edit, or by a pool with shrinkPolicy Reassign. */
+function nothingMoves(cluster: HistoryCluster, before: Before, event: Step): void {
   for (const [key, old] of before) {
     const now = cluster.services.get(key);
     if (now === undefined || cluster.touched.has(key)) continue;
-    // It waited for an address at which all of its ports are served.
+    // It may get another address on which all its ports are served.
     if (lacksPorts(old)) continue;
     const has = addressesOf(now);
     const wanted = [...cluster.requestOf(now).addresses.values()];
     for (const address of addressesOf(old)) {
       if (has.includes(address)) continue;
-      // It got the address that it had asked for and waited for.
-      const granted = wanted.some((one) => has.includes(one) && familyOf(one) === familyOf(address));
+      const gotRequested = wanted.some((one) => has.includes(one) && familyOf(one) === familyOf(address));
       const isPooled = cluster.pools.some((pool) => contains(pool, address));
       const reassigned = !isPooled && cluster.mayReassign(address);
-      expect(granted || reassigned, `${key} lost ${address} by ${JSON.stringify(event)}`).toBe(true);
+      expect(gotRequested || reassigned, `${key} lost ${address} by ${JSON.stringify(event)}`).toBe(true);
     }
   }
 }
@@ -132,8 +132,8 @@ function statusesOf(services: Before): Map<string, ServiceStatus> {
   return new Map([...services].map(([key, { status }]) => [key, status]));
 }
 
-/** Nobody who takes any address waits while one is free. */
-function nobodyWaitsInVain(cluster: HistoryCluster): void {
+/** No Service that takes any address waits while one is free. */
+function waitsOnlyForFullPools(cluster: HistoryCluster): void {
   const { allocator, services } = cluster;
   for (const [key, one] of services) {
     if (!cluster.isServed(one)) continue;
@@ -143,32 +143,34 @@ function nobodyWaitsInVain(cluster: HistoryCluster): void {
     );
     if (missing.length === 0 || request.addresses.size > 0) continue;
     const blocked = missing.filter((family) =>
-      [...allocator.book.pools.values()].every(({ spaces }) => spaces[family].lowestFree() === undefined),
+      [...allocator.allocations.pools.values()].every(
+        ({ addresses }) => addresses[family].lowestFree() === undefined,
+      ),
     );
     const mayWait = request.needsAll ? blocked.length > 0 : blocked.length === missing.length;
     expect(mayWait, `${key} waits for ${missing.join()} although one is free`).toBe(true);
   }
 }
 
-// HISTORIES=20000 looks longer; the seed and path of a failure are in its message.
-test('no history gives an address twice, at whatever moment, moves one without cause, leaks one or leaves somebody waiting', () => {
+// HISTORIES=20000 runs more; the seed and path of a failure are in its message.
+test('in no history an address is assigned twice, moved without cause or leaked, or a Service waits for a free one', () => {
   fc.assert(
-    fc.property(fc.array(happenings, { minLength: 5, maxLength: 40 }), (history) => {
+    fc.property(fc.array(steps, { minLength: 5, maxLength: 40 }), (history) => {
       const cluster = new HistoryCluster();
       cluster.apply({
         do: 'pools',
         pools: [{ first: 0, size: 3, six: true, reassign: false, sharing: 'by-key', delay: false }],
       });
-      // At last every rest is over, and a restart finds nothing to do.
-      const end: Happening[] = [{ do: 'later', seconds: 3600 }, { do: 'restart' }];
+      // After all quarantines have ended, a restart changes nothing.
+      const end: Step[] = [{ do: 'later', seconds: 3600 }, { do: 'restart' }];
       for (const event of [...history.flat(), ...end]) {
         const before = new Map(cluster.services);
         cluster.apply(event);
-        statusIsAsBooked(cluster);
+        statusesMatchAllocations(cluster);
         sharersAgree(cluster, before);
         nothingMoves(cluster, before, event);
-        nobodyWaitsInVain(cluster);
-        expect(cluster.meetings).toEqual([]);
+        waitsOnlyForFullPools(cluster);
+        expect(cluster.duplicates).toEqual([]);
         if (event === end[1]) expect(statusesOf(cluster.services)).toEqual(statusesOf(before));
       }
     }),

@@ -1,7 +1,5 @@
 import { expect } from 'vitest';
-import type { Quarantine } from '../../../../src/controllers/load-balancer/address-book.ts';
-import type { Claim } from '../../../../src/controllers/load-balancer/adoption.ts';
-import { keyText } from '../../../../src/controllers/load-balancer/assigned-text.ts';
+import type { ServedService } from '../../../../src/controllers/load-balancer/adoption.ts';
 import { LoadBalancerAllocator } from '../../../../src/controllers/load-balancer/allocator.ts';
 import {
   planReleased,
@@ -9,46 +7,51 @@ import {
   type ServicePlan,
 } from '../../../../src/controllers/load-balancer/plan.ts';
 import { readPool, type Pool } from '../../../../src/controllers/load-balancer/pool.ts';
-import { presentAddresses, type PresentAddress } from '../../../../src/controllers/load-balancer/present.ts';
+import type { QuarantinedAddress } from '../../../../src/controllers/load-balancer/quarantine.ts';
 import {
   isServed,
   readRequest,
   type AddressRequest,
 } from '../../../../src/controllers/load-balancer/request.ts';
+import {
+  keyText,
+  statusAddresses,
+  type StatusAddress,
+} from '../../../../src/controllers/load-balancer/status.ts';
 import { parseStrictAddress } from '../../../../src/objects/address.ts';
 import type { IPFamily } from '../../../../src/objects/address.ts';
 import type { Service } from '../../../../src/objects/core.generated.ts';
 import { formatTime } from '../../../../src/objects/time.ts';
 
-/** What a user can do to a cluster of eight Services and two pools. */
+/** Changes that users make in a cluster of eight Services and two pools. */
 export type Change =
-  | { do: 'apply'; service: number; wish: Wish }
+  | { do: 'apply'; service: number; spec: ServiceSpec }
   | { do: 'delete'; service: number }
-  | { do: 'pools'; pools: PoolChoice[] };
+  | { do: 'pools'; pools: PoolSpec[] };
 
-/** What can happen to it. `arrived`: one bit for each write of the process that is ending, set if it arrives. */
-export type Happening =
+/** Steps of a history. `arrived`: one bit per write of the ending process, set if the write arrives. */
+export type Step =
   | Change
   | { do: 'restart' }
-  /** The process ends in the middle of its answer to a change, and its successor starts. */
+  /** The process ends while it reconciles a change, and the next one starts. */
   | { do: 'crash'; during: Change; arrived: number }
-  /** After a restart: the former leader lives on for a change, and some of its writes arrive. */
+  /** After a restart: the former leader reconciles one more change, and some of its writes arrive. */
   | { do: 'late writes'; during: Change; arrived: number }
   | { do: 'later'; seconds: number };
 
-export interface Wish {
-  /** Whether it asks for a load balancer at all. */
-  ours: boolean;
+export interface ServiceSpec {
+  /** Whether it is of type LoadBalancer. */
+  isLoadBalancer: boolean;
   families: 'four' | 'six' | 'both' | 'prefer';
-  /** Last byte of the IPv4 address that it asks for. */
+  /** Last byte of the IPv4 address that it requests. */
   address: number | undefined;
   key: string;
   ports: number[];
-  /** Whether it shares with the other namespace. */
+  /** Whether it consents to share with all namespaces. */
   consents: boolean;
 }
 
-export interface PoolChoice {
+export interface PoolSpec {
   first: number;
   size: number;
   six: boolean;
@@ -58,29 +61,29 @@ export interface PoolChoice {
 }
 
 const settings = { loadBalancerClass: 'servicenet.dev/load-balancer', isDefaultClass: true, compat: true };
-const everything = -1; // all bits
+const allBits = -1;
 
-/** The cluster as the API server has it, and the controller that serves it, without the network between them. */
+/** The objects of an API server and the allocator of a controller, without a network. */
 export class HistoryCluster {
   allocator = new LoadBalancerAllocator();
   readonly services = new Map<string, Service>();
   pools: Pool[] = [];
-  /** Services that may be served differently after this step: their spec changed, or they are new. */
+  /** Services whose spec changed in this step, or that are new. */
   readonly touched = new Set<string>();
-  /** What was shown, at whatever moment, that another one showed who could not share it. */
-  readonly meetings: string[] = [];
-  /** By the status of the pools. */
-  #resting: Quarantine[] = [];
-  /** The pool that contained an address last, as it was then. */
+  /** Addresses that two statuses showed at one time although their Services could not share them. */
+  readonly duplicates: string[] = [];
+  /** From the status of the pools. */
+  #quarantined: QuarantinedAddress[] = [];
+  /** The last pool that contained an address. */
   readonly #origins = new Map<string, Pool>();
   #now = 0;
   #created = 0;
-  #arrived = everything;
+  #arrived = allBits;
   #former = this.allocator;
-  /** While two lead, both may give one address. */
-  #hasRival = false;
+  /** Two leaders may assign the same address. */
+  #hasTwoLeaders = false;
 
-  /** Whether an address outside of all pools is to be taken back: its last pool decides, or decided last. */
+  /** Whether an address that no pool contains is unassigned, by the shrinkPolicy of its last pool. */
   mayReassign(address: string): boolean {
     const last = this.#origins.get(address);
     return (this.pools.find(({ name }) => name === last?.name) ?? last)?.shrinkPolicy === 'Reassign';
@@ -90,29 +93,29 @@ export class HistoryCluster {
     return readRequest(service, {}, settings);
   }
 
-  apply(happening: Happening): void {
+  apply(step: Step): void {
     this.touched.clear();
-    switch (happening.do) {
+    switch (step.do) {
       case 'restart':
         this.#restart();
         break;
       case 'crash':
-        this.#lastly(happening.during, happening.arrived);
+        this.#changeBeforeEnd(step.during, step.arrived);
         this.#restart();
         break;
       case 'late writes':
-        this.#lateWrites(happening.during, happening.arrived);
+        this.#lateWrites(step.during, step.arrived);
         break;
       case 'later':
-        this.#now += happening.seconds * 1000;
-        this.allocator.tick(this.#now);
+        this.#now += step.seconds * 1000;
+        this.allocator.endQuarantines(this.#now);
         break;
       default:
-        this.#change(happening);
+        this.#change(step);
     }
-    this.#settle();
-    const { book } = this.allocator;
-    this.#resting = [...book.pools.values()].flatMap((stocked) => book.restingIn(stocked));
+    this.#reconcileChanged();
+    const { allocations } = this.allocator;
+    this.#quarantined = [...allocations.pools.values()].flatMap((pool) => allocations.quarantinedIn(pool));
     for (const address of [...this.services.values()].flatMap(addressesOf)) {
       const pool = this.pools.find((one) => contains(one, address));
       if (pool !== undefined) this.#origins.set(address, pool);
@@ -128,14 +131,14 @@ export class HistoryCluster {
     const key = keyOf(change.service);
     if (change.do === 'delete') {
       this.services.delete(key);
-      this.allocator.release(key, this.#now);
+      this.allocator.remove(key, this.#now);
       return;
     }
-    const present = this.services.get(key);
-    const createdAt = present?.metadata.creationTimestamp ?? formatTime(++this.#created * 1000);
+    const before = this.services.get(key);
+    const createdAt = before?.metadata.creationTimestamp ?? formatTime(++this.#created * 1000);
     this.services.set(key, {
-      ...serviceOf(change.service, change.wish, createdAt),
-      status: present?.status ?? {},
+      ...serviceOf(change.service, change.spec, createdAt),
+      status: before?.status ?? {},
     });
     this.touched.add(key);
     this.#reconcile(key);
@@ -145,7 +148,7 @@ export class HistoryCluster {
     return isServed(service, settings);
   }
 
-  #settle(): void {
+  #reconcileChanged(): void {
     for (let i = 0; i < 100; i++) {
       const changed = this.allocator.takeChanged();
       if (changed.length === 0) break;
@@ -158,107 +161,113 @@ export class HistoryCluster {
     const service = this.services.get(key);
     if (service === undefined) return;
     const { status } = this.#plan(key, service);
-    const left = this.allocator.leftBy(key);
+    const unreleased = this.allocator.unreleased(key);
     if (status !== undefined) {
       const arrives = (this.#arrived & 1) === 1;
       this.#arrived >>= 1;
-      // Of what it cannot write a process knows nothing.
       if (!arrives) return;
       const written = { ...service, status };
       this.services.set(key, written);
-      this.#note(written, service);
+      this.#checkDuplicates(written, service);
     }
-    this.allocator.letGo(key, left, this.#now);
+    this.allocator.release(key, unreleased, this.#now);
   }
 
   #plan(key: string, service: Service): ServicePlan {
-    const present = this.#presentOf(service);
+    const own = this.#statusAddresses(service);
     if (!this.isServed(service)) {
-      this.allocator.leave(key);
-      return planReleased(service, present, false);
+      this.allocator.unassign(key);
+      return planReleased(service, own, false);
     }
-    const outcome = this.allocator.assign(this.requestOf(service), present);
-    return planServed(service, outcome, present, this.#now);
+    const outcome = this.allocator.allocate(this.requestOf(service), own);
+    return planServed(service, outcome, own, this.#now);
   }
 
   /**
-   * Looks whether what a Service shows from now on is shown by others who do not share it: neither by the key in their
-   * status nor by that of their spec, which it follows, or with a port that is served for them by both.
+   * Records the new addresses of a Service that other Services show and do not share: with another key in both status and
+   * spec, or with a port that both serve.
    */
-  #note(service: Service, before: Service): void {
-    if (this.#hasRival) return;
+  #checkDuplicates(service: Service, before: Service): void {
+    if (this.#hasTwoLeaders) return;
     const key = keyText(this.requestOf(service).sharingKey);
-    const had = addressesOf(before);
-    for (const { address, served } of shownBy(service).filter((one) => !had.includes(one.address))) {
+    const old = addressesOf(before);
+    for (const { address, servedPorts } of allAddressesOf(service).filter(
+      (one) => !old.includes(one.address),
+    )) {
       for (const other of this.services.values()) {
-        const shown = other === service ? undefined : shownBy(other).find((one) => one.address === address);
+        const shown =
+          other === service ? undefined : allAddressesOf(other).find((one) => one.address === address);
         if (shown === undefined) continue;
         const { ports, sharingKey } = this.requestOf(other);
-        const both = ports.filter((port) => shown.served?.has(port) === true && served?.has(port) === true);
+        const both = ports.filter(
+          (port) => shown.servedPorts?.has(port) === true && servedPorts?.has(port) === true,
+        );
         if ((shown.key !== key && keyText(sharingKey) !== key) || both.length > 0)
-          this.meetings.push(
+          this.duplicates.push(
             `${address}: ${service.metadata.name ?? ''} beside ${other.metadata.name ?? ''}`,
           );
       }
     }
   }
 
-  /** A change to which the process does not live to write the whole answer. */
-  #lastly(change: Change, arrived: number): void {
+  /** A change of which the ending process writes only a part. */
+  #changeBeforeEnd(change: Change, arrived: number): void {
     this.#arrived = arrived;
     this.#change(change);
-    this.#settle();
-    this.#arrived = everything;
+    this.#reconcileChanged();
+    this.#arrived = allBits;
   }
 
-  /** The new leader has read everything when writes of the former one arrive; what those are about may move. */
+  /** Writes of the former leader arrive after the new one has read everything; their Services may move. */
   #lateWrites(during: Change, arrived: number): void {
     const next = this.allocator;
     const before = new Map(this.services);
     this.allocator = this.#former;
-    this.#hasRival = true;
-    this.#lastly(during, arrived);
+    this.#hasTwoLeaders = true;
+    this.#changeBeforeEnd(during, arrived);
     for (const [key, { status }] of this.services) {
       if (status !== before.get(key)?.status) this.touched.add(key);
     }
     this.allocator = next;
     next.setPools(this.pools, []);
-    for (const key of before.keys()) if (!this.services.has(key)) next.release(key, this.#now);
+    for (const key of before.keys()) if (!this.services.has(key)) next.remove(key, this.#now);
     for (const key of this.services.keys()) this.#reconcile(key);
-    this.#settle();
-    this.#hasRival = false;
+    this.#reconcileChanged();
+    this.#hasTwoLeaders = false;
   }
 
-  /** A new process knows what the API server knows, and nothing else. */
+  /** Starts a process that has only the objects of the API server. */
   #restart(): void {
     this.#former = this.allocator;
     this.allocator = new LoadBalancerAllocator();
     this.allocator.setPools(this.pools, []);
-    const claims: Claim[] = [];
-    const leaving: Claim[] = [];
+    const served: ServedService[] = [];
+    const released: ServedService[] = [];
     for (const service of this.services.values()) {
-      const claim = { request: this.requestOf(service), present: this.#presentOf(service) };
-      (this.isServed(service) ? claims : leaving).push(claim);
+      const known = { request: this.requestOf(service), inStatus: this.#statusAddresses(service) };
+      (this.isServed(service) ? served : released).push(known);
     }
-    Array.from(this.allocator.adopt(claims, leaving));
-    for (const rest of this.#resting) if (rest.until > this.#now) this.allocator.book.rest(rest);
+    Array.from(this.allocator.adopt(served, released));
+    for (const entry of this.#quarantined) {
+      if (entry.until > this.#now) this.allocator.allocations.quarantine(entry);
+    }
     for (const key of [...this.services.keys()].reverse()) this.#reconcile(key);
   }
 
-  #presentOf(service: Service): PresentAddress[] {
-    return presentAddresses(service, this.allocator.isPooled);
+  #statusAddresses(service: Service): StatusAddress[] {
+    return statusAddresses(service, this.allocator.isPooled);
   }
 }
 
-function shownBy(service: Service): PresentAddress[] {
-  return presentAddresses(service, () => true);
+function allAddressesOf(service: Service): StatusAddress[] {
+  return statusAddresses(service, () => true);
 }
 
 export function addressesOf({ status }: Service): string[] {
   return (status.loadBalancer?.ingress ?? []).map(({ ip = '' }) => ip);
 }
 
-/** True when a port of the Service is not served at one of its addresses. */
+/** True when a port of the Service is not served on one of its addresses. */
 export function lacksPorts({ status }: Service): boolean {
   return (status.loadBalancer?.ingress ?? []).some(
     ({ ports }) => ports?.some(({ error }) => error !== undefined) === true,
@@ -274,12 +283,12 @@ export function contains(pool: Pool, address: string): boolean {
   return parsed !== undefined && pool.ranges.some((range) => range.contains(parsed.family, parsed.value));
 }
 
-/** Every third Service is in a namespace of its own. */
+/** Every third Service is in another namespace. */
 function keyOf(index: number): string {
   return `${index % 3 === 2 ? 'm' : 'n'}/s${index}`;
 }
 
-function poolOf({ first, size, six, reassign, sharing, delay }: PoolChoice, index: number): Pool {
+function poolOf({ first, size, six, reassign, sharing, delay }: PoolSpec, index: number): Pool {
   const addresses = [`192.0.2.${first}-192.0.2.${first + size - 1}`];
   if (six) addresses.push(`2001:db8::${first}-2001:db8::${first + size - 1}`);
   return readPool({
@@ -293,25 +302,25 @@ function poolOf({ first, size, six, reassign, sharing, delay }: PoolChoice, inde
   }).pool;
 }
 
-function serviceOf(index: number, wish: Wish, creationTimestamp: string): Service {
-  const { ours, families, address, key, ports, consents } = wish;
+function serviceOf(index: number, spec: ServiceSpec, creationTimestamp: string): Service {
+  const { isLoadBalancer, families, address, key, ports, consents } = spec;
   const ipFamilies: IPFamily[] =
     families === 'four' ? ['IPv4'] : families === 'six' ? ['IPv6'] : ['IPv4', 'IPv6'];
   const [namespace = '', name = ''] = keyOf(index).split('/');
-  const asksFor = address !== undefined && ipFamilies.includes('IPv4');
+  const hasRequest = address !== undefined && ipFamilies.includes('IPv4');
   return {
     metadata: {
       namespace,
       name,
       creationTimestamp,
       annotations: {
-        ...(asksFor ? { 'servicenet.dev/addresses': `192.0.2.${address}` } : {}),
+        ...(hasRequest ? { 'servicenet.dev/addresses': `192.0.2.${address}` } : {}),
         ...(key === '' ? {} : { 'servicenet.dev/sharing-key': key }),
         ...(consents ? { 'servicenet.dev/sharing-namespaces': '*' } : {}),
       },
     },
     spec: {
-      type: ours ? 'LoadBalancer' : 'ClusterIP',
+      type: isLoadBalancer ? 'LoadBalancer' : 'ClusterIP',
       ipFamilies,
       ipFamilyPolicy: families === 'prefer' ? 'PreferDualStack' : 'SingleStack',
       ports: ports.map((port) => ({ port, protocol: 'TCP' })),

@@ -1,23 +1,23 @@
 import { describe, expect, test } from 'vitest';
-import type { Outcome } from '../../../../src/controllers/load-balancer/outcome.ts';
 import {
   planPoolStatus,
-  readResting,
-  type PoolFacts,
-} from '../../../../src/controllers/load-balancer/plan-pool.ts';
+  type PoolState,
+} from '../../../../src/controllers/load-balancer/plan-pool-status.ts';
 import {
   cleanupFinalizer,
   planReleased,
   planServed,
 } from '../../../../src/controllers/load-balancer/plan.ts';
+import { readQuarantined } from '../../../../src/controllers/load-balancer/quarantine.ts';
+import type { Outcome } from '../../../../src/controllers/load-balancer/reasons.ts';
 import {
   conditionType,
   isForeign,
-  presentAddresses,
-} from '../../../../src/controllers/load-balancer/present.ts';
-import type { Condition } from '../../../../src/objects/meta.ts';
+  statusAddresses,
+} from '../../../../src/controllers/load-balancer/status.ts';
 import type { Service, ServiceStatus } from '../../../../src/objects/core.generated.ts';
-import { had } from './given.ts';
+import type { Condition } from '../../../../src/objects/meta.ts';
+import { inStatus } from './samples.ts';
 
 const now = Date.parse('2026-01-01T00:00:00Z');
 
@@ -84,13 +84,13 @@ describe('planServed', () => {
     });
   });
 
-  test('plans nothing when all is as it should be', () => {
-    expect(planServed(service(assigned), outcome(['192.0.2.1']), had('192.0.2.1'), now)).toEqual({
+  test('plans nothing when nothing has to change', () => {
+    expect(planServed(service(assigned), outcome(['192.0.2.1']), inStatus('192.0.2.1'), now)).toEqual({
       events: [],
     });
   });
 
-  test('says why there is nothing, once', () => {
+  test('explains once why there is no address', () => {
     const waiting = outcome([], 'PoolExhausted', 'no free IPv4 address in p (1 addresses)');
     const plan = planServed(service({ loadBalancer: {} }), waiting, [], now);
     expect(plan.events).toEqual([{ type: 'Warning', reason: 'PoolExhausted', message: waiting.message }]);
@@ -98,15 +98,15 @@ describe('planServed', () => {
     expect(again).toEqual({ events: [] });
   });
 
-  test('lets stand what was said before and is still true', () => {
+  test('keeps a message that is still true', () => {
     const six = { reason: 'PoolExhausted', message: 'no free IPv6 address in p (1 address)' } as const;
     const four = { reason: 'AddressInUse', message: '192.0.2.9 is held by n/t' } as const;
     const waiting = { ...outcome([], four.reason, `${four.message}; ${six.message}`), alsoTrue: [four, six] };
-    const told = (reason: string, message: string): Service =>
+    const withMessage = (reason: string, message: string): Service =>
       service({ loadBalancer: {}, conditions: [ready(reason, message)] });
-    expect(planServed(told(six.reason, six.message), waiting, [], now)).toEqual({ events: [] });
+    expect(planServed(withMessage(six.reason, six.message), waiting, [], now)).toEqual({ events: [] });
     const stale = 'no free IPv6 address in p (2 addresses)';
-    const { status, transition } = planServed(told(six.reason, stale), waiting, [], now);
+    const { status, transition } = planServed(withMessage(six.reason, stale), waiting, [], now);
     expect(status?.conditions).toMatchObject([{ reason: four.reason, message: waiting.message }]);
     expect(transition).toBe(four.reason);
   });
@@ -120,8 +120,8 @@ describe('planServed', () => {
     });
   });
 
-  test('tells of an address that was taken back', () => {
-    const plan = planServed(service(assigned), outcome(['192.0.2.9']), had('192.0.2.1'), now);
+  test('has an Event for an address that was removed', () => {
+    const plan = planServed(service(assigned), outcome(['192.0.2.9']), inStatus('192.0.2.1'), now);
     expect(plan.events.map(({ reason }) => reason)).toEqual(['Released', 'Assigned']);
     expect(plan.status?.loadBalancer?.ingress?.map(({ ip }) => ip)).toEqual(['192.0.2.9']);
   });
@@ -138,7 +138,7 @@ describe('planServed', () => {
       },
       conditions: [other, ready()],
     });
-    const { status } = planServed(before, outcome(['192.0.2.1', '2001:db8::1']), had('192.0.2.1'), now);
+    const { status } = planServed(before, outcome(['192.0.2.1', '2001:db8::1']), inStatus('192.0.2.1'), now);
     expect(status?.loadBalancer?.ingress).toEqual([
       { ip: '192.0.2.1', hostname: 'web.example.com', ipMode: 'VIP', ports },
       { ip: '2001:db8::1', ipMode: 'VIP', ports },
@@ -148,7 +148,7 @@ describe('planServed', () => {
     expect(status?.conditions?.map(({ type }) => type)).toEqual(['example.com/Announced', conditionType]);
   });
 
-  test('names the port that another sharer serves', () => {
+  test('marks a port that another Service serves', () => {
     const shared: Outcome = {
       ...outcome([], 'PoolExhausted', 'no free IPv4 address'),
       addresses: [
@@ -161,18 +161,18 @@ describe('planServed', () => {
         },
       ],
     };
-    const { status } = planServed(service(assigned), shared, had('192.0.2.1'), now);
+    const { status } = planServed(service(assigned), shared, inStatus('192.0.2.1'), now);
     expect(status?.loadBalancer?.ingress?.[0]?.ports?.[0]).toEqual({
       port: 80,
       protocol: 'TCP',
       error: 'servicenet.dev/PortInUse',
     });
-    const [present] = presentAddresses(service(status ?? {}), () => true);
-    expect([...(present?.served ?? [])]).toEqual(['UDP/53']);
+    const [current] = statusAddresses(service(status ?? {}), () => true);
+    expect([...(current?.servedPorts ?? [])]).toEqual(['UDP/53']);
   });
 
-  test('says what to do about an address that no pool contains any more', () => {
-    const stray: Outcome = {
+  test('advises what to do about an address that no pool contains any more', () => {
+    const kept: Outcome = {
       ...outcome([]),
       addresses: [
         {
@@ -184,41 +184,41 @@ describe('planServed', () => {
         },
       ],
     };
-    expect(planServed(service({}), stray, [], now).status?.conditions?.[0]?.message).toContain(
+    expect(planServed(service({}), kept, [], now).status?.conditions?.[0]?.message).toContain(
       'extend a pool',
     );
   });
 });
 
 describe('planReleased', () => {
-  test('takes away what is ours', () => {
+  test('removes own addresses, condition and finalizer', () => {
     const foreign = { hostname: 'lb.example.com' };
     const before = service({
       loadBalancer: { ingress: [...(assigned.loadBalancer?.ingress ?? []), foreign] },
       conditions: [ready()],
     });
-    expect(planReleased(before, had('192.0.2.1'), false)).toEqual({
+    expect(planReleased(before, inStatus('192.0.2.1'), false)).toEqual({
       finalizer: 'remove',
       status: { loadBalancer: { ingress: [foreign] } },
       events: [],
     });
   });
 
-  test('leaves the status of a Service that is going, and never touches what was not ours', () => {
-    const going = service(assigned, { deletionTimestamp: '2026-01-01T00:00:00Z' });
-    expect(planReleased(going, had('192.0.2.1'), true)).toEqual({ finalizer: 'remove', events: [] });
+  test('keeps the status of a deleted Service, and never changes one that was not served', () => {
+    const deleted = service(assigned, { deletionTimestamp: '2026-01-01T00:00:00Z' });
+    expect(planReleased(deleted, inStatus('192.0.2.1'), true)).toEqual({ finalizer: 'remove', events: [] });
     expect(planReleased(service({ loadBalancer: { ingress: [{ ip: '192.0.2.1' }] } }), [], false)).toEqual({
       events: [],
     });
   });
 
-  test('frees a Service that was deleted between its finalizer and its condition', () => {
+  test('removes the finalizer of a deleted Service without a condition', () => {
     const halfway = service({ loadBalancer: {} }, { deletionTimestamp: '2026-01-01T00:00:00Z' });
     expect(planReleased(halfway, [], true)).toEqual({ finalizer: 'remove', events: [] });
   });
 
-  // The condition is gone, and the type changed before a process looked: seed 16 of the faults.
-  test("takes its own finalizer from a Service that it never came to serve, and nobody else's", () => {
+  // The status was overwritten, and then the type changed, before a process saw it.
+  test('removes its own finalizer from a Service that is not served, and no other manager’s', () => {
     const finalizers = { 'f:metadata': { 'f:finalizers': { [`v:"${cleanupFinalizer}"`]: {} } } };
     const of = (manager: string): Service =>
       service({}, { managedFields: [{ manager, operation: 'Update', fieldsV1: finalizers }] });
@@ -227,80 +227,86 @@ describe('planReleased', () => {
   });
 });
 
-describe('presentAddresses', () => {
+describe('statusAddresses', () => {
   const pooled = (_family: string, value: bigint): boolean => value === 0xc0000201n;
   const entries = [
     { ip: '198.51.100.1' },
     { ip: '192.0.2.1' },
     { ip: '2001:db8::1' },
-    { ip: 'nonsense' },
+    { ip: 'x' },
     { hostname: 'x' },
   ];
 
   const of = (status: ServiceStatus): string[] =>
-    presentAddresses(service(status), pooled).map(({ address }) => address);
+    statusAddresses(service(status), pooled).map(({ address }) => address);
 
-  test('are those that our condition names, else those that our pools contain', () => {
+  test('are those that the condition names, else those that pools contain', () => {
     const loadBalancer = { ingress: entries };
     expect(of({ loadBalancer })).toEqual(['192.0.2.1']);
     const named = ready('Assigned', '198.51.100.1 from pool q, 2001:db8::1 from pool q');
     expect(of({ loadBalancer, conditions: [named] })).toEqual(['198.51.100.1', '2001:db8::1']);
   });
 
-  test('are not what somebody else wrote into the status of a Service that waits', () => {
+  test('are not addresses that another client wrote to the status of a waiting Service', () => {
     const loadBalancer = { ingress: [{ ip: '203.0.113.9' }] };
     const waiting = ready('PoolExhausted', 'no free IPv4 address in p (1 addresses)');
     expect(of({ loadBalancer, conditions: [waiting] })).toEqual([]);
   });
 
-  test('a class-less Service of another provider is foreign, one of our class never is', () => {
-    const theirs = service({ loadBalancer: { ingress: [{ ip: '198.51.100.1' }] } });
-    expect(isForeign(theirs, [])).toBe(true);
-    expect(isForeign(theirs, had('198.51.100.1'))).toBe(false);
+  test('a Service without a class may be foreign, a Service with a class is not', () => {
+    const foreign = service({ loadBalancer: { ingress: [{ ip: '198.51.100.1' }] } });
+    expect(isForeign(foreign, [])).toBe(true);
+    expect(isForeign(foreign, inStatus('198.51.100.1'))).toBe(false);
     expect(isForeign(service({ loadBalancer: {} }), [])).toBe(false);
     expect(
-      isForeign({ ...theirs, spec: { ...theirs.spec, loadBalancerClass: 'servicenet.dev/lb' } }, []),
+      isForeign({ ...foreign, spec: { ...foreign.spec, loadBalancerClass: 'servicenet.dev/lb' } }, []),
     ).toBe(false);
   });
 });
 
-describe('what rests', () => {
-  test('is written to the status of a pool, and read back until its time is over', () => {
+describe('quarantined addresses', () => {
+  test('are written to the status of a pool, and read until their quarantine ends', () => {
     const usage = {
       IPv4: { total: 4, used: 1, free: 2, quarantined: 1 },
       IPv6: { total: 0, used: 0, free: 0, quarantined: 0 },
     };
-    const resting = [{ address: '192.0.2.1', service: 'n/s', until: now + 1500 }];
+    const quarantined = [{ address: '192.0.2.1', service: 'n/s', until: now + 1500 }];
     const pool = { metadata: { name: 'p' }, spec: {} };
-    const status = planPoolStatus(pool, { usage, problems: [], conflicts: [], resting, generation: 1 }, now);
+    const status = planPoolStatus(
+      pool,
+      { usage, problems: [], conflicts: [], quarantined, generation: 1 },
+      now,
+    );
     const written = { ...pool, ...(status ? { status } : {}) };
     expect(status?.resting).toEqual([
       { address: '192.0.2.1', service: 'n/s', until: '2026-01-01T00:00:02Z' },
     ]);
-    expect(readResting(written, now)).toEqual([{ address: '192.0.2.1', service: 'n/s', until: now + 2000 }]);
-    expect(readResting(written, now + 2000)).toEqual([]);
+    expect(readQuarantined(written, now)).toEqual([
+      { address: '192.0.2.1', service: 'n/s', until: now + 2000 },
+    ]);
+    expect(readQuarantined(written, now + 2000)).toEqual([]);
     const broken = [{ address: 'x', service: 'n/s', until: '2026-01-01T00:00:02Z' }];
-    expect(readResting({ ...pool, status: { resting: broken } }, now)).toEqual([]);
+    expect(readQuarantined({ ...pool, status: { resting: broken } }, now)).toEqual([]);
   });
 });
 
 describe('planPoolStatus', () => {
   const none = { total: 0, used: 0, free: 0, quarantined: 0 };
-  const facts = (changes: Partial<PoolFacts> = {}): PoolFacts => ({
+  const state = (changes: Partial<PoolState> = {}): PoolState => ({
     usage: { IPv4: { total: 4, used: 1, free: 3, quarantined: 0 }, IPv6: none },
     problems: [],
     conflicts: [],
-    resting: [],
+    quarantined: [],
     generation: 1,
     ...changes,
   });
   const pool = { metadata: { name: 'p' }, spec: {} };
 
-  test.each<[string, PoolFacts, string[]]>([
-    ['usable', facts(), ['True Usable', 'False NoOverlap']],
-    ['partly invalid', facts({ problems: ['x'] }), ['True InvalidSpec', 'False NoOverlap']],
-    ['overlapping', facts({ conflicts: ['y'] }), ['True Usable', 'True Overlap']],
-    ['empty', facts({ usage: { IPv4: none, IPv6: none } }), ['False NoAddresses', 'False NoOverlap']],
+  test.each<[string, PoolState, string[]]>([
+    ['usable', state(), ['True Usable', 'False NoOverlap']],
+    ['partly invalid', state({ problems: ['x'] }), ['True InvalidSpec', 'False NoOverlap']],
+    ['overlapping', state({ conflicts: ['y'] }), ['True Usable', 'True Overlap']],
+    ['empty', state({ usage: { IPv4: none, IPv6: none } }), ['False NoAddresses', 'False NoOverlap']],
   ])('%s', (_what, known, expected) => {
     const status = planPoolStatus(pool, known, now);
     expect(status?.conditions?.map((c) => `${c.status} ${c.reason}`)).toEqual(expected);

@@ -50,7 +50,7 @@ describe('readRequest', () => {
     expect(own.addresses.size).toBe(name.startsWith('servicenet') ? 1 : 0);
   });
 
-  test('reads pool, sharing key and consent of each provider', () => {
+  test('reads pool, sharing key and consent from the annotations of each load balancer', () => {
     const metallb = { 'metallb.io/address-pool': 'p', 'metallb.io/allow-shared-ip': 'k' };
     expect(readRequest(service({}, metallb), {}, settings)).toMatchObject({ pools: ['p'], sharingKey: 'k' });
     const cilium = { 'lbipam.cilium.io/sharing-key': 'k', 'lbipam.cilium.io/sharing-cross-namespace': 'a,b' };
@@ -62,7 +62,7 @@ describe('readRequest', () => {
     });
   });
 
-  test('takes spec.loadBalancerIP where no annotation speaks', () => {
+  test('takes spec.loadBalancerIP without an annotation', () => {
     expect([...readRequest(service({ loadBalancerIP: '192.0.2.7' }), {}, settings).addresses]).toEqual([
       ['IPv4', '192.0.2.7'],
     ]);
@@ -85,7 +85,7 @@ describe('readRequest', () => {
     expect(problems.join().length).toBeLessThan(200);
   });
 
-  test('says when two providers contradict each other', () => {
+  test('has a problem when annotations of two load balancers contradict each other', () => {
     const annotations = {
       'metallb.io/loadBalancerIPs': '192.0.2.1',
       'kube-vip.io/loadbalancerIPs': '192.0.2.2',
@@ -95,7 +95,7 @@ describe('readRequest', () => {
     expect(readRequest(service({}, overruled), {}, settings).problems).toEqual([]);
   });
 
-  test('knows which backends may share', () => {
+  test('compares backends by traffic policy and selector', () => {
     const local = { externalTrafficPolicy: 'Local', selector: { b: '2', a: '1' } };
     expect(readRequest(service(local), {}, settings).backend).toBe('Local:a=1,b=2');
     expect(readRequest(service({ selector: { a: '1' } }), {}, settings).backend).toBe('');

@@ -1,67 +1,58 @@
 import type { Service } from '../objects/core.generated.ts';
+import type { ServedService } from '../controllers/load-balancer/adoption.ts';
 import { LoadBalancerAllocator } from '../controllers/load-balancer/allocator.ts';
 import { readPool, type AddressPool, type Pool } from '../controllers/load-balancer/pool.ts';
-import { layOut, type Forbidden } from '../controllers/load-balancer/pool-layout.ts';
-import { readResting } from '../controllers/load-balancer/plan-pool.ts';
-import { isForeign, presentAddresses, type PresentAddress } from '../controllers/load-balancer/present.ts';
-import {
-  byAge,
-  isServed,
-  readRequest,
-  type AddressRequest,
-  type RequestSettings,
-} from '../controllers/load-balancer/request.ts';
+import { layOut, type ForbiddenRange } from '../controllers/load-balancer/pool-addresses.ts';
+import { readQuarantined } from '../controllers/load-balancer/quarantine.ts';
+import { byAge, isServed, readRequest, type RequestSettings } from '../controllers/load-balancer/request.ts';
+import { isForeign, statusAddresses } from '../controllers/load-balancer/status.ts';
 
-/** What there is in a cluster, read once. */
+/** The objects of a cluster that decide which Service gets which address. */
 export interface PooledCluster {
   readonly services: readonly Service[];
   /** Labels of a namespace. */
   readonly namespaceLabels: (namespace: string) => Readonly<Record<string, string>>;
   readonly settings: RequestSettings;
-  readonly forbidden: readonly Forbidden[];
+  readonly forbidden: readonly ForbiddenRange[];
   readonly pools: readonly AddressPool[];
 }
 
-/** A Service as the load balancer sees it. */
-interface ServedService {
+interface PooledService extends ServedService {
   readonly service: Service;
-  readonly request: AddressRequest;
-  /** What it has. */
-  readonly present: readonly PresentAddress[];
 }
 
-/** The books that a controller would have of a cluster. */
-export interface ClusterBooks {
+/** The state of a controller that has just started in a cluster. */
+export interface StartedController {
   readonly allocator: LoadBalancerAllocator;
-  /** In the order of creation, without those that another provider serves. */
-  readonly served: readonly ServedService[];
+  /** Oldest first, without Services that another load balancer serves. */
+  readonly served: readonly PooledService[];
 }
 
-/** AllocationState what every Service has, as a controller does when it starts. Gives nothing. */
-export function booksOf(cluster: PooledCluster, now: number): ClusterBooks {
+/** Adopts the addresses of all Services, as a controller does when it starts. Assigns no new ones. */
+export function startController(cluster: PooledCluster, now: number): StartedController {
   const allocator = new LoadBalancerAllocator();
   allocator.setPools(poolsOf(cluster.pools), cluster.forbidden);
-  const served = ownServices(cluster, allocator);
+  const served = servedServices(cluster, allocator);
   Array.from(allocator.adopt(served));
   for (const pool of cluster.pools) {
-    for (const rest of readResting(pool, now)) allocator.book.rest(rest);
+    for (const entry of readQuarantined(pool, now)) allocator.allocations.quarantine(entry);
   }
   return { allocator, served };
 }
 
 /** The Services that a controller with these pools would serve, oldest first. */
-export function ownServices(
+export function servedServices(
   { services, settings, namespaceLabels }: PooledCluster,
   allocator: LoadBalancerAllocator,
-): ServedService[] {
+): PooledService[] {
   return services
     .filter((service) => isServed(service, settings) && service.metadata.deletionTimestamp === undefined)
     .map((service) => ({
       service,
       request: readRequest(service, namespaceLabels(service.metadata.namespace ?? ''), settings),
-      present: presentAddresses(service, allocator.isPooled),
+      inStatus: statusAddresses(service, allocator.isPooled),
     }))
-    .filter(({ service, present }) => !isForeign(service, present))
+    .filter(({ service, inStatus }) => !isForeign(service, inStatus))
     .sort((a, b) => byAge(a.request, b.request));
 }
 
@@ -69,8 +60,8 @@ export function poolsOf(objects: readonly AddressPool[]): Pool[] {
   return objects.map((object) => readPool(object).pool);
 }
 
-/** What a controller would say against pools in their status: `name: sentence`. */
-export function problemsOf(objects: readonly AddressPool[], forbidden: readonly Forbidden[]): string[] {
+/** The problems and conflicts that a controller would write to the status of pools: `name: sentence`. */
+export function problemsOf(objects: readonly AddressPool[], forbidden: readonly ForbiddenRange[]): string[] {
   const layouts = layOut(poolsOf(objects), forbidden);
   return objects.flatMap((object) => {
     const { pool, problems } = readPool(object);

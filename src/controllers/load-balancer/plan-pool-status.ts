@@ -1,32 +1,31 @@
-import { parseStrictAddress } from '../../objects/address.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import type { Condition } from '../../objects/meta.ts';
-import { formatTime, parseTime } from '../../objects/time.ts';
-import type { Quarantine } from './address-book.ts';
-import { firstFew } from './first-few.ts';
+import { formatTime } from '../../objects/time.ts';
 import type { AddressPool, AddressPoolStatus, FamilyUsage, RestingAddress } from './pool.ts';
+import type { QuarantinedAddress } from './quarantine.ts';
+import { firstFew } from './reasons.ts';
 
-/** What is known of a pool when its status is planned. */
-export interface PoolFacts {
+/** What the status of a pool is made of. */
+export interface PoolState {
   readonly usage: Readonly<Record<'IPv4' | 'IPv6', FamilyUsage>>;
-  /** Parts of the spec that could not be understood. */
+  /** Invalid parts of the spec. */
   readonly problems: readonly string[];
-  /** Overlaps that were refused. */
+  /** Overlaps with other pools and with addresses of the cluster. */
   readonly conflicts: readonly string[];
-  /** The longest first. */
-  readonly resting: readonly Quarantine[];
-  /** Of the spec that is in force. */
+  /** Latest end first. */
+  readonly quarantined: readonly QuarantinedAddress[];
+  /** `metadata.generation` of the spec that was read. */
   readonly generation: number | undefined;
 }
 
-/** The status that a pool should have; undefined when it has it. `now` in milliseconds since 1970. */
+/** Plans the status of a pool; undefined if it does not change. `now` in milliseconds since 1970. */
 export function planPoolStatus(
   pool: AddressPool,
-  facts: PoolFacts,
+  state: PoolState,
   now: number,
 ): AddressPoolStatus | undefined {
-  const { usage, problems, conflicts, resting, generation } = facts;
-  const seen = generation === undefined ? {} : { observedGeneration: generation };
+  const { usage, problems, conflicts, quarantined, generation } = state;
+  const observed = generation === undefined ? {} : { observedGeneration: generation };
   const usable = usage.IPv4.total + usage.IPv6.total > 0;
   const before = pool.status?.conditions ?? [];
   const conditions = [
@@ -35,42 +34,31 @@ export function planPoolStatus(
       status: usable ? 'True' : 'False',
       reason: problems.length > 0 ? 'InvalidSpec' : usable ? 'Usable' : 'NoAddresses',
       message: readyMessage(usable, problems),
-      ...seen,
+      ...observed,
     }),
     condition(before, now, {
       type: 'Conflict',
       status: conflicts.length > 0 ? 'True' : 'False',
       reason: conflicts.length > 0 ? 'Overlap' : 'NoOverlap',
       message: conflicts.length > 0 ? `${firstFew(conflicts, '; ')}: these addresses are not given` : '',
-      ...seen,
+      ...observed,
     }),
   ];
   const status: AddressPoolStatus = {
     ...(usage.IPv4.total > 0 ? { ipv4: usage.IPv4 } : {}),
     ...(usage.IPv6.total > 0 ? { ipv6: usage.IPv6 } : {}),
-    ...(resting.length > 0 ? { resting: resting.slice(0, mostResting).map(restingText) } : {}),
+    ...(quarantined.length > 0 ? { resting: quarantined.slice(0, maxQuarantined).map(restingOf) } : {}),
     conditions,
   };
   return jsonEqual(status, pool.status) ? undefined : status;
 }
 
-/** Those that end sooner are forgotten when more rest at once: they matter least. */
-const mostResting = 1000;
+/** Of more, those that end first are left out. */
+const maxQuarantined = 1000;
 
-function restingText({ address, service, until }: Quarantine): RestingAddress {
-  // A time in the API has whole seconds: not one less.
+function restingOf({ address, service, until }: QuarantinedAddress): RestingAddress {
+  // Times in the API have whole seconds; rounded up.
   return { address, service, until: formatTime(Math.ceil(until / 1000) * 1000) };
-}
-
-/** Reads what rests, now and on, from a pool's status; what cannot be understood does not. `now` as above. */
-export function readResting({ status }: AddressPool, now: number): Quarantine[] {
-  return (status?.resting ?? []).flatMap(({ address, service, until }): Quarantine[] => {
-    const parsed = parseStrictAddress(address);
-    const time = parseTime(until);
-    return parsed === undefined || time === undefined || time <= now
-      ? []
-      : [{ address: parsed.canonical, service, until: time }];
-  });
 }
 
 function readyMessage(usable: boolean, problems: readonly string[]): string {

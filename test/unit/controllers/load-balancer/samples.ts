@@ -1,6 +1,6 @@
 import { LoadBalancerAllocator } from '../../../../src/controllers/load-balancer/allocator.ts';
 import { readPool, type AddressPoolSpec, type Pool } from '../../../../src/controllers/load-balancer/pool.ts';
-import type { PresentAddress } from '../../../../src/controllers/load-balancer/present.ts';
+import type { StatusAddress } from '../../../../src/controllers/load-balancer/status.ts';
 import type { AddressRequest } from '../../../../src/controllers/load-balancer/request.ts';
 
 export function pool(name: string, addresses: string[], spec: AddressPoolSpec = {}): Pool {
@@ -12,8 +12,8 @@ export function pool(name: string, addresses: string[], spec: AddressPoolSpec = 
 
 let created = 0;
 
-/** What a Service `namespace/name` asks for that is younger than all before it. */
-export function request(service: string, wish: Partial<AddressRequest> = {}): AddressRequest {
+/** The request of a Service `namespace/name` that is younger than all before it. */
+export function request(service: string, changes: Partial<AddressRequest> = {}): AddressRequest {
   return {
     service,
     namespace: service.split('/')[0] ?? '',
@@ -29,23 +29,23 @@ export function request(service: string, wish: Partial<AddressRequest> = {}): Ad
     ports: ['TCP/80'],
     backend: '',
     problems: [],
-    ...wish,
+    ...changes,
   };
 }
 
-/** The wish for one address. */
+/** Requests one address. */
 export function v4(address: string): Partial<AddressRequest> {
   return { addresses: new Map([['IPv4', address]]) };
 }
 
-/** Addresses in a status of which nothing else is known. */
-export function had(...addresses: string[]): PresentAddress[] {
+/** Addresses in a status without a condition. */
+export function inStatus(...addresses: string[]): StatusAddress[] {
   return addresses.map((address) => ({
     family: address.includes(':') ? 'IPv6' : 'IPv4',
     address,
     origin: undefined,
     key: undefined,
-    served: undefined,
+    servedPorts: undefined,
   }));
 }
 
@@ -55,14 +55,14 @@ export function allocatorWith(...pools: Pool[]): LoadBalancerAllocator {
   return allocator;
 }
 
-/** Addresses and reason of an assignment that is written at once, as one text. */
-export function assign(
+/** Addresses and reason of a request whose result is written at once, as one text. */
+export function allocate(
   allocator: LoadBalancerAllocator,
   wanted: AddressRequest,
-  present: string[] = [],
+  current: string[] = [],
   now = 0,
 ): string {
-  const { addresses, reason } = allocator.assign(wanted, had(...present));
-  allocator.letGo(wanted.service, allocator.leftBy(wanted.service), now);
+  const { addresses, reason } = allocator.allocate(wanted, inStatus(...current));
+  allocator.release(wanted.service, allocator.unreleased(wanted.service), now);
   return `${addresses.map(({ address }) => address).join(',')} ${reason}`.trim();
 }

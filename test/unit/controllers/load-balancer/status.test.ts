@@ -6,7 +6,7 @@ import {
   readAssigned,
   readKey,
   type AssignedText,
-} from '../../../../src/controllers/load-balancer/assigned-text.ts';
+} from '../../../../src/controllers/load-balancer/status.ts';
 
 const origin = fc.record({
   pool: fc.constantFrom('home', 'a.b-c', '0'),
@@ -19,7 +19,7 @@ const text: fc.Arbitrary<AssignedText> = fc.record({
   kept: fc.boolean(),
 });
 
-test('readKey reads the keys that keyText did not cut', () => {
+test('readKey reads keys of up to 64 characters', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 64 }), (key) => {
       expect(readKey(keyText(key))).toBe(key.slice(0, 64));
@@ -27,14 +27,14 @@ test('readKey reads the keys that keyText did not cut', () => {
   );
 });
 
-test('readKey takes what somebody else wrote for the key of nobody', () => {
+test('readKey returns text of other clients as it is', () => {
   const [text] = readAssigned(String.raw`192.0.2.1 from pool p with sharing key "\q"`);
   expect(text?.key).toBe(String.raw`"\q"`);
   expect(readKey(text?.key ?? '')).toBe(String.raw`"\q"`);
 });
 
 describe('readAssigned', () => {
-  test('reads what assignedText wrote, and nothing of what follows', () => {
+  test('reads the texts of assignedText up to the first other text', () => {
     fc.assert(
       fc.property(fc.array(text, { minLength: 1, maxLength: 2 }), fc.string(), (texts, refusal) => {
         const message = texts.map(assignedText).join(', ');
@@ -54,7 +54,7 @@ describe('readAssigned', () => {
     expect(readAssigned(message)).toEqual([]);
   });
 
-  test('knows an address that was adopted without a pool', () => {
+  test('reads an address that no pool assigned', () => {
     const kept = { address: '192.0.2.1', origin: undefined, key: '', kept: true };
     expect(readAssigned(assignedText(kept))).toEqual([kept]);
   });

@@ -1,11 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import { importCilium } from '../../../../src/pools/import/cilium.ts';
-import { keepingAssigned } from '../../../../src/pools/import/imported.ts';
-import { importKubeVip } from '../../../../src/pools/import/kube-vip.ts';
-import { importMetalLB, importMetalLBConfig } from '../../../../src/pools/import/metallb.ts';
-import type { KubeObject } from '../../../../src/objects/meta.ts';
+import { importCilium } from '../../../src/pools/import/cilium.ts';
+import { keepingAssigned } from '../../../src/pools/import/imported.ts';
+import { importKubeVip } from '../../../src/pools/import/kube-vip.ts';
+import { importMetalLB, importMetalLBConfig } from '../../../src/pools/import/metallb.ts';
+import type { KubeObject } from '../../../src/objects/meta.ts';
 
-const object = (name: string, rest: Record<string, unknown>): KubeObject => ({ metadata: { name }, ...rest });
+const object = (name: string, rest: Record<string, unknown>): KubeObject => ({
+  metadata: { name },
+  ...rest,
+});
 const inNamespaces = (...values: string[]): unknown => ({
   matchExpressions: [{ key: 'kubernetes.io/metadata.name', operator: 'In', values }],
 });
@@ -44,7 +47,7 @@ describe('import', () => {
     ]);
   });
 
-  test('cuts CIDRs to their network, and leaves out what no pool can have', () => {
+  test('clears the host bits of CIDRs, and leaves out entries that no pool can have', () => {
     const addresses = [
       '192.168.1.5/28',
       ' 192.168.0.220/29',
@@ -72,7 +75,7 @@ describe('import', () => {
     );
   });
 
-  test('makes no pool of addresses that DHCP gives', () => {
+  test('makes no pool of addresses from DHCP', () => {
     const data = { 'cidr-global': '0.0.0.0/32', 'range-x': '0.0.0.0-0.0.0.0, 192.0.2.1-192.0.2.2' };
     const { pools, notes } = importKubeVip(object('kubevip', { data }));
     expect(pools.map(({ metadata, spec }) => [metadata.name, spec.addresses])).toEqual([
@@ -84,7 +87,7 @@ describe('import', () => {
     );
   });
 
-  test('makes no pool that serves everybody of one whose selector cannot be read', () => {
+  test('does not import a pool with an invalid selector', () => {
     const addresses = ['192.0.2.0/24'];
     const selectors = [{ matchLabels: { 'no label': 'x' } }, { matchExpressions: 7 }, 'x'];
     for (const selector of selectors) {
@@ -97,7 +100,7 @@ describe('import', () => {
     }
   });
 
-  test('gives every pool a name of its own that the API takes', () => {
+  test('gives every pool a unique, valid name', () => {
     const pool = (name: string): string => `- { name: ${JSON.stringify(name)}, addresses: [192.0.2.0/24] }\n`;
     const config = `address-pools:\n${['lan', 'LAN', 'My_Pool', '..', '', 'x'.repeat(300)].map(pool).join('')}`;
     const { pools, notes } = importMetalLBConfig(object('config', { data: { config } }));
@@ -112,7 +115,7 @@ describe('import', () => {
     expect(notes[0]).toBe('"LAN" was renamed to lan-2');
   });
 
-  test('serves the namespaces that all of the selectors of Cilium name', () => {
+  test('serves the namespaces that all selectors of a Cilium pool name', () => {
     const key = 'io.kubernetes.service.namespace';
     const of = (...values: string[][]): unknown => {
       const matchExpressions = values.map((list) => ({ key, operator: 'In', values: list }));
@@ -123,7 +126,7 @@ describe('import', () => {
     expect(of(['x'], ['y'])).toBeUndefined();
   });
 
-  test('of MetalLB before 0.13, whose ConfigMap has YAML in it', () => {
+  test('of the YAML in the ConfigMap of MetalLB before 0.13', () => {
     const config = `
       peers: [{ peer-address: 10.0.0.1 }]
       address-pools:
@@ -142,7 +145,7 @@ describe('import', () => {
     expect(importMetalLBConfig(object('config', {})).notes).toEqual(['config: has no address-pools']);
   });
 
-  test('names the fields that mean nothing here', () => {
+  test('names the fields that are not imported', () => {
     const spec = { addresses: ['192.0.2.0/24'], colour: 'blue', serviceAllocation: { weight: 1 } };
     expect(importMetalLB([object('a', { spec })]).notes).toEqual([
       'a: colour not imported',
@@ -203,7 +206,7 @@ describe('import', () => {
     ]);
   });
 
-  test('keeps every address that is in use', () => {
+  test('adds pools for the addresses in use', () => {
     const imported = importMetalLB([object('a', { spec: { addresses: ['192.0.2.0/24'] } })]);
     const service = (type: string, ...ips: string[]) => ({
       metadata: {},

@@ -1,0 +1,184 @@
+import { isNotFound } from '../../client/errors.ts';
+import type { Informer } from '../../client/informer.ts';
+import { nodes, serviceCIDRs } from '../../client/resources.ts';
+import { jsonEqual } from '../../objects/json.ts';
+import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+import type { Node } from '../../objects/core.generated.ts';
+import type { ServiceCIDR } from '../../objects/networking.generated.ts';
+import type { ControllerContext } from '../../runtime/context.ts';
+import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
+import type { LoadBalancerAllocator } from './allocator.ts';
+import type { LoadBalancerMetrics } from './metrics.ts';
+import { planPoolStatus } from './plan-pool-status.ts';
+import { addressPools, readPool, type AddressPool } from './pool.ts';
+import { forbiddenRanges, type PoolLayout } from './pool-addresses.ts';
+import { readQuarantined } from './quarantine.ts';
+
+type Syncable = Pick<Informer<KubeObject>, 'synced'>;
+
+/** The reconciler of Services, as the reconciler of pools uses it. */
+export interface ServiceReconciler {
+  /** Called after the allocator may have changed addresses of Services. */
+  changed(): void;
+  readonly waitFor: readonly Syncable[];
+  /** Records the addresses of all Services, once. Called before every use of the allocator. */
+  adopt(signal: AbortSignal): Promise<void>;
+}
+
+/** Keys of the work queue beside the names of pools, which have no star. */
+const layoutKey = '*layout';
+const quarantineKey = '*quarantine';
+const statusKey = '*status';
+
+/** Milliseconds in which changes are collected. */
+const layoutDelayMs = 50;
+const statusDelayMs = 500;
+
+/** Loads AddressPools into the allocator, ends quarantines, and writes the status of the pools. */
+export class PoolReconciler {
+  readonly controller: Controller;
+  readonly #context: ControllerContext;
+  readonly #allocator: LoadBalancerAllocator;
+  readonly #metrics: LoadBalancerMetrics;
+  readonly #services: ServiceReconciler;
+  readonly #pools: Informer<AddressPool>;
+  readonly #nodes: Informer<Node>;
+  readonly #cidrs: Informer<ServiceCIDR>;
+  #layouts: ReadonlyMap<string, PoolLayout> = new Map();
+  /** The last input of {@link load} as JSON. */
+  #loaded = '';
+  #problems = new Map<string, readonly string[]>(); // pool -> invalid parts of its spec
+  #generations = new Map<string, number | undefined>(); // pool -> metadata.generation
+
+  constructor(
+    context: ControllerContext,
+    allocator: LoadBalancerAllocator,
+    metrics: LoadBalancerMetrics,
+    services: ServiceReconciler,
+  ) {
+    this.#context = context;
+    this.#allocator = allocator;
+    this.#metrics = metrics;
+    this.#services = services;
+    this.#pools = context.informers.informer(addressPools);
+    this.#nodes = context.informers.informer(nodes);
+    this.#cidrs = context.informers.informer(serviceCIDRs);
+    this.controller = new Controller({
+      name: 'address_pool',
+      context,
+      reconcile: (key, signal) => this.#reconcile(key, signal),
+      workers: 2,
+      waitFor: [...services.waitFor, ...this.sources],
+    });
+    const enqueueLayout = (): void => this.controller.enqueue(layoutKey, { after: layoutDelayMs });
+    this.#pools.addHandler({
+      added: enqueueLayout,
+      // On every change: after a relist, an edit that was reverted changes only the generation, and the status may have
+      // been compared with an object older than an own write.
+      updated: enqueueLayout,
+      deleted: (pool) => {
+        this.#metrics.forgetPool(keyOf(pool));
+        enqueueLayout();
+      },
+    });
+    this.#nodes.addHandler({
+      added: enqueueLayout,
+      updated: (node, old) => {
+        const same = jsonEqual(node.status.addresses, old.status.addresses);
+        if (!same || !jsonEqual(node.spec.podCIDRs, old.spec.podCIDRs)) enqueueLayout();
+      },
+      deleted: enqueueLayout,
+    });
+    this.#cidrs.addHandler({
+      added: enqueueLayout,
+      updated: (cidr, old) => {
+        if (!jsonEqual(cidr.spec, old.spec)) enqueueLayout();
+      },
+      deleted: enqueueLayout,
+    });
+  }
+
+  /** The informers that {@link load} reads. */
+  get sources(): readonly Syncable[] {
+    return [this.#pools, this.#nodes, this.#cidrs];
+  }
+
+  /** Reads all pools into the allocator, unless nothing changed. */
+  load(): void {
+    const objects = [...this.#pools.cache.values()];
+    const forbidden = forbiddenRanges(this.#nodes.cache.values(), this.#cidrs.cache.values());
+    // Also if the specs are equal: an edit that was reverted has a new generation.
+    this.#generations = new Map(objects.map((object) => [keyOf(object), object.metadata.generation]));
+    const input = JSON.stringify([
+      objects.map(({ metadata: { name, creationTimestamp }, spec }) => [name, creationTimestamp, spec]),
+      forbidden.map(({ range, owner }) => [range.text, owner]),
+    ]);
+    if (input === this.#loaded) return;
+    const read = objects.map((object) => readPool(object));
+    this.#problems = new Map(read.map(({ pool, problems }) => [pool.name, problems]));
+    this.#layouts = this.#allocator.setPools(
+      read.map(({ pool }) => pool),
+      forbidden,
+    );
+    this.#loaded = input;
+  }
+
+  /** Reads the quarantined addresses from the status of all pools. Comes after {@link LoadBalancerAllocator.adopt}. */
+  loadQuarantine(): void {
+    const { allocations } = this.#allocator;
+    const now = this.#context.clock.now();
+    for (const pool of this.#pools.cache.values()) {
+      for (const entry of readQuarantined(pool, now)) allocations.quarantine(entry);
+    }
+    this.updateStatus();
+  }
+
+  /** Enqueues the status of all pools and the end of the next quarantine. */
+  updateStatus(): void {
+    this.controller.enqueue(statusKey, { after: statusDelayMs });
+    const next = this.#allocator.allocations.nextQuarantineEnd;
+    if (next !== undefined) {
+      this.controller.enqueue(quarantineKey, { after: Math.max(0, next - this.#context.clock.now()) });
+    }
+  }
+
+  async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
+    await this.#services.adopt(signal);
+    if (key === layoutKey) {
+      this.load();
+      this.#services.changed();
+    } else if (key === statusKey) {
+      for (const name of this.#allocator.allocations.pools.keys()) this.controller.enqueue(name);
+    } else if (key === quarantineKey) {
+      this.#allocator.endQuarantines(this.#context.clock.now());
+      this.#services.changed();
+    } else await this.#writeStatus(key, signal);
+    return undefined;
+  }
+
+  async #writeStatus(name: string, signal: AbortSignal): Promise<void> {
+    const pool = this.#pools.cache.get(name);
+    const { allocations } = this.#allocator;
+    const allocating = allocations.pools.get(name);
+    if (pool === undefined || allocating === undefined) return;
+    const usage = {
+      IPv4: allocations.usage(allocating, 'IPv4'),
+      IPv6: allocations.usage(allocating, 'IPv6'),
+    };
+    this.#metrics.usage(name, 'IPv4', usage.IPv4);
+    this.#metrics.usage(name, 'IPv6', usage.IPv6);
+    const problems = this.#problems.get(name) ?? [];
+    const conflicts = this.#layouts.get(name)?.conflicts ?? [];
+    const generation = this.#generations.get(name);
+    const quarantined = allocations.quarantinedIn(allocating);
+    const state = { usage, problems, conflicts, quarantined, generation };
+    const status = planPoolStatus(pool, state, this.#context.clock.now());
+    if (status === undefined) return;
+    try {
+      await this.#context.clients.for(addressPools).replaceStatus({ ...pool, status }, { signal });
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+}
