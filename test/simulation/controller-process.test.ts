@@ -116,7 +116,7 @@ describe('servicenet controller', () => {
 
   it('says what is wrong with flags, and does not start', async () => {
     const wrong = start('controller', '--kubeconfig', kubeconfig, '--controllers', 'nobody');
-    expect(await wrong.ended).toEqual([1, null]);
+    expect(await wrong.ended).toEqual([2, null]);
     expect(wrong.log).toContain('"nobody" is not in the list of known controllers');
   });
 });
