@@ -42,6 +42,8 @@ export interface NodePlan {
 /** What holds for the node in one address family. */
 export interface NodeFamilyPlan {
   readonly family: IPFamily;
+  /** The node's own address of the family; undefined: it has none. */
+  readonly primaryAddress: string | undefined;
   /**
    * Where node ports answer (D12): `all` is every address of the node, whenever it comes or goes; loopback never.
    * Sorted.

@@ -4,7 +4,7 @@ import type { ObjectKey } from '../../objects/key.ts';
 export type ProblemReason =
   /** Text that is no address or CIDR. */
   | 'InvalidAddress'
-  /** Outside of 1 to 65535. */
+  /** Outside of 1 to 65535, or absent in a slice. */
   | 'InvalidPort'
   /** Neither TCP, UDP nor SCTP. */
   | 'InvalidProtocol'
@@ -28,6 +28,28 @@ export interface Problem {
   readonly reason: ProblemReason;
   readonly kind: 'Service' | 'EndpointSlice';
   readonly key: ObjectKey;
-  /** Where, what, and what follows; ends without a full stop. */
+  /** The field, its value and what follows, of the first one where several have the same reason. */
   readonly message: string;
 }
+
+/** Collects the problems of one Service and its slices: one for each object and reason. */
+export class Problems {
+  readonly #byObject = new Map<string, { problem: Problem; more: number }>();
+
+  add(reason: ProblemReason, kind: Problem['kind'], key: ObjectKey, message: string): void {
+    const id = `${reason} ${kind} ${key}`;
+    const known = this.#byObject.get(id);
+    if (known === undefined) this.#byObject.set(id, { problem: { reason, kind, key, message }, more: 0 });
+    else known.more++;
+  }
+
+  /** In the order in which they were found. */
+  list(): readonly Problem[] {
+    if (this.#byObject.size === 0) return NONE;
+    return Array.from(this.#byObject.values(), ({ problem, more }) =>
+      more === 0 ? problem : { ...problem, message: `${problem.message} (and ${more} more)` },
+    );
+  }
+}
+
+const NONE: readonly Problem[] = [];

@@ -1,0 +1,53 @@
+import type { UsableEndpoints } from './categorize.ts';
+import type { Action, SourceActions, TrafficPolicy } from './forwarding-plan.ts';
+
+const REJECT: Action = { action: 'reject' };
+const DROP: Action = { action: 'drop' };
+
+/** What the actions of a Service port depend on besides its policies. */
+export interface ActionInput {
+  readonly usable: UsableEndpoints;
+  /** Pods can be recognised in the family. */
+  readonly detectsPods: boolean;
+  readonly masqueradeAll: boolean;
+}
+
+/**
+ * What happens with connections to a cluster IP (`nftables/proxier.go`): the internal traffic policy decides (D1).
+ * What does not come from a Pod is masqueraded, because the answer has to come back through this node: the client may
+ * be outside and route the Service range here (D7).
+ */
+export function internalActions(
+  policy: TrafficPolicy,
+  { usable, detectsPods, masqueradeAll }: ActionInput,
+): SourceActions {
+  if (!usable.any) return everyone(REJECT); // D3
+  if (policy === 'Local' && usable.local.length === 0) return everyone(DROP); // D4
+  const fromElsewhere = forward(policy, masqueradeAll || detectsPods);
+  return { pod: forward(policy, masqueradeAll), node: fromElsewhere, other: fromElsewhere };
+}
+
+/**
+ * What happens with connections to external IPs, load balancer IPs and node ports (D2). Policy Cluster masquerades
+ * everyone; policy Local keeps the client's address (D6). Pods and the node itself are not subject to policy Local,
+ * as though they went out to a load balancer and came back; only the node is masqueraded then, since the address that
+ * it connects from may be the load balancer's (D5).
+ */
+export function externalActions(policy: TrafficPolicy, { usable, detectsPods }: ActionInput): SourceActions {
+  if (!usable.any) return everyone(REJECT); // D3
+  if (policy === 'Cluster') return everyone(forward('Cluster', true));
+  const other = usable.local.length === 0 ? DROP : forward('Local', false); // D4
+  return {
+    pod: detectsPods ? forward('Cluster', false) : other,
+    node: forward('Cluster', true),
+    other,
+  };
+}
+
+function forward(to: TrafficPolicy, masquerade: boolean): Action {
+  return { action: 'forward', to, masquerade };
+}
+
+function everyone(action: Action): SourceActions {
+  return { pod: action, node: action, other: action };
+}

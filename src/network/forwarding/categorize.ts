@@ -1,0 +1,75 @@
+import type { EndpointHints } from '../../objects/endpoint-slice.ts';
+import type { Endpoint } from './endpoints.ts';
+import type { NodePlan, PlannedEndpoint } from './forwarding-plan.ts';
+
+/** The endpoints that connections may go to. */
+export interface UsableEndpoints {
+  /** Those of policy Cluster; empty where `uses.cluster` is false. */
+  readonly cluster: readonly PlannedEndpoint[];
+  /** Those of policy Local; empty where `uses.local` is false. */
+  readonly local: readonly PlannedEndpoint[];
+  /** E6: an endpoint is usable on some node. Decides between reject and drop. */
+  readonly any: boolean;
+}
+
+/**
+ * Chooses the endpoints of a Service port (`proxy/topology.go`, CategorizeEndpoints).
+ *
+ * - Cluster (E2): the ready ones that topology prefers; when none is ready anywhere, all that still serve while they
+ *   terminate, wherever they are.
+ * - Local (E3): the ready ones of this node; when none is ready here, those of this node that still serve while they
+ *   terminate. Hints never apply.
+ * - All else is never used (E7): what does not serve, and what serves, is not ready and does not terminate.
+ *
+ * `spec.trafficDistribution` is not read: it arrives as hints (E8).
+ *
+ * @param uses which lists the Service port needs (E1).
+ */
+export function categorizeEndpoints(
+  endpoints: readonly Endpoint[],
+  uses: { readonly cluster: boolean; readonly local: boolean },
+  node: Pick<NodePlan, 'name' | 'zone'>,
+): UsableEndpoints {
+  const ready = endpoints.filter((endpoint) => endpoint.ready);
+  const draining = endpoints.filter(({ ready, serving, terminating }) => !ready && serving && terminating);
+  const localReady = ready.filter(isLocal);
+  return {
+    cluster: !uses.cluster ? [] : planned(ready.length > 0 ? preferred(ready, node) : draining),
+    local: !uses.local ? [] : planned(localReady.length > 0 ? localReady : draining.filter(isLocal)),
+    any: ready.length > 0 || draining.length > 0,
+  };
+}
+
+/**
+ * The ready endpoints that hints prefer (E4): those for this node, else those for its zone, else all. A kind of hint
+ * counts when every ready endpoint has one and at least one names this node or zone.
+ */
+function preferred(
+  ready: readonly Endpoint[],
+  { name, zone }: Pick<NodePlan, 'name' | 'zone'>,
+): readonly Endpoint[] {
+  return hintedFor(ready, 'forNodes', name) ?? hintedFor(ready, 'forZones', zone) ?? ready;
+}
+
+function hintedFor(
+  ready: readonly Endpoint[],
+  kind: keyof EndpointHints,
+  place: string | undefined,
+): readonly Endpoint[] | undefined {
+  if (place === undefined) return undefined;
+  const chosen: Endpoint[] = [];
+  for (const endpoint of ready) {
+    const hints = endpoint.hints?.[kind] ?? [];
+    if (hints.length === 0) return undefined;
+    if (hints.some((hint) => hint.name === place)) chosen.push(endpoint);
+  }
+  return chosen.length === 0 ? undefined : chosen;
+}
+
+function isLocal({ planned }: Endpoint): boolean {
+  return planned.isLocal;
+}
+
+function planned(endpoints: readonly Endpoint[]): readonly PlannedEndpoint[] {
+  return endpoints.map((endpoint) => endpoint.planned);
+}

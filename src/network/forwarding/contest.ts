@@ -1,0 +1,69 @@
+import type { ObjectKey } from '../../objects/key.ts';
+import type { DestinationKind } from './forwarding-plan.ts';
+
+/** A Service's wish to answer on one address and port. */
+export interface Claim {
+  readonly service: ObjectKey;
+  /** `metadata.creationTimestamp`, RFC 3339 in UTC. */
+  readonly created: string;
+  readonly kind: DestinationKind;
+}
+
+const PRECEDENCE: Record<DestinationKind, number> = {
+  clusterIP: 0,
+  loadBalancerIP: 1,
+  externalIP: 2,
+  nodePort: 3,
+};
+
+/**
+ * The Services that claim one address and port. kube-proxy lets the order of a Go map decide between them, sync by
+ * sync; here exactly one has it. What the cluster allocated goes before what users wrote, so that an external IP never
+ * takes over another Service's address: cluster IPs, then load balancer IPs, then external IPs. Between equals the
+ * older Service has it, then the one whose key is first, so that a new Service takes traffic from none.
+ */
+export class Contest {
+  readonly #claims = new Map<ObjectKey, Claim>();
+  #winner: Claim;
+
+  constructor(first: Claim) {
+    this.#winner = first;
+    this.#claims.set(first.service, first);
+  }
+
+  get winner(): Claim {
+    return this.#winner;
+  }
+
+  /** How many Services take part. */
+  get size(): number {
+    return this.#claims.size;
+  }
+
+  services(): Iterable<ObjectKey> {
+    return this.#claims.keys();
+  }
+
+  /** Adds a Service that is not part of it. */
+  add(claim: Claim): void {
+    this.#claims.set(claim.service, claim);
+    if (goesBefore(claim, this.#winner)) this.#winner = claim;
+  }
+
+  /** Takes a Service away; the last one stays the winner. */
+  remove(service: ObjectKey): void {
+    this.#claims.delete(service);
+    if (this.#winner.service !== service) return;
+    let winner: Claim | undefined;
+    for (const claim of this.#claims.values()) {
+      if (winner === undefined || goesBefore(claim, winner)) winner = claim;
+    }
+    this.#winner = winner ?? this.#winner;
+  }
+}
+
+function goesBefore(a: Claim, b: Claim): boolean {
+  if (a.kind !== b.kind) return PRECEDENCE[a.kind] < PRECEDENCE[b.kind];
+  if (a.created !== b.created) return a.created < b.created;
+  return a.service < b.service;
+}

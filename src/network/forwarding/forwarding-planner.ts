@@ -1,0 +1,223 @@
+/** Keeps the plan of a node up to date, one Service at a time. Pure. */
+import type { EndpointSlice } from '../../objects/endpoint-slice.ts';
+import { jsonEqual } from '../../objects/json.ts';
+import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import type { Service } from '../../objects/service.ts';
+import { type Claim, Contest } from './contest.ts';
+import {
+  type Destination,
+  destinationKey,
+  type DestinationOwner,
+  type ForwardingPlan,
+  type NodePlan,
+  type ServicePlan,
+  type ServicePortPlan,
+} from './forwarding-plan.ts';
+import { planNode } from './node-plan.ts';
+import type { ForwardingNode, ForwardingOptions } from './options.ts';
+import type { Problem } from './problem.ts';
+import { serviceOfSlice } from './service-key.ts';
+import { planService } from './service-plan.ts';
+
+/** A Service as it is now. */
+export interface ServiceInput {
+  readonly key: ObjectKey;
+  /** Undefined: there is none of this name. */
+  readonly service: Service | undefined;
+  readonly slices: readonly EndpointSlice[];
+}
+
+/** What a change did to the plan of one Service; undefined: it has none. The two differ. */
+export interface ServiceChange {
+  readonly key: ObjectKey;
+  readonly before: ServicePlan | undefined;
+  readonly after: ServicePlan | undefined;
+}
+
+/** The whole plan from scratch. */
+export function planForwarding(
+  services: readonly Service[],
+  slices: readonly EndpointSlice[],
+  node: ForwardingNode,
+  options: ForwardingOptions,
+): ForwardingPlan {
+  const byService = new Map<ObjectKey, EndpointSlice[]>();
+  for (const slice of slices) {
+    const key = serviceOfSlice(slice);
+    if (key === undefined) continue;
+    const group = byService.get(key);
+    if (group === undefined) byService.set(key, [slice]);
+    else group.push(slice);
+  }
+  const planner = new ForwardingPlanner(node, options);
+  planner.apply(
+    services.map((service) => {
+      const key = keyOf(service);
+      return { key, service, slices: byService.get(key) ?? [] };
+    }),
+  );
+  return planner.plan;
+}
+
+/**
+ * The plan of a node, changed Service by Service. Each Service is planned on its own ({@link planService}); what
+ * remains to decide between Services is who has an address and port that several claim ({@link Contest}).
+ */
+export class ForwardingPlanner {
+  readonly #options: ForwardingOptions;
+  #node: NodePlan;
+  /** Each Service planned as if there were no other. */
+  readonly #wanted = new Map<ObjectKey, ServicePlan>();
+  /** By destination key: the one Service that claims it, or a contest of several. */
+  readonly #claims = new Map<string, Claim | Contest>();
+  readonly #services = new Map<ObjectKey, ServicePlan>();
+  readonly #destinations = new Map<string, DestinationOwner>();
+  readonly #clusterIPs = new Map<string, number>();
+
+  constructor(node: ForwardingNode, options: ForwardingOptions) {
+    this.#options = options;
+    this.#node = planNode(node, options);
+  }
+
+  /** The plan as it is now: a view, which later changes alter. */
+  get plan(): ForwardingPlan {
+    return {
+      node: this.#node,
+      services: this.#services,
+      destinations: this.#destinations,
+      clusterIPs: this.#clusterIPs,
+    };
+  }
+
+  /** Takes over what changed in the node. True: then every Service has to be applied again (E5). */
+  setNode(node: ForwardingNode): boolean {
+    const planned = planNode(node, this.#options);
+    if (jsonEqual(planned, this.#node)) return false;
+    this.#node = planned;
+    return true;
+  }
+
+  /**
+   * Plans the Services given, and those that contend with them for an address.
+   *
+   * @returns the plans that changed, theirs or others'; empty when none did.
+   */
+  apply(inputs: readonly ServiceInput[]): ServiceChange[] {
+    const affected = new Set<ObjectKey>();
+    for (const input of inputs) {
+      affected.add(input.key);
+      this.#withdraw(input.key, affected);
+      this.#claim(input, affected);
+    }
+    const changes: ServiceChange[] = [];
+    for (const key of affected) {
+      const before = this.#services.get(key);
+      const after = this.#resolve(key);
+      if (!jsonEqual(before, after)) changes.push({ key, before, after });
+    }
+    for (const { before } of changes) if (before !== undefined) this.#remove(before);
+    for (const { after } of changes) if (after !== undefined) this.#add(after);
+    return changes;
+  }
+
+  /** Takes back what a Service claimed. */
+  #withdraw(key: ObjectKey, affected: Set<ObjectKey>): void {
+    const old = this.#wanted.get(key);
+    if (old === undefined) return;
+    this.#wanted.delete(key);
+    for (const [where] of destinationsOf(old)) {
+      const held = this.#claims.get(where);
+      if (!(held instanceof Contest)) {
+        this.#claims.delete(where);
+        continue;
+      }
+      const { winner } = held;
+      held.remove(key);
+      // All of them say who has it, or why they do not.
+      if (held.winner !== winner) addAll(affected, held.services());
+      if (held.size === 1) this.#claims.set(where, held.winner);
+    }
+  }
+
+  /** Plans a Service and claims what it wants. */
+  #claim({ key, service, slices }: ServiceInput, affected: Set<ObjectKey>): void {
+    if (service === undefined) return;
+    const plan = planService(service, slices, this.#node, this.#options);
+    if (plan === undefined) return;
+    this.#wanted.set(key, plan);
+    const created = service.metadata.creationTimestamp ?? '';
+    for (const [where, { kind }] of destinationsOf(plan)) {
+      const claim: Claim = { service: key, created, kind };
+      const held = this.#claims.get(where);
+      if (held === undefined) {
+        this.#claims.set(where, claim);
+        continue;
+      }
+      const contest = held instanceof Contest ? held : new Contest(held);
+      if (contest !== held) this.#claims.set(where, contest);
+      const { winner } = contest;
+      contest.add(claim);
+      if (contest.winner !== winner) addAll(affected, contest.services());
+    }
+  }
+
+  /** The plan of a Service without the destinations that another one has. */
+  #resolve(key: ObjectKey): ServicePlan | undefined {
+    const wanted = this.#wanted.get(key);
+    if (wanted === undefined) return undefined;
+    const lost: Problem[] = [];
+    const ports = wanted.ports.map((port) => {
+      const destinations = port.destinations.filter((destination) => {
+        const where = whereOf(port, destination);
+        const held = this.#claims.get(where);
+        const owner = held instanceof Contest ? held.winner.service : key;
+        if (owner === key) return true;
+        const message = `${destination.kind} ${where} of port ${JSON.stringify(port.name)} belongs to ${owner}`;
+        lost.push({ reason: 'DestinationConflict', kind: 'Service', key, message });
+        return false;
+      });
+      return destinations.length === port.destinations.length ? port : { ...port, destinations };
+    });
+    return lost.length === 0 ? wanted : { ...wanted, ports, problems: [...wanted.problems, ...lost] };
+  }
+
+  #remove(plan: ServicePlan): void {
+    this.#services.delete(plan.key);
+    for (const [where] of destinationsOf(plan)) this.#destinations.delete(where);
+    for (const { clusterIP } of plan.ports) {
+      const left = (this.#clusterIPs.get(clusterIP) ?? 0) - 1;
+      if (left > 0) this.#clusterIPs.set(clusterIP, left);
+      else this.#clusterIPs.delete(clusterIP);
+    }
+  }
+
+  #add(plan: ServicePlan): void {
+    this.#services.set(plan.key, plan);
+    for (const [where, destination, port] of destinationsOf(plan)) {
+      this.#destinations.set(where, { port, destination });
+    }
+    for (const { clusterIP } of plan.ports) {
+      this.#clusterIPs.set(clusterIP, (this.#clusterIPs.get(clusterIP) ?? 0) + 1);
+    }
+  }
+}
+
+function destinationsOf(
+  plan: ServicePlan,
+): [where: string, destination: Destination, port: ServicePortPlan][] {
+  return plan.ports.flatMap((port) =>
+    port.destinations.map((destination): [string, Destination, ServicePortPlan] => [
+      whereOf(port, destination),
+      destination,
+      port,
+    ]),
+  );
+}
+
+function whereOf({ family, protocol }: ServicePortPlan, { address, port }: Destination): string {
+  return destinationKey(family, protocol, address, port);
+}
+
+function addAll(set: Set<ObjectKey>, keys: Iterable<ObjectKey>): void {
+  for (const key of keys) set.add(key);
+}

@@ -1,0 +1,25 @@
+import type { EndpointSlice } from '../../objects/endpoint-slice.ts';
+import { joinKey, type ObjectKey } from '../../objects/key.ts';
+import type { KubeObject } from '../../objects/meta.ts';
+
+const SERVICE_NAME = 'kubernetes.io/service-name';
+const PROXY_NAME = 'service.kubernetes.io/service-proxy-name';
+const HEADLESS = 'service.kubernetes.io/headless';
+
+/** True for Services and slices that another proxy carries (F1): the label decides, whatever its value. */
+export function isOfOtherProxy(object: KubeObject): boolean {
+  return hasLabel(object, PROXY_NAME);
+}
+
+/** The Service that a slice belongs to; undefined for slices that the proxy ignores (F1) and for those of no Service. */
+export function serviceOfSlice(slice: EndpointSlice): ObjectKey | undefined {
+  if (isOfOtherProxy(slice) || hasLabel(slice, HEADLESS)) return undefined;
+  const name = slice.metadata.labels?.[SERVICE_NAME];
+  if (name === undefined || name === '') return undefined;
+  return joinKey(slice.metadata.namespace ?? '', name);
+}
+
+function hasLabel(object: KubeObject, label: string): boolean {
+  const { labels } = object.metadata;
+  return labels !== undefined && Object.hasOwn(labels, label);
+}

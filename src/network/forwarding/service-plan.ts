@@ -1,0 +1,169 @@
+/** What a node does with one Service. Pure. */
+import type { EndpointSlice } from '../../objects/endpoint-slice.ts';
+import { keyOf, type ObjectKey } from '../../objects/key.ts';
+import type { Service } from '../../objects/service.ts';
+import { externalActions, internalActions } from './actions.ts';
+import { categorizeEndpoints } from './categorize.ts';
+import { collectEndpoints, type Endpoint } from './endpoints.ts';
+import type {
+  Destination,
+  HealthCheckPlan,
+  NodeFamilyPlan,
+  NodePlan,
+  PlannedEndpoint,
+  ServicePlan,
+  ServicePortPlan,
+  SourceActions,
+  TrafficPolicy,
+} from './forwarding-plan.ts';
+import type { ForwardingOptions } from './options.ts';
+import { portKey, readPorts, type ReadPort } from './port.ts';
+import { Problems } from './problem.ts';
+import { addressesOfFamily, readAddresses, type ServiceAddresses } from './service-addresses.ts';
+import { isOfOtherProxy, serviceOfSlice } from './service-key.ts';
+import {
+  affinitySeconds,
+  externalTrafficPolicy,
+  healthCheckNodePort,
+  internalTrafficPolicy,
+} from './service-policy.ts';
+
+/**
+ * Plans one Service as if there were no other; undefined for those that the proxy skips (F1, F2).
+ *
+ * @param slices those of the Service, in any order; others are ignored.
+ */
+export function planService(
+  service: Service,
+  slices: readonly EndpointSlice[],
+  node: NodePlan,
+  options: ForwardingOptions,
+): ServicePlan | undefined {
+  if (isSkipped(service)) return undefined;
+  const key = keyOf(service);
+  const problems = new Problems();
+  const traits: ServiceTraits = {
+    key,
+    internalTrafficPolicy: internalTrafficPolicy(service),
+    externalTrafficPolicy: externalTrafficPolicy(service),
+    affinitySeconds: affinitySeconds(service, problems),
+    masqueradeAll: options.masqueradeAll,
+  };
+  const healthPort = healthCheckNodePort(service, problems);
+  const read = readPorts(service, key, problems).sort(comparePorts);
+  const addresses = readAddresses(service, options, problems);
+  const own = slices.filter((slice) => serviceOfSlice(slice) === key).sort(compareNames);
+  const ports: ServicePortPlan[] = [];
+  const healthChecks: HealthCheckPlan[] = [];
+  for (const family of node.families) {
+    const found = addressesOfFamily(service, addresses, family, problems);
+    if (found === undefined) continue;
+    const endpoints = collectEndpoints(own, family.family, node.name, problems);
+    for (const port of read) {
+      const candidates = endpoints.byPort.get(portKey(port.name, port.protocol)) ?? [];
+      ports.push(planPort(port, candidates, found, traits, node, family));
+    }
+    if (healthPort !== undefined && read.length > 0) {
+      const localEndpoints = endpoints.localReadyAddresses;
+      healthChecks.push({ family: family.family, port: healthPort, localEndpoints });
+    }
+  }
+  return { key, ports, healthChecks, problems: problems.list() };
+}
+
+/** F1 and F2 (`util/utils.go`, ShouldSkipService). */
+function isSkipped(service: Service): boolean {
+  const { clusterIP, clusterIPs, type } = service.spec;
+  const address = clusterIP ?? clusterIPs?.[0] ?? '';
+  return isOfOtherProxy(service) || address === '' || address === 'None' || type === 'ExternalName';
+}
+
+/** What all ports of a Service have in common. */
+interface ServiceTraits {
+  readonly key: ObjectKey;
+  readonly internalTrafficPolicy: TrafficPolicy;
+  readonly externalTrafficPolicy: TrafficPolicy;
+  readonly affinitySeconds: number | undefined;
+  readonly masqueradeAll: boolean;
+}
+
+function planPort(
+  port: ReadPort,
+  candidates: readonly Endpoint[],
+  addresses: ServiceAddresses,
+  traits: ServiceTraits,
+  node: NodePlan,
+  family: NodeFamilyPlan,
+): ServicePortPlan {
+  const { key, masqueradeAll } = traits;
+  const isExternal =
+    port.nodePort !== undefined || addresses.loadBalancerIPs.length > 0 || addresses.externalIPs.length > 0;
+  const internalLocal = traits.internalTrafficPolicy === 'Local';
+  const externalLocal = traits.externalTrafficPolicy === 'Local';
+  const usable = categorizeEndpoints(
+    candidates,
+    // E1. Policy Local needs the list of policy Cluster too, for Pods and the node (D5).
+    { cluster: !internalLocal || isExternal, local: internalLocal || (externalLocal && isExternal) },
+    node,
+  );
+  const input = { usable, detectsPods: family.podDetection !== undefined, masqueradeAll };
+  return {
+    id: `${key}:${port.name}/${port.protocol}/${family.family}`,
+    service: key,
+    name: port.name,
+    protocol: port.protocol,
+    family: family.family,
+    clusterIP: addresses.clusterIP,
+    port: port.port,
+    destinations: planDestinations(
+      port,
+      addresses,
+      internalActions(traits.internalTrafficPolicy, input),
+      isExternal ? externalActions(traits.externalTrafficPolicy, input) : undefined,
+    ),
+    internalTrafficPolicy: traits.internalTrafficPolicy,
+    externalTrafficPolicy: traits.externalTrafficPolicy,
+    affinitySeconds: traits.affinitySeconds,
+    clusterEndpoints: usable.cluster,
+    localEndpoints: usable.local,
+    servingEndpoints: port.protocol === 'UDP' ? serving(candidates) : undefined,
+  };
+}
+
+function planDestinations(
+  { port, nodePort }: ReadPort,
+  addresses: ServiceAddresses,
+  internal: SourceActions,
+  external: SourceActions | undefined,
+): Destination[] {
+  const sourceRanges = undefined;
+  const planned: Destination[] = [
+    { kind: 'clusterIP', address: addresses.clusterIP, port, sourceRanges, actions: internal },
+  ];
+  if (external === undefined) return planned;
+  for (const address of addresses.loadBalancerIPs) {
+    const { sourceRanges } = addresses;
+    planned.push({ kind: 'loadBalancerIP', address, port, sourceRanges, actions: external });
+  }
+  for (const address of addresses.externalIPs) {
+    planned.push({ kind: 'externalIP', address, port, sourceRanges, actions: external });
+  }
+  if (nodePort !== undefined) {
+    planned.push({ kind: 'nodePort', address: undefined, port: nodePort, sourceRanges, actions: external });
+  }
+  return planned;
+}
+
+function serving(candidates: readonly Endpoint[]): readonly PlannedEndpoint[] {
+  return candidates.filter((endpoint) => endpoint.serving).map((endpoint) => endpoint.planned);
+}
+
+function comparePorts(a: ReadPort, b: ReadPort): number {
+  return a.protocol === b.protocol ? a.port - b.port : a.protocol < b.protocol ? -1 : 1;
+}
+
+function compareNames(a: EndpointSlice, b: EndpointSlice): number {
+  const left = a.metadata.name ?? '';
+  const right = b.metadata.name ?? '';
+  return left === right ? 0 : left < right ? -1 : 1;
+}
