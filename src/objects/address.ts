@@ -50,9 +50,10 @@ const MAX_TEXT = 256;
 /** Reads an address leniently, as the first pass of Kubernetes' validation does. No zones, no CIDRs, no short forms. */
 export function parseAddress(text: string): ParsedAddress | undefined {
   if (text.length > MAX_TEXT) return undefined;
+  if (!text.includes(':')) return parseV4(text); // as fast as remembering it
   const known = recent.get(text);
   if (known !== undefined) return known;
-  const parsed = text.includes(':') ? parseV6(text) : parseV4(text);
+  const parsed = parseV6(text);
   if (parsed === undefined) return undefined;
   if (recent.size === MAX_RECENT) recent.clear();
   recent.set(text, parsed);
@@ -146,29 +147,42 @@ export function formatV6Words(a: number, b: number, c: number, d: number): strin
   return text;
 }
 
-const dottedDecimal = /^(\d+)\.(\d+)\.(\d+)\.(\d+)$/;
-
-/** ipaddr.js would read `010.0.0.1` as octal and `1.2.3` as a short form: only four decimal fields are passed to it. */
+/**
+ * ipaddr.js would read `010.0.0.1` as octal and `1.2.3` as a short form: only four decimal fields are passed to it. Read
+ * character by character, because a forwarding plan reads 100,000 of them.
+ */
 function parseV4(text: string): ParsedAddress | undefined {
-  const match = dottedDecimal.exec(text);
-  if (match === null) return undefined;
   let value = 0;
+  let fields = 0;
+  let field = -1; // -1 before its first digit
   let leadingZeros = false;
-  for (let i = 1; i <= 4; i++) {
-    const field = match[i] ?? '';
-    const number = Number(field);
-    if (number > 255) return undefined;
-    if (field.length > 1 && field.startsWith('0')) leadingZeros = true;
-    value = value * 256 + number;
+  for (let i = 0; i <= text.length; i++) {
+    const digit = i === text.length ? DOT : text.charCodeAt(i) - ZERO;
+    if (digit >= 0 && digit <= 9) {
+      if (field === 0) leadingZeros = true;
+      field = field < 0 ? digit : field * 10 + digit;
+      if (field > 255) return undefined;
+    } else if (digit === DOT && field >= 0) {
+      value = value * 256 + field;
+      fields++;
+      field = -1;
+    } else {
+      return undefined;
+    }
   }
+  if (fields !== 4) return undefined;
   return {
     family: 'IPv4',
     value: BigInt(value),
-    canonical: formatV4(value),
+    canonical: leadingZeros ? formatV4(value) : text,
     leadingZeros,
     ipv4Mapped: false,
   };
 }
+
+const ZERO = 48;
+/** Where the code of '.' is, counted from '0'. */
+const DOT = 46 - ZERO;
 
 /**
  * Leading zeros are removed first (Go's two parsers differ in nothing else), then the text must satisfy Node's parser,

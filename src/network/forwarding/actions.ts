@@ -3,6 +3,16 @@ import type { Action, SourceActions, TrafficPolicy } from './forwarding-plan.ts'
 
 const REJECT: Action = { action: 'reject' };
 const DROP: Action = { action: 'drop' };
+const FORWARD: Record<TrafficPolicy, { readonly kept: Action; readonly masqueraded: Action }> = {
+  Cluster: {
+    kept: { action: 'forward', to: 'Cluster', masquerade: false },
+    masqueraded: { action: 'forward', to: 'Cluster', masquerade: true },
+  },
+  Local: {
+    kept: { action: 'forward', to: 'Local', masquerade: false },
+    masqueraded: { action: 'forward', to: 'Local', masquerade: true },
+  },
+};
 
 /** What the actions of a Service port depend on besides its policies. */
 export interface ActionInput {
@@ -45,7 +55,7 @@ export function externalActions(policy: TrafficPolicy, { usable, detectsPods }: 
 }
 
 function forward(to: TrafficPolicy, masquerade: boolean): Action {
-  return { action: 'forward', to, masquerade };
+  return masquerade ? FORWARD[to].masqueraded : FORWARD[to].kept;
 }
 
 function everyone(action: Action): SourceActions {

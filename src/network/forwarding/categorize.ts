@@ -1,5 +1,5 @@
 import type { EndpointHints } from '../../objects/endpoint-slice.ts';
-import type { Endpoint } from './endpoints.ts';
+import { type Endpoint, isReady, isServing, isTerminating } from './endpoints.ts';
 import type { NodePlan, PlannedEndpoint } from './forwarding-plan.ts';
 
 /** The endpoints that connections may go to. */
@@ -30,8 +30,8 @@ export function categorizeEndpoints(
   uses: { readonly cluster: boolean; readonly local: boolean },
   node: Pick<NodePlan, 'name' | 'zone'>,
 ): UsableEndpoints {
-  const ready = endpoints.filter((endpoint) => endpoint.ready);
-  const draining = endpoints.filter(({ ready, serving, terminating }) => !ready && serving && terminating);
+  const ready = endpoints.filter(isReady);
+  const draining = endpoints.filter(isDraining);
   const localReady = ready.filter(isLocal);
   return {
     cluster: !uses.cluster ? [] : planned(ready.length > 0 ? preferred(ready, node) : draining),
@@ -59,11 +59,16 @@ function hintedFor(
   if (place === undefined) return undefined;
   const chosen: Endpoint[] = [];
   for (const endpoint of ready) {
-    const hints = endpoint.hints?.[kind] ?? [];
+    const hints = endpoint.source.hints?.[kind] ?? [];
     if (hints.length === 0) return undefined;
     if (hints.some((hint) => hint.name === place)) chosen.push(endpoint);
   }
   return chosen.length === 0 ? undefined : chosen;
+}
+
+/** Serves while it terminates: used where nothing is ready. */
+function isDraining(endpoint: Endpoint): boolean {
+  return !isReady(endpoint) && isServing(endpoint) && isTerminating(endpoint);
 }
 
 function isLocal({ planned }: Endpoint): boolean {

@@ -1,6 +1,6 @@
 /** From EndpointSlices to the endpoints of Service ports (`proxy/endpointslicecache.go`). Pure. */
 import { parseAddress } from '../../objects/address.ts';
-import type { EndpointHints, EndpointSlice } from '../../objects/endpoint-slice.ts';
+import type { EndpointSlice, SliceEndpoint } from '../../objects/endpoint-slice.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { IPFamily } from '../../objects/service.ts';
 import type { PlannedEndpoint, Protocol } from './forwarding-plan.ts';
@@ -10,10 +10,9 @@ import type { Problems } from './problem.ts';
 /** An endpoint of one Service port, usable or not. */
 export interface Endpoint {
   readonly planned: PlannedEndpoint;
-  readonly ready: boolean;
-  readonly serving: boolean;
-  readonly terminating: boolean;
-  readonly hints: EndpointHints | undefined;
+  /** What its slice says of it. */
+  readonly source: SliceEndpoint;
+  readonly slice: ObjectKey;
 }
 
 /** The endpoints of a Service in one family. */
@@ -22,6 +21,21 @@ export interface ServiceEndpoints {
   readonly byPort: ReadonlyMap<string, readonly Endpoint[]>;
   /** Distinct addresses of ready endpoints on this node, whatever their port. */
   readonly localReadyAddresses: number;
+}
+
+/** F6. What publishes addresses that are not ready says so by `ready: true`. */
+export function isReady({ source }: Endpoint): boolean {
+  return source.conditions.ready ?? true;
+}
+
+/** F6: not the same as ready; terminating endpoints may serve. */
+export function isServing({ source }: Endpoint): boolean {
+  return source.conditions.serving ?? true;
+}
+
+/** F6. */
+export function isTerminating({ source }: Endpoint): boolean {
+  return source.conditions.terminating ?? false;
 }
 
 /**
@@ -36,116 +50,93 @@ export function collectEndpoints(
   nodeName: string,
   problems: Problems,
 ): ServiceEndpoints {
-  const byPort = new Map<string, FoundEndpoint[]>();
+  const found = new Map<string, Endpoint[]>();
   for (const slice of slices) {
     if (slice.addressType !== family) continue; // F3
     const key = keyOf(slice);
-    const addressed = readEndpoints(slice, key, family, nodeName, problems);
-    for (const [name, port, protocol] of readPorts(slice, key, problems)) {
-      const join = portKey(name, protocol);
-      const found = byPort.get(join) ?? [];
-      if (found.length === 0) byPort.set(join, found);
-      for (const endpoint of addressed) {
-        const { address, isLocal, ready, serving, terminating, hints } = endpoint;
-        const planned = { address, port, isLocal };
-        found.push({ planned, ready, serving, terminating, hints, slice: key });
-      }
+    const sources = slice.endpoints ?? [];
+    const addresses = sources.map((source) => readAddress(source, key, family, problems));
+    for (const { join, port } of readPorts(slice, key, problems)) {
+      const endpoints = found.get(join) ?? [];
+      if (endpoints.length === 0) found.set(join, endpoints);
+      sources.forEach((source, i) => {
+        const address = addresses[i];
+        if (address === undefined) return;
+        const planned = { address, port, isLocal: source.nodeName === nodeName }; // F5
+        endpoints.push({ planned, source, slice: key });
+      });
     }
   }
-  const merged = new Map<string, readonly Endpoint[]>();
-  for (const [join, found] of byPort) merged.set(join, withoutDuplicates(found, problems));
-  return { byPort: merged, localReadyAddresses: countLocalReady(merged) };
+  const byPort = new Map<string, readonly Endpoint[]>();
+  for (const [join, endpoints] of found) byPort.set(join, withoutDuplicates(endpoints, problems));
+  return { byPort, localReadyAddresses: countLocalReady(byPort) };
 }
 
-interface AddressedEndpoint extends Omit<Endpoint, 'planned'> {
-  readonly address: string;
-  readonly isLocal: boolean;
-}
-
-interface FoundEndpoint extends Endpoint {
-  readonly slice: ObjectKey;
-}
-
-function readEndpoints(
-  slice: EndpointSlice,
-  key: ObjectKey,
+/** The canonical address of an endpoint: the first one, no other is read (F4, F8); undefined for bad ones. */
+function readAddress(
+  { addresses }: SliceEndpoint,
+  slice: ObjectKey,
   family: IPFamily,
-  nodeName: string,
   problems: Problems,
-): AddressedEndpoint[] {
-  const read: AddressedEndpoint[] = [];
-  for (const { addresses, conditions, nodeName: onNode, hints } of slice.endpoints ?? []) {
-    const [text] = addresses; // The others are not read (F4).
-    if (text === undefined) {
-      problems.add('NoAddress', 'EndpointSlice', key, 'an endpoint has no address and is left out');
-      continue;
-    }
-    const parsed = parseAddress(text);
-    if (parsed === undefined) {
-      problems.add('InvalidAddress', 'EndpointSlice', key, `endpoint ${quoted(text)} is no address`);
-      continue;
-    }
-    if (parsed.family !== family) {
-      problems.add('AddressFamilyMismatch', 'EndpointSlice', key, `endpoint ${text} is not ${family}`);
-      continue;
-    }
-    read.push({
-      address: parsed.canonical,
-      isLocal: onNode === nodeName, // F5
-      ready: conditions.ready ?? true, // F6
-      serving: conditions.serving ?? true,
-      terminating: conditions.terminating ?? false,
-      hints,
-    });
+): string | undefined {
+  const [text] = addresses;
+  if (text === undefined) {
+    problems.add('NoAddress', 'EndpointSlice', slice, 'an endpoint has no address and is left out');
+    return undefined;
   }
-  return read;
+  const parsed = parseAddress(text);
+  if (parsed === undefined) {
+    problems.add('InvalidAddress', 'EndpointSlice', slice, `endpoint ${quoted(text)} is no address`);
+    return undefined;
+  }
+  if (parsed.family === family) return parsed.canonical;
+  problems.add('AddressFamilyMismatch', 'EndpointSlice', slice, `endpoint ${text} is not ${family}`);
+  return undefined;
 }
 
+/** The ports of a slice, with what they join a Service's ports by. */
 function readPorts(
   slice: EndpointSlice,
   key: ObjectKey,
   problems: Problems,
-): [name: string, port: number, protocol: Protocol][] {
-  const read: [string, number, Protocol][] = [];
+): { readonly join: string; readonly port: number }[] {
+  const read: { join: string; port: number }[] = [];
   for (const { name, port, protocol } of slice.ports ?? []) {
     if (name === undefined || port === undefined || !isPort(port)) {
       const what = name === undefined ? 'a port has no name' : `port ${quoted(name)} is ${port ?? 'absent'}`;
       problems.add('InvalidPort', 'EndpointSlice', key, `${what} and is left out`);
       continue;
     }
-    const known = protocolOf(protocol);
+    const known: Protocol | undefined = protocolOf(protocol);
     if (known === undefined) {
       const what = `port ${quoted(name)} has protocol ${quoted(protocol ?? '')}`;
       problems.add('InvalidProtocol', 'EndpointSlice', key, `${what} and is left out`);
       continue;
     }
-    read.push([name, port, known]);
+    read.push({ join: portKey(name, known), port });
   }
   return read;
 }
 
 /** Sorts, and of each run of equal endpoints keeps the last that does not terminate, or the first. */
-function withoutDuplicates(found: FoundEndpoint[], problems: Problems): readonly Endpoint[] {
-  found.sort((a, b) => compareEndpoints(a.planned, b.planned));
-  const kept: FoundEndpoint[] = [];
-  for (const endpoint of found) {
-    const previous = kept.at(-1);
+function withoutDuplicates(endpoints: Endpoint[], problems: Problems): readonly Endpoint[] {
+  endpoints.sort((a, b) => compareEndpoints(a.planned, b.planned));
+  let kept = 0;
+  for (const endpoint of endpoints) {
+    const previous = kept === 0 ? undefined : endpoints[kept - 1];
     if (previous === undefined || compareEndpoints(previous.planned, endpoint.planned) !== 0) {
-      kept.push(endpoint);
+      endpoints[kept++] = endpoint;
       continue;
     }
     if (previous.slice === endpoint.slice) {
       const { address, port } = endpoint.planned;
-      problems.add(
-        'Duplicate',
-        'EndpointSlice',
-        endpoint.slice,
-        `endpoint ${address} port ${port} is there twice`,
-      );
+      const what = `endpoint ${address} port ${port} is there twice`;
+      problems.add('Duplicate', 'EndpointSlice', endpoint.slice, what);
     }
-    if (!endpoint.terminating) kept[kept.length - 1] = endpoint;
+    if (!isTerminating(endpoint)) endpoints[kept - 1] = endpoint;
   }
-  return kept;
+  endpoints.length = kept;
+  return endpoints;
 }
 
 function compareEndpoints(a: PlannedEndpoint, b: PlannedEndpoint): number {
@@ -155,7 +146,9 @@ function compareEndpoints(a: PlannedEndpoint, b: PlannedEndpoint): number {
 function countLocalReady(byPort: ReadonlyMap<string, readonly Endpoint[]>): number {
   const addresses = new Set<string>();
   for (const endpoints of byPort.values()) {
-    for (const { planned, ready } of endpoints) if (ready && planned.isLocal) addresses.add(planned.address);
+    for (const endpoint of endpoints) {
+      if (endpoint.planned.isLocal && isReady(endpoint)) addresses.add(endpoint.planned.address);
+    }
   }
   return addresses.size;
 }

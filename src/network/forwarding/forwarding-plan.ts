@@ -119,6 +119,8 @@ export type DestinationKind = 'clusterIP' | 'loadBalancerIP' | 'externalIP' | 'n
 
 /** An address and port that a Service port answers on. */
 export interface Destination {
+  /** {@link destinationKey}: names it in the plan. */
+  readonly key: string;
   readonly kind: DestinationKind;
   /** Undefined for node ports: every one of the node's `nodePortAddresses`. */
   readonly address: string | undefined;

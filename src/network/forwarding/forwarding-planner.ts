@@ -6,12 +6,10 @@ import type { Service } from '../../objects/service.ts';
 import { type Claim, Contest } from './contest.ts';
 import {
   type Destination,
-  destinationKey,
   type DestinationOwner,
   type ForwardingPlan,
   type NodePlan,
   type ServicePlan,
-  type ServicePortPlan,
 } from './forwarding-plan.ts';
 import { planNode } from './node-plan.ts';
 import type { ForwardingNode, ForwardingOptions } from './options.ts';
@@ -125,18 +123,22 @@ export class ForwardingPlanner {
     const old = this.#wanted.get(key);
     if (old === undefined) return;
     this.#wanted.delete(key);
-    for (const [where] of destinationsOf(old)) {
-      const held = this.#claims.get(where);
-      if (!(held instanceof Contest)) {
-        this.#claims.delete(where);
-        continue;
-      }
-      const { winner } = held;
-      held.remove(key);
-      // All of them say who has it, or why they do not.
-      if (held.winner !== winner) addAll(affected, held.services());
-      if (held.size === 1) this.#claims.set(where, held.winner);
+    for (const port of old.ports) {
+      for (const destination of port.destinations) this.#withdrawOne(key, destination, affected);
     }
+  }
+
+  #withdrawOne(service: ObjectKey, { key }: Destination, affected: Set<ObjectKey>): void {
+    const held = this.#claims.get(key);
+    if (!(held instanceof Contest)) {
+      this.#claims.delete(key);
+      return;
+    }
+    const { winner } = held;
+    held.remove(service);
+    // The losers name the winner.
+    if (held.winner !== winner) addAll(affected, held.services());
+    if (held.size === 1) this.#claims.set(key, held.winner);
   }
 
   /** Plans a Service and claims what it wants. */
@@ -146,19 +148,24 @@ export class ForwardingPlanner {
     if (plan === undefined) return;
     this.#wanted.set(key, plan);
     const created = service.metadata.creationTimestamp ?? '';
-    for (const [where, { kind }] of destinationsOf(plan)) {
-      const claim: Claim = { service: key, created, kind };
-      const held = this.#claims.get(where);
-      if (held === undefined) {
-        this.#claims.set(where, claim);
-        continue;
+    for (const port of plan.ports) {
+      for (const destination of port.destinations) {
+        this.#claimOne({ service: key, created, kind: destination.kind }, destination, affected);
       }
-      const contest = held instanceof Contest ? held : new Contest(held);
-      if (contest !== held) this.#claims.set(where, contest);
-      const { winner } = contest;
-      contest.add(claim);
-      if (contest.winner !== winner) addAll(affected, contest.services());
     }
+  }
+
+  #claimOne(claim: Claim, { key }: Destination, affected: Set<ObjectKey>): void {
+    const held = this.#claims.get(key);
+    if (held === undefined) {
+      this.#claims.set(key, claim);
+      return;
+    }
+    const contest = held instanceof Contest ? held : new Contest(held);
+    if (contest !== held) this.#claims.set(key, contest);
+    const { winner } = contest;
+    contest.add(claim);
+    if (contest.winner !== winner) addAll(affected, contest.services());
   }
 
   /** The plan of a Service without the destinations that another one has. */
@@ -166,25 +173,32 @@ export class ForwardingPlanner {
     const wanted = this.#wanted.get(key);
     if (wanted === undefined) return undefined;
     const lost: Problem[] = [];
-    const ports = wanted.ports.map((port) => {
-      const destinations = port.destinations.filter((destination) => {
-        const where = whereOf(port, destination);
-        const held = this.#claims.get(where);
-        const owner = held instanceof Contest ? held.winner.service : key;
-        if (owner === key) return true;
-        const message = `${destination.kind} ${where} of port ${JSON.stringify(port.name)} belongs to ${owner}`;
+    for (const { destinations } of wanted.ports) {
+      for (const destination of destinations) {
+        const owner = this.#ownerOf(destination, key);
+        if (owner === key) continue;
+        const message = `${destination.kind} ${destination.key} belongs to ${owner}`;
         lost.push({ reason: 'DestinationConflict', kind: 'Service', key, message });
-        return false;
-      });
-      return destinations.length === port.destinations.length ? port : { ...port, destinations };
-    });
-    return lost.length === 0 ? wanted : { ...wanted, ports, problems: [...wanted.problems, ...lost] };
+      }
+    }
+    if (lost.length === 0) return wanted;
+    const ports = wanted.ports.map((port) => ({
+      ...port,
+      destinations: port.destinations.filter((destination) => this.#ownerOf(destination, key) === key),
+    }));
+    return { ...wanted, ports, problems: [...wanted.problems, ...lost] };
+  }
+
+  /** Who has a destination that a Service claims. */
+  #ownerOf(destination: Destination, claimant: ObjectKey): ObjectKey {
+    const held = this.#claims.get(destination.key);
+    return held instanceof Contest ? held.winner.service : claimant;
   }
 
   #remove(plan: ServicePlan): void {
     this.#services.delete(plan.key);
-    for (const [where] of destinationsOf(plan)) this.#destinations.delete(where);
-    for (const { clusterIP } of plan.ports) {
+    for (const { clusterIP, destinations } of plan.ports) {
+      for (const { key } of destinations) this.#destinations.delete(key);
       const left = (this.#clusterIPs.get(clusterIP) ?? 0) - 1;
       if (left > 0) this.#clusterIPs.set(clusterIP, left);
       else this.#clusterIPs.delete(clusterIP);
@@ -193,29 +207,12 @@ export class ForwardingPlanner {
 
   #add(plan: ServicePlan): void {
     this.#services.set(plan.key, plan);
-    for (const [where, destination, port] of destinationsOf(plan)) {
-      this.#destinations.set(where, { port, destination });
-    }
-    for (const { clusterIP } of plan.ports) {
+    for (const port of plan.ports) {
+      const { clusterIP, destinations } = port;
+      for (const destination of destinations) this.#destinations.set(destination.key, { port, destination });
       this.#clusterIPs.set(clusterIP, (this.#clusterIPs.get(clusterIP) ?? 0) + 1);
     }
   }
-}
-
-function destinationsOf(
-  plan: ServicePlan,
-): [where: string, destination: Destination, port: ServicePortPlan][] {
-  return plan.ports.flatMap((port) =>
-    port.destinations.map((destination): [string, Destination, ServicePortPlan] => [
-      whereOf(port, destination),
-      destination,
-      port,
-    ]),
-  );
-}
-
-function whereOf({ family, protocol }: ServicePortPlan, { address, port }: Destination): string {
-  return destinationKey(family, protocol, address, port);
 }
 
 function addAll(set: Set<ObjectKey>, keys: Iterable<ObjectKey>): void {

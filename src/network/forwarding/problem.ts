@@ -34,10 +34,11 @@ export interface Problem {
 
 /** Collects the problems of one Service and its slices: one for each object and reason. */
 export class Problems {
-  readonly #byObject = new Map<string, { problem: Problem; more: number }>();
+  #byObject: Map<string, { problem: Problem; more: number }> | undefined;
 
   add(reason: ProblemReason, kind: Problem['kind'], key: ObjectKey, message: string): void {
     const id = `${reason} ${kind} ${key}`;
+    this.#byObject ??= new Map();
     const known = this.#byObject.get(id);
     if (known === undefined) this.#byObject.set(id, { problem: { reason, kind, key, message }, more: 0 });
     else known.more++;
@@ -45,7 +46,7 @@ export class Problems {
 
   /** In the order in which they were found. */
   list(): readonly Problem[] {
-    if (this.#byObject.size === 0) return NONE;
+    if (this.#byObject === undefined) return NONE;
     return Array.from(this.#byObject.values(), ({ problem, more }) =>
       more === 0 ? problem : { ...problem, message: `${problem.message} (and ${more} more)` },
     );

@@ -1,20 +1,22 @@
 /** What a node does with one Service. Pure. */
 import type { EndpointSlice } from '../../objects/endpoint-slice.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
-import type { Service } from '../../objects/service.ts';
+import type { IPFamily, Service } from '../../objects/service.ts';
 import { externalActions, internalActions } from './actions.ts';
 import { categorizeEndpoints } from './categorize.ts';
-import { collectEndpoints, type Endpoint } from './endpoints.ts';
-import type {
-  Destination,
-  HealthCheckPlan,
-  NodeFamilyPlan,
-  NodePlan,
-  PlannedEndpoint,
-  ServicePlan,
-  ServicePortPlan,
-  SourceActions,
-  TrafficPolicy,
+import { collectEndpoints, type Endpoint, isServing } from './endpoints.ts';
+import {
+  type Destination,
+  destinationKey,
+  type DestinationKind,
+  type HealthCheckPlan,
+  type NodeFamilyPlan,
+  type NodePlan,
+  type PlannedEndpoint,
+  type ServicePlan,
+  type ServicePortPlan,
+  type SourceActions,
+  type TrafficPolicy,
 } from './forwarding-plan.ts';
 import type { ForwardingOptions } from './options.ts';
 import { portKey, readPorts, type ReadPort } from './port.ts';
@@ -118,8 +120,9 @@ function planPort(
     destinations: planDestinations(
       port,
       addresses,
+      family.family,
       internalActions(traits.internalTrafficPolicy, input),
-      isExternal ? externalActions(traits.externalTrafficPolicy, input) : undefined,
+      externalActions(traits.externalTrafficPolicy, input),
     ),
     internalTrafficPolicy: traits.internalTrafficPolicy,
     externalTrafficPolicy: traits.externalTrafficPolicy,
@@ -131,31 +134,28 @@ function planPort(
 }
 
 function planDestinations(
-  { port, nodePort }: ReadPort,
+  { protocol, port, nodePort }: ReadPort,
   addresses: ServiceAddresses,
+  family: IPFamily,
   internal: SourceActions,
-  external: SourceActions | undefined,
+  external: SourceActions,
 ): Destination[] {
-  const sourceRanges = undefined;
-  const planned: Destination[] = [
-    { kind: 'clusterIP', address: addresses.clusterIP, port, sourceRanges, actions: internal },
-  ];
-  if (external === undefined) return planned;
-  for (const address of addresses.loadBalancerIPs) {
-    const { sourceRanges } = addresses;
-    planned.push({ kind: 'loadBalancerIP', address, port, sourceRanges, actions: external });
-  }
-  for (const address of addresses.externalIPs) {
-    planned.push({ kind: 'externalIP', address, port, sourceRanges, actions: external });
-  }
-  if (nodePort !== undefined) {
-    planned.push({ kind: 'nodePort', address: undefined, port: nodePort, sourceRanges, actions: external });
-  }
+  const planned: Destination[] = [];
+  const add = (kind: DestinationKind, address: string | undefined, port: number): void => {
+    const key = destinationKey(family, protocol, address, port);
+    const sourceRanges = kind === 'loadBalancerIP' ? addresses.sourceRanges : undefined; // D11
+    const actions = kind === 'clusterIP' ? internal : external;
+    planned.push({ key, kind, address, port, sourceRanges, actions });
+  };
+  add('clusterIP', addresses.clusterIP, port);
+  for (const address of addresses.loadBalancerIPs) add('loadBalancerIP', address, port);
+  for (const address of addresses.externalIPs) add('externalIP', address, port);
+  if (nodePort !== undefined) add('nodePort', undefined, nodePort);
   return planned;
 }
 
 function serving(candidates: readonly Endpoint[]): readonly PlannedEndpoint[] {
-  return candidates.filter((endpoint) => endpoint.serving).map((endpoint) => endpoint.planned);
+  return candidates.filter(isServing).map((endpoint) => endpoint.planned);
 }
 
 function comparePorts(a: ReadPort, b: ReadPort): number {
