@@ -1,0 +1,254 @@
+import { describe, expect, it } from 'vitest';
+import type { EndpointHints, SliceEndpoint } from '../../../../src/objects/endpoint-slice.ts';
+import type { ServiceSpec } from '../../../../src/objects/service.ts';
+import {
+  endpoint,
+  flow,
+  GONE,
+  ips,
+  local,
+  node,
+  NOT_READY,
+  onlyPort,
+  options,
+  plan,
+  POD_HERE,
+  service,
+  slice,
+  TERMINATING,
+} from './fixtures.ts';
+import { ForwardingPlanner } from '../../../../src/network/forwarding/forwarding-planner.ts';
+
+const internalLocal = { internalTrafficPolicy: 'Local' };
+const nodePort = { type: 'NodePort', ports: [{ name: 'http', protocol: 'TCP', port: 80, nodePort: 30080 }] };
+const externalLocal = { ...nodePort, externalTrafficPolicy: 'Local' };
+
+function hinted(nodes: string[], zones: string[]): { hints: EndpointHints } {
+  const names = (list: string[]): { name: string }[] => list.map((name) => ({ name }));
+  return { hints: { forNodes: names(nodes), forZones: names(zones) } };
+}
+
+interface Row {
+  readonly name: string;
+  readonly spec?: Partial<ServiceSpec>;
+  readonly endpoints: SliceEndpoint[];
+  /** The zone of the node; `a` where it is not said. */
+  readonly zone?: string;
+  readonly cluster: string[];
+  readonly local: string[];
+}
+
+const L = '10.1.0.1';
+const L2 = '10.1.0.2';
+const R = '10.1.1.1';
+const R2 = '10.1.1.2';
+
+const rows: Row[] = [
+  {
+    name: 'E1: policy Cluster uses no local list',
+    endpoints: [local(L), endpoint(R)],
+    cluster: [L, R],
+    local: [],
+  },
+  {
+    name: 'E1: internal policy Local of a Service that is not reached from outside uses no cluster list',
+    spec: internalLocal,
+    endpoints: [local(L), endpoint(R)],
+    cluster: [],
+    local: [L],
+  },
+  {
+    name: 'E1: internal policy Local of a Service with a node port uses both lists',
+    spec: { ...internalLocal, ...nodePort },
+    endpoints: [local(L), endpoint(R)],
+    cluster: [L, R],
+    local: [L],
+  },
+  {
+    name: 'E1: external policy Local uses both lists',
+    spec: externalLocal,
+    endpoints: [local(L), endpoint(R)],
+    cluster: [L, R],
+    local: [L],
+  },
+  {
+    name: 'E1: external policy Local of a port that nothing outside reaches uses no local list',
+    spec: { type: 'LoadBalancer', externalTrafficPolicy: 'Local' },
+    endpoints: [local(L), endpoint(R)],
+    cluster: [L, R],
+    local: [],
+  },
+  {
+    name: 'E2: while one is ready, terminating ones are not used',
+    endpoints: [local(L, { conditions: TERMINATING }), endpoint(R)],
+    cluster: [R],
+    local: [],
+  },
+  {
+    name: 'E2: when none is ready, all that serve and terminate are used, hints or not',
+    endpoints: [
+      local(L, { conditions: TERMINATING, ...hinted(['elsewhere'], ['b']) }),
+      endpoint(R, { conditions: TERMINATING, ...hinted(['here'], ['a']) }),
+      endpoint(R2, { conditions: GONE }),
+    ],
+    cluster: [L, R],
+    local: [],
+  },
+  {
+    name: 'E3: a local endpoint that terminates is used when no local one is ready, though a remote one is',
+    spec: externalLocal,
+    endpoints: [local(L, { conditions: TERMINATING }), endpoint(R)],
+    cluster: [R],
+    local: [L],
+  },
+  {
+    name: 'E3: the local list is ready where the cluster list is',
+    spec: externalLocal,
+    endpoints: [local(L), local(L2, { conditions: TERMINATING }), endpoint(R, { conditions: TERMINATING })],
+    cluster: [L],
+    local: [L],
+  },
+  {
+    name: 'E3: hints do not apply to the local list',
+    spec: externalLocal,
+    endpoints: [local(L, hinted(['elsewhere'], ['b'])), endpoint(R, hinted(['here'], ['a']))],
+    cluster: [R],
+    local: [L],
+  },
+  {
+    name: 'E4: node hints, all have one and one names this node',
+    endpoints: [
+      endpoint(R, hinted(['here', 'elsewhere'], ['a'])),
+      endpoint(R2, hinted(['elsewhere'], ['a'])),
+    ],
+    cluster: [R],
+    local: [],
+  },
+  {
+    name: 'E4: node hints that name other nodes only leave the zone to decide',
+    endpoints: [endpoint(R, hinted(['elsewhere'], ['a'])), endpoint(R2, hinted(['other'], ['b']))],
+    cluster: [R],
+    local: [],
+  },
+  {
+    name: 'E4: one ready endpoint without a node hint switches node hints off',
+    endpoints: [endpoint(R, hinted(['here'], ['b'])), endpoint(R2, hinted([], ['a']))],
+    cluster: [R2],
+    local: [],
+  },
+  {
+    name: 'E4: one ready endpoint without hints switches all off',
+    endpoints: [endpoint(R, hinted(['here'], ['a'])), endpoint(R2)],
+    cluster: [R, R2],
+    local: [],
+  },
+  {
+    name: 'E4: an endpoint that is not ready is not asked for hints',
+    endpoints: [
+      endpoint(R, hinted([], ['a'])),
+      endpoint(L, hinted([], ['b'])),
+      endpoint(R2, { conditions: TERMINATING }),
+    ],
+    cluster: [R],
+    local: [],
+  },
+  {
+    name: 'E4: an endpoint that is not ready does not make its zone preferred',
+    endpoints: [
+      endpoint(R, { conditions: TERMINATING, ...hinted([], ['a']) }),
+      endpoint(R2, hinted([], ['b'])),
+    ],
+    cluster: [R2],
+    local: [],
+  },
+  {
+    name: 'E4: an endpoint may have hints for several zones',
+    endpoints: [endpoint(R, hinted([], ['b', 'a'])), endpoint(R2, hinted([], ['b', 'c']))],
+    cluster: [R],
+    local: [],
+  },
+  {
+    name: 'E4: no endpoint names the zone',
+    endpoints: [endpoint(R, hinted([], ['b'])), endpoint(R2, hinted([], ['c']))],
+    cluster: [R, R2],
+    local: [],
+  },
+  {
+    name: 'E4: a node without a zone uses no zone hints',
+    zone: '',
+    endpoints: [endpoint(R, hinted([], [''])), endpoint(R2, hinted([], ['a']))],
+    cluster: [R, R2],
+    local: [],
+  },
+  {
+    name: 'E4: a node without a zone uses node hints',
+    zone: '',
+    endpoints: [endpoint(R, hinted(['here'], [])), endpoint(R2, hinted(['elsewhere'], []))],
+    cluster: [R],
+    local: [],
+  },
+  {
+    name: 'E7: what does not serve, and what is not ready and does not terminate, is never used',
+    spec: externalLocal,
+    endpoints: [local(L, { conditions: GONE }), local(L2, { conditions: NOT_READY })],
+    cluster: [],
+    local: [],
+  },
+  {
+    name: 'E8: trafficDistribution without hints has no effect',
+    spec: { trafficDistribution: 'PreferSameNode' },
+    endpoints: [local(L), endpoint(R)],
+    cluster: [L, R],
+    local: [],
+  },
+];
+
+describe('usable endpoints', () => {
+  it.each(rows)('$name', ({ spec, endpoints, zone, cluster, local }) => {
+    const labels = zone === undefined ? {} : { labels: { 'topology.kubernetes.io/zone': zone } };
+    const port = onlyPort(plan(service(spec), [slice(endpoints)], {}, labels));
+    expect([ips(port.clusterEndpoints), ips(port.localEndpoints)]).toEqual([cluster, local]);
+  });
+
+  it.each([
+    ['none at all', [], 'reject NoEndpoints'],
+    [
+      'none that may be used',
+      [endpoint(R, { conditions: GONE }), local(L, { conditions: NOT_READY })],
+      'reject NoEndpoints',
+    ],
+    ['a ready one elsewhere', [endpoint(R)], 'drop NoLocalEndpoints'],
+    [
+      'one elsewhere that serves and terminates',
+      [endpoint(R, { conditions: TERMINATING })],
+      'drop NoLocalEndpoints',
+    ],
+  ])('E6: policy Local with %s', (_, endpoints, expected) => {
+    const planned = plan(service(internalLocal), [slice(endpoints)]);
+    expect(flow(planned, POD_HERE, '10.96.0.10', 80)).toBe(expected);
+  });
+});
+
+describe('E5: labels of the node', () => {
+  const zoned = (zone: string, other = 'x') =>
+    node({ labels: { 'topology.kubernetes.io/zone': zone, 'example.com/other': other } });
+
+  it('asks for a full plan when the zone changes, and for none when another label does', () => {
+    const planner = new ForwardingPlanner(zoned('a'), options());
+    expect(planner.setNode(zoned('a', 'y'))).toBe(false);
+    expect(planner.setNode(zoned('b'))).toBe(true);
+  });
+
+  it('plans by the new zone once the Services are applied again', () => {
+    const input = {
+      key: 'default/web',
+      service: service(),
+      slices: [slice([endpoint(R, hinted([], ['a'])), endpoint(R2, hinted([], ['b']))])],
+    };
+    const planner = new ForwardingPlanner(zoned('a'), options());
+    planner.apply([input]);
+    planner.setNode(zoned('b'));
+    expect(planner.apply([input])).toHaveLength(1);
+    expect(ips(onlyPort(planner.plan).clusterEndpoints)).toEqual([R2]);
+  });
+});
