@@ -101,6 +101,14 @@ describe('two Services with one address and port', () => {
     ]);
   });
 
+  it('gives the address to a newcomer once all that had it are gone', () => {
+    const planner = new ForwardingPlanner(node(), options());
+    planner.apply([shared('a', 1), shared('b', 2)].map(input));
+    for (const key of ['default/b', 'default/a']) planner.apply([{ key, service: undefined, slices: [] }]);
+    planner.apply([input(shared('c', 3))]);
+    expect(flow(planner.plan, CLIENT, SHARED, 80)).toBe('10.1.1.3:8080*');
+  });
+
   it('changes no other Service when one that did not have it goes', () => {
     const planner = new ForwardingPlanner(node(), options());
     planner.apply([shared('a', 1), shared('b', 2), shared('c', 3)].map(input));

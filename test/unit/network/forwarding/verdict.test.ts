@@ -81,6 +81,14 @@ const rows: Row[] = [
     external: everywhere(masqueraded),
   },
   {
+    name: 'D7: masqueradeAll where Pods cannot be recognised',
+    endpoints: both,
+    masqueradeAll: true,
+    detectsPods: false,
+    internal: everywhere(masqueraded),
+    external: everywhere(masqueraded),
+  },
+  {
     name: 'D7: where Pods cannot be recognised, traffic to the cluster IP is not masqueraded',
     endpoints: both,
     detectsPods: false,
@@ -254,6 +262,7 @@ describe('D11: source ranges', () => {
     'takes a /0 for no restriction: %j',
     (...ranges) => {
       const planned = restricted(...ranges);
+      expect(onlyPort(planned).destinations[1]).toMatchObject({ address: LB_IP, sourceRanges: undefined });
       expect(flow(planned, '198.51.100.99', LB_IP, 80)).toBe(masqueraded);
       expect(planned.services.get('default/web')?.problems).toEqual([]);
     },
