@@ -102,11 +102,14 @@ export class ForwardingPlanner {
    */
   apply(inputs: readonly ServiceInput[]): ServiceChange[] {
     const affected = new Set<ObjectKey>();
+    const decided = new Set<Contest>();
     for (const input of inputs) {
       affected.add(input.key);
-      this.#withdraw(input.key, affected);
-      this.#claim(input, affected);
+      this.#withdraw(input.key, decided);
+      this.#claim(input, decided);
     }
+    // The losers name the winner.
+    for (const contest of decided) for (const key of contest.services()) affected.add(key);
     const changes: ServiceChange[] = [];
     for (const key of affected) {
       const before = this.#services.get(key);
@@ -118,17 +121,17 @@ export class ForwardingPlanner {
     return changes;
   }
 
-  /** Takes back what a Service claimed. */
-  #withdraw(key: ObjectKey, affected: Set<ObjectKey>): void {
+  /** Takes back what a Service claimed; adds the contests that have another winner now to `decided`. */
+  #withdraw(key: ObjectKey, decided: Set<Contest>): void {
     const old = this.#wanted.get(key);
     if (old === undefined) return;
     this.#wanted.delete(key);
     for (const port of old.ports) {
-      for (const destination of port.destinations) this.#withdrawOne(key, destination, affected);
+      for (const destination of port.destinations) this.#withdrawOne(key, destination, decided);
     }
   }
 
-  #withdrawOne(service: ObjectKey, { key }: Destination, affected: Set<ObjectKey>): void {
+  #withdrawOne(service: ObjectKey, { key }: Destination, decided: Set<Contest>): void {
     const held = this.#claims.get(key);
     if (!(held instanceof Contest)) {
       this.#claims.delete(key);
@@ -136,13 +139,12 @@ export class ForwardingPlanner {
     }
     const { winner } = held;
     held.remove(service);
-    // The losers name the winner.
-    if (held.winner !== winner) addAll(affected, held.services());
+    if (held.winner !== winner) decided.add(held);
     if (held.size === 1) this.#claims.set(key, held.winner);
   }
 
-  /** Plans a Service and claims what it wants. */
-  #claim({ key, service, slices }: ServiceInput, affected: Set<ObjectKey>): void {
+  /** Plans a Service and claims what it wants; adds the contests that have another winner now to `decided`. */
+  #claim({ key, service, slices }: ServiceInput, decided: Set<Contest>): void {
     if (service === undefined) return;
     const plan = planService(service, slices, this.#node, this.#options);
     if (plan === undefined) return;
@@ -150,12 +152,12 @@ export class ForwardingPlanner {
     const created = service.metadata.creationTimestamp ?? '';
     for (const port of plan.ports) {
       for (const destination of port.destinations) {
-        this.#claimOne({ service: key, created, kind: destination.kind }, destination, affected);
+        this.#claimOne({ service: key, created, kind: destination.kind }, destination, decided);
       }
     }
   }
 
-  #claimOne(claim: Claim, { key }: Destination, affected: Set<ObjectKey>): void {
+  #claimOne(claim: Claim, { key }: Destination, decided: Set<Contest>): void {
     const held = this.#claims.get(key);
     if (held === undefined) {
       this.#claims.set(key, claim);
@@ -165,7 +167,7 @@ export class ForwardingPlanner {
     if (contest !== held) this.#claims.set(key, contest);
     const { winner } = contest;
     contest.add(claim);
-    if (contest.winner !== winner) addAll(affected, contest.services());
+    if (contest.winner !== winner) decided.add(contest);
   }
 
   /** The plan of a Service without the destinations that another one has. */
@@ -213,8 +215,4 @@ export class ForwardingPlanner {
       this.#clusterIPs.set(clusterIP, (this.#clusterIPs.get(clusterIP) ?? 0) + 1);
     }
   }
-}
-
-function addAll(set: Set<ObjectKey>, keys: Iterable<ObjectKey>): void {
-  for (const key of keys) set.add(key);
 }
