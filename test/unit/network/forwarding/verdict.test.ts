@@ -162,6 +162,11 @@ describe.each(rows)('$name', ({ spec, endpoints, masqueradeAll, detectsPods, int
   });
 });
 
+it('D6: reads the external policy only of Services that are reached from outside by their type', () => {
+  const internal = service({ externalTrafficPolicy: 'Local' }, { status: ingress(LB_IP) });
+  expect(flow(plan(internal, [slice(both)]), CLIENT, LB_IP, 80)).toBe(masqueraded);
+});
+
 describe('D5: who is a Pod', () => {
   it('takes an address of the node in the CIDR of Pods for a Pod', () => {
     const bridge = { ...node(), interfaceAddresses: [...node().interfaceAddresses] };
@@ -303,6 +308,14 @@ describe('D12: where node ports answer', () => {
     ['every address, by CIDRs of the other family only', ['2001:db8::/32'], [NODE_IP, '203.0.113.1']],
   ])('%s', (_, addresses, expected) => {
     expect(answers(addresses)).toEqual(expected);
+  });
+
+  it('names no addresses where all are meant: one that comes later answers too', () => {
+    const planned = plan(reached(), [], { nodePortAddresses: [cidr('0.0.0.0/0'), cidr('2001:db8::/64')] });
+    expect(planned.node.families.map(({ nodePortAddresses }) => nodePortAddresses)).toEqual([
+      'all',
+      ['2001:db8::1'],
+    ]);
   });
 });
 
