@@ -1,0 +1,77 @@
+import type { Socket as DatagramSocket } from 'node:dgram';
+import type { Server, Socket } from 'node:net';
+
+/** How a program ended, and what it printed. */
+export interface ExecResult {
+  /** 0 to 255; 128 and the signal's number where a signal ended it. */
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface ExecOptions {
+  /** Text for its standard input, which is empty otherwise. */
+  readonly input?: string;
+  /** Ends the program. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * The one seam between our programs and a machine: a real node, or a namespace that plays one. Node.js cannot enter a
+ * network namespace by itself; with this seam one process drives several nodes, each by a Host of its own.
+ *
+ * The contract is in `test/contract/host.contract.ts`; every implementation runs it.
+ */
+export interface Host {
+  /**
+   * Runs a program of the machine to its end, without a shell. An exit code other than 0 is a result, not an error.
+   *
+   * @throws {ProgramMissingError} where there is no such program.
+   * @throws the reason of `signal`, once the program has ended by it.
+   */
+  exec(program: string, args: readonly string[], options?: ExecOptions): Promise<ExecResult>;
+
+  /**
+   * Makes a TCP or HTTP server listen; resolves once it accepts. `server.close()` ends it.
+   *
+   * @param address IPv4 or IPv6; `0.0.0.0` and `::` mean every address of that family alone.
+   * @param port 0 to 65535; 0: any free one, which `server.address()` tells.
+   * @throws the system's error (`EADDRINUSE`, `EADDRNOTAVAIL`, `EACCES` in `code`).
+   */
+  listen(server: Server, address: string, port: number): Promise<void>;
+
+  /**
+   * Opens a TCP connection from the machine.
+   *
+   * @throws the system's error (`ECONNREFUSED`, `EHOSTUNREACH` in `code`), or the reason of `signal`.
+   */
+  connect(address: string, port: number, signal?: AbortSignal): Promise<Socket>;
+
+  /**
+   * Opens a UDP socket, bound to the address and port as {@link listen} has them.
+   *
+   * @throws the system's error, as listen does.
+   */
+  datagram(address: string, port: number): Promise<DatagramSocket>;
+
+  readonly sysctl: Sysctl;
+}
+
+/** Kernel parameters, by the names of `sysctl(8)` with slashes: `net/ipv4/ip_forward`. */
+export interface Sysctl {
+  /** The value without surrounding blanks; undefined where the kernel has no such parameter. */
+  get(name: string): Promise<string | undefined>;
+  /** @throws the system's error: `ENOENT` for an unknown name, `EACCES` or `EROFS` where it may not be set. */
+  set(name: string, value: string): Promise<void>;
+}
+
+/** A program that a {@link Host} does not have. */
+export class ProgramMissingError extends Error {
+  override readonly name = 'ProgramMissingError';
+  readonly program: string;
+
+  constructor(program: string) {
+    super(`there is no program "${program}"`);
+    this.program = program;
+  }
+}

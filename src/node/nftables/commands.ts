@@ -1,0 +1,62 @@
+/**
+ * The JSON that `nft -j` reads and prints (`libnftables-json(5)`), as far as we use it. Everything goes to nft in this
+ * form: a value can be odd, but it never becomes a command.
+ */
+
+/** `ip` or `ip6`: one table for each. */
+export type NftFamily = 'ip' | 'ip6';
+
+/** Ours alone, in both families. */
+export const tableName = 'servicenet';
+
+/** A part of an element's key or value: an address, a name of the kernel's (`tcp`), a port, a mark. */
+export type Atom = string | number;
+
+/** An expression, a statement: whatever JSON nft has for it. */
+export type Expression = string | number | null | readonly Expression[] | { readonly [key: string]: Expression };
+
+export type Command = Readonly<Record<string, Expression>>;
+
+/** What a packet carries. */
+export const field = {
+  sourceAddress: (family: NftFamily): Expression => ({ payload: { protocol: family, field: 'saddr' } }),
+  destinationAddress: (family: NftFamily): Expression => ({ payload: { protocol: family, field: 'daddr' } }),
+  destinationPort: { payload: { protocol: 'th', field: 'dport' } },
+  protocol: { meta: { key: 'l4proto' } },
+  packetMark: { meta: { key: 'mark' } },
+  connectionMark: { ct: { key: 'mark' } },
+} as const;
+
+export function concat(...parts: readonly Expression[]): Expression {
+  return { concat: parts };
+}
+
+/** The statement `<left> == <right>`, or another operator. */
+export function match(left: Expression, right: Expression, op: '==' | '!=' | 'in' = '=='): Expression {
+  return { match: { op, left, right } };
+}
+
+export function assign(key: Expression, value: Expression): Expression {
+  return { mangle: { key, value } };
+}
+
+export function goto(target: string): Expression {
+  return { goto: { target } };
+}
+
+export function jump(target: string): Expression {
+  return { jump: { target } };
+}
+
+/** Goes where the verdict map says; on without an element for the packet. */
+export function verdictOf(key: Expression, map: string): Expression {
+  return { vmap: { key, data: `@${map}` } };
+}
+
+export function addRule(family: NftFamily, chain: string, ...expr: readonly Expression[]): Command {
+  return { add: { rule: { family, table: tableName, chain, expr } } };
+}
+
+export function addChain(family: NftFamily, name: string): Command {
+  return { add: { chain: { family, table: tableName, name } } };
+}

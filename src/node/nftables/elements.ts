@@ -1,0 +1,55 @@
+import type { ObjectKey } from '../../objects/key.ts';
+import type { Atom, Expression } from './commands.ts';
+import type { SetName } from './sets.ts';
+
+/** An element of one of our sets or maps, of one family. */
+export interface Element {
+  readonly set: SetName;
+  readonly key: readonly KeyPart[];
+  /** In maps: where it leads. */
+  readonly value?: ElementValue;
+  /** The Service that it belongs to, if it is one's alone. */
+  readonly service?: ObjectKey;
+}
+
+/** An atom, or in sets of intervals a prefix as `address/length`. */
+export type KeyPart = Atom;
+
+export type ElementValue =
+  /** An endpoint's address and port. */
+  | readonly [string, number]
+  /** The mark of an endpoint. */
+  | readonly [number]
+  /** The name of a chain to go to. */
+  | { readonly goto: string }
+  | 'drop';
+
+/** What tells an element from all others of its set. */
+export function keyText(key: readonly KeyPart[]): string {
+  return key.join(' ');
+}
+
+/** Equal for equal values. */
+export function valueText(value: ElementValue | undefined): string {
+  if (value === undefined || value === 'drop') return value ?? '';
+  return 'goto' in value ? value.goto : value.join(' ');
+}
+
+/** A key in nft's JSON. */
+export function keyExpression(key: readonly KeyPart[]): Expression {
+  const parts = key.map(partExpression);
+  return parts.length === 1 ? (parts[0] ?? null) : { concat: parts };
+}
+
+/** A value in nft's JSON. */
+export function valueExpression(value: ElementValue): Expression {
+  if (value === 'drop') return { drop: null };
+  return 'goto' in value ? { goto: { target: value.goto } } : keyExpression(value);
+}
+
+function partExpression(part: KeyPart): Expression {
+  if (typeof part === 'number') return part;
+  const slash = part.indexOf('/');
+  if (slash === -1) return part;
+  return { prefix: { addr: part.slice(0, slash), len: Number(part.slice(slash + 1)) } };
+}

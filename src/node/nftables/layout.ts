@@ -1,0 +1,200 @@
+import { createHash } from 'node:crypto';
+import type { PodDetection } from '../../network/forwarding/forwarding-plan.ts';
+import {
+  addChain,
+  addRule,
+  assign,
+  type Command,
+  concat,
+  type Expression,
+  field,
+  goto,
+  jump,
+  match,
+  type NftFamily,
+  tableName,
+  verdictOf,
+} from './commands.ts';
+import { masqueradeBit } from './marks.ts';
+import { addSet, setNames } from './sets.ts';
+
+/** What the rules of a node depend on, beside their sets. */
+export interface LayoutOptions {
+  readonly family: NftFamily;
+  /** The bits of the packet mark that are ours ({@link masqueradeBit}). */
+  readonly markMask: number;
+  readonly podDetection: PodDetection | undefined;
+  /** Node ports answer at every address of the node but loopback's, or at those of the set `node-port-ips`. */
+  readonly nodePortsEverywhere: boolean;
+}
+
+const newConnection = match({ ct: { key: 'state' } }, 'new', 'in');
+
+/** The packet comes from an address of the node. */
+const fromNode = match({ fib: { result: 'type', flags: 'saddr' } }, 'local');
+
+/** The statements that match packets from Pods, or from all others. None where Pods cannot be recognised. */
+export function podSource(
+  { family, podDetection }: LayoutOptions,
+  op: '==' | '!=',
+): Expression | undefined {
+  switch (podDetection?.by) {
+    case undefined:
+      return undefined;
+    case 'cidr':
+      return match(field.sourceAddress(family), '@pod-cidrs', op);
+    case 'bridge':
+      return match({ meta: { key: 'iifname' } }, podDetection.interface, op);
+    case 'interfacePrefix':
+      return match({ meta: { key: 'iifname' } }, `${podDetection.prefix}*`, op);
+  }
+}
+
+/** The key of the sets called `…-ips`. */
+export function serviceIPKey(family: NftFamily): readonly Expression[] {
+  return [field.destinationAddress(family), field.protocol, field.destinationPort];
+}
+
+/** The key of the sets called `…-node-ports`. */
+export const nodePortKey: readonly Expression[] = [field.protocol, field.destinationPort];
+
+/**
+ * The table without what Services put into it. A packet's way:
+ *
+ *     prerouting, output   -110  drop what the source ranges of its destination leave out
+ *                          -100  services: destination → pick-…: draw a slot, DNAT to its endpoint
+ *                           -99  take the slot off the connection mark
+ *     input, forward, output 0   no DNAT happened: reject, drop, or it is no Service's
+ *     postrouting            100 masquerade by mark; hairpin
+ *
+ * Only the first packet of a connection comes through the chains of type nat.
+ */
+export function tableLayout(options: LayoutOptions): readonly Command[] {
+  const commands = tableCommands(options);
+  const hash = createHash('sha256').update(JSON.stringify(commands)).digest('hex').slice(0, 16);
+  return [...commands, addChain(options.family, `${layoutPrefix}${hash}`)];
+}
+
+/** An empty chain with this prefix says by its name which rules the table has. */
+export const layoutPrefix = 'layout-';
+
+function tableCommands(options: LayoutOptions): readonly Command[] {
+  const { family } = options;
+  const chain = (name: string, ...rules: readonly (readonly Expression[])[]): readonly Command[] => [
+    addChain(family, name),
+    ...rules.map((rule) => addRule(family, name, ...rule)),
+  ];
+  const hook = (
+    [name, type, at, priority]: readonly [string, 'filter' | 'nat', string, number],
+    ...rules: readonly (readonly Expression[])[]
+  ): readonly Command[] => [
+    {
+      add: {
+        chain: { family, table: tableName, name, type, hook: at, prio: priority, policy: 'accept' },
+      },
+    },
+    ...rules.map((rule) => addRule(family, name, ...rule)),
+  ];
+  const toServiceIP = concat(...serviceIPKey(family));
+  const toNodePort = concat(...nodePortKey);
+  const atNodePort = nodePortAddress(options);
+  const destination = field.destinationAddress(family);
+  const bySource = (what: 'service-ips' | 'node-ports', key: Expression): readonly Command[] => {
+    const pods = podSource(options, '==');
+    return [
+      ...chain(`${what}-from-pods`, [verdictOf(key, `${what}-from-pods`)]),
+      ...chain(`${what}-from-node`, [verdictOf(key, `${what}-from-node`)]),
+      ...chain(
+        `${what}-by-source`,
+        ...(pods === undefined ? [] : [[pods, goto(`${what}-from-pods`)]]),
+        [fromNode, goto(`${what}-from-node`)],
+        [verdictOf(key, `${what}-from-others`)],
+      ),
+    ];
+  };
+  const refusal =
+    family === 'ip'
+      ? { reject: { type: 'icmp', expr: 'port-unreachable' } }
+      : { reject: { type: 'icmpv6', expr: 'port-unreachable' } };
+  const masquerade = masqueradeBit(options.markMask);
+  return [
+    { add: { table: { family, name: tableName } } },
+    ...setNames.map((name) => addSet(family, name)),
+    addSet(family, 'affinity'),
+
+    ...chain(
+      'source-ranges',
+      [
+        match(toServiceIP, '@restricted-service-ips'),
+        match(concat(...serviceIPKey(family), field.sourceAddress(family)), '@allowed-sources', '!='),
+        { drop: null },
+      ],
+    ),
+    ...hook(['filter-prerouting', 'filter', 'prerouting', -110], [newConnection, jump('source-ranges')]),
+    ...hook(['filter-output-before-nat', 'filter', 'output', -110], [newConnection, jump('source-ranges')]),
+
+    ...bySource('service-ips', toServiceIP),
+    ...bySource('node-ports', toNodePort),
+    ...chain(
+      'services',
+      [verdictOf(toServiceIP, 'service-ips')],
+      [...atNodePort, verdictOf(toNodePort, 'node-ports')],
+    ),
+    ...hook(['nat-prerouting', 'nat', 'prerouting', -100], [jump('services')]),
+    ...hook(['nat-output', 'nat', 'output', -100], [jump('services')]),
+
+    ...chain('forget-slot', [match({ ct: { key: 'status' } }, 'dnat', 'in'), assign(field.connectionMark, 0)]),
+    ...hook(['filter-prerouting-after-nat', 'filter', 'prerouting', -99], [newConnection, jump('forget-slot')]),
+    ...hook(['filter-output-after-nat', 'filter', 'output', -99], [newConnection, jump('forget-slot')]),
+
+    ...chain('reject', [refusal]),
+    ...chain('refused', [verdictOf(toServiceIP, 'refused-service-ips')]),
+    ...chain(
+      'unused-cluster-ips',
+      [match(destination, '@cluster-ips'), goto('reject')],
+      [match(destination, '@service-cidrs'), { drop: null }],
+    ),
+    ...hook(
+      ['filter-input', 'filter', 'input', 0],
+      [newConnection, ...atNodePort, verdictOf(toNodePort, 'refused-node-ports')],
+      [newConnection, jump('refused')],
+    ),
+    ...hook(
+      ['filter-forward', 'filter', 'forward', 0],
+      [newConnection, jump('refused')],
+      [newConnection, jump('unused-cluster-ips')],
+    ),
+    ...hook(
+      ['filter-output', 'filter', 'output', 0],
+      [newConnection, jump('refused')],
+      [newConnection, jump('unused-cluster-ips')],
+    ),
+
+    ...hook(
+      ['nat-postrouting', 'nat', 'postrouting', 100],
+      [
+        match({ '&': [field.packetMark, masquerade] }, 0, '!='),
+        assign(field.packetMark, { '&': [field.packetMark, (~masquerade >>> 0)] }),
+        { masquerade: { flags: 'fully-random' } },
+      ],
+      [
+        match({ ct: { key: 'status' } }, 'dnat', 'in'),
+        match(concat(field.sourceAddress(family), destination), '@hairpin-ips'),
+        { masquerade: { flags: 'fully-random' } },
+      ],
+    ),
+  ];
+}
+
+
+/** The statements that match packets to the addresses at which node ports answer. */
+function nodePortAddress({ family, nodePortsEverywhere }: LayoutOptions): readonly Expression[] {
+  const destination = field.destinationAddress(family);
+  if (!nodePortsEverywhere) return [match(destination, '@node-port-ips')];
+  const loopback =
+    family === 'ip' ? { prefix: { addr: '127.0.0.0', len: 8 } } : '::1';
+  return [
+    match({ fib: { result: 'type', flags: 'daddr' } }, 'local'),
+    match(destination, loopback, '!='),
+  ];
+}

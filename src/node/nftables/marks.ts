@@ -1,0 +1,20 @@
+/**
+ * Who uses which marks.
+ *
+ * The packet mark: only bits of a mask that is set by a flag (`--mark-mask`). The lowest bit of the mask asks for
+ * masquerading (kube-proxy's `masqueradeBit`); postrouting takes it off again. The next one is for policies, the others
+ * are for egress. All other bits stay as they are.
+ *
+ * The connection mark: the slot that was drawn, from the hook at priority -100 to the one at -99 of a Service
+ * connection's first packet, and 0 afterwards. `numgen` overwrites a mark as a whole (nft before 1.1.2 and Linux
+ * before 6.13 cannot combine two registers), and the packet mark belongs to the network plugin and to sockets too. Other
+ * connections keep their marks.
+ */
+
+/** From bit 14, where kube-proxy has its masquerade bit, to bit 27. */
+export const defaultMarkMask = 0x0fff_c000;
+
+/** The bit that asks for masquerading. @param mask 1 to 2^32-1. */
+export function masqueradeBit(mask: number): number {
+  return (mask & -mask) >>> 0;
+}

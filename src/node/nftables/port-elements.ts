@@ -1,0 +1,148 @@
+import type {
+  Action,
+  Destination,
+  PlannedEndpoint,
+  ServicePortPlan,
+  TrafficPolicy,
+} from '../../network/forwarding/forwarding-plan.ts';
+import type { Element, ElementValue, KeyPart } from './elements.ts';
+import { endpointMarks } from './endpoint-mark.ts';
+import { disjointRanges } from './ranges.ts';
+import {
+  type DestinationKey,
+  endpointMarksMap,
+  endpointsMap,
+  type MasqueradedSources,
+  type PickChain,
+  pickChainName,
+} from './pick-chain.ts';
+
+/** A Service port, and the order of its endpoints in the kernel. */
+export interface ProgrammedPort {
+  readonly port: ServicePortPlan;
+  readonly clusterSlots: readonly PlannedEndpoint[];
+  readonly localSlots: readonly PlannedEndpoint[];
+}
+
+/** What a Service port needs in the kernel. */
+export interface PortElements {
+  readonly elements: readonly Element[];
+  /** By name. */
+  readonly chains: ReadonlyMap<string, PickChain>;
+}
+
+type Forward = Extract<Action, { readonly action: 'forward' }>;
+
+/** The elements of one Service port, and the chains to which they lead. */
+export function portElements(programmed: ProgrammedPort): PortElements {
+  const elements: Element[] = [];
+  const chains = new Map<string, PickChain>();
+  const { port } = programmed;
+  for (const destination of port.destinations) addDestination(programmed, destination, elements, chains);
+  elements.push({ set: 'cluster-ips', key: [port.clusterIP] });
+  for (const { address, isLocal } of new Set([...port.clusterEndpoints, ...port.localEndpoints])) {
+    if (isLocal) elements.push({ set: 'hairpin-ips', key: [address, address] });
+  }
+  return { elements, chains };
+}
+
+function addDestination(
+  programmed: ProgrammedPort,
+  { address, port: number, actions, sourceRanges }: Destination,
+  elements: Element[],
+  chains: Map<string, PickChain>,
+): void {
+  const { port } = programmed;
+  const { service } = port;
+  const protocol = port.protocol.toLowerCase();
+  const by: DestinationKey = address === undefined ? 'node-ports' : 'service-ips';
+  const key: readonly KeyPart[] = address === undefined ? [protocol, number] : [address, protocol, number];
+  const { pod, node, other } = actions;
+
+  const lists = new Set<TrafficPolicy>();
+  for (const action of [pod, node, other]) if (action.action === 'forward') lists.add(action.to);
+  for (const to of lists) addEndpoints(programmed, by, key, to, elements);
+
+  const pick = (to: TrafficPolicy, masquerade: MasqueradedSources): ElementValue => {
+    const { affinitySeconds } = port;
+    const chain = { by, to, masquerade, endpoints: slotsOf(programmed, to).length, affinitySeconds };
+    const name = pickChainName(chain);
+    chains.set(name, chain);
+    return { goto: name };
+  };
+  const common = commonVerdict(pod, node, other);
+  if (common !== undefined) {
+    elements.push({ set: by, key, value: pick(common.to, common.masquerade), service });
+  } else if (lists.size > 0) {
+    elements.push({ set: by, key, value: { goto: `${by}-by-source` }, service });
+    const sources = [
+      [pod, 'from-pods'],
+      [node, 'from-node'],
+      [other, 'from-others'],
+    ] as const;
+    for (const [action, from] of sources) {
+      if (action.action !== 'forward') continue;
+      const value = pick(action.to, action.masquerade ? 'all' : 'none');
+      elements.push({ set: `${by}-${from}`, key, value, service });
+    }
+  }
+  const refusal = [other, node, pod].find((action) => action.action !== 'forward');
+  if (refusal !== undefined) {
+    const value = refusal.action === 'reject' ? { goto: 'reject' } : 'drop';
+    elements.push({ set: `refused-${by}`, key, value, service });
+  }
+  if (sourceRanges !== undefined) {
+    elements.push({ set: 'restricted-service-ips', key, service });
+    for (const range of disjointRanges(sourceRanges)) {
+      elements.push({ set: 'allowed-sources', key: [...key, range], service });
+    }
+  }
+}
+
+/** What one chain can say for all sources alike, but for the masquerading of Pods; undefined where it cannot. */
+function commonVerdict(
+  pod: Action,
+  node: Action,
+  other: Action,
+): { to: TrafficPolicy; masquerade: MasqueradedSources } | undefined {
+  if (pod.action !== 'forward' || !isSame(node, other) || node.to !== pod.to) return undefined;
+  if (pod.masquerade === node.masquerade) return { to: pod.to, masquerade: pod.masquerade ? 'all' : 'none' };
+  return pod.masquerade ? undefined : { to: pod.to, masquerade: 'all-but-pods' };
+}
+
+function isSame(node: Action, other: Action): node is Forward {
+  return (
+    node.action === 'forward' &&
+    other.action === 'forward' &&
+    node.to === other.to &&
+    node.masquerade === other.masquerade
+  );
+}
+
+function addEndpoints(
+  programmed: ProgrammedPort,
+  by: DestinationKey,
+  key: readonly KeyPart[],
+  to: TrafficPolicy,
+  elements: Element[],
+): void {
+  const slots = slotsOf(programmed, to);
+  const set = endpointsMap(by, to);
+  const { service } = programmed.port;
+  if (programmed.port.affinitySeconds === undefined) {
+    slots.forEach(({ address, port }, slot) => {
+      elements.push({ set, key: [...key, slot], value: [address, port], service });
+    });
+    return;
+  }
+  const marks = endpointMarks(programmed.port.id, slots);
+  slots.forEach(({ address, port }, slot) => {
+    const mark = marks[slot] ?? 0;
+    elements.push({ set, key: [...key, mark], value: [address, port], service });
+    elements.push({ set: endpointMarksMap(by, to), key: [...key, slot], value: [mark], service });
+  });
+}
+
+function slotsOf({ clusterSlots, localSlots }: ProgrammedPort, to: TrafficPolicy): readonly PlannedEndpoint[] {
+  return to === 'Cluster' ? clusterSlots : localSlots;
+}

@@ -1,0 +1,34 @@
+import type { PlannedEndpoint } from '../../network/forwarding/forwarding-plan.ts';
+
+/**
+ * The slots of a Service port's endpoints: `slots[i]` is reached by those who draw i. Endpoints that stay keep their
+ * slots as far as these exist still, and the others take those that are free, so that removing one endpoint of many
+ * changes two slots at most.
+ *
+ * @param previous the slots until now.
+ * @param endpoints without duplicates.
+ */
+export function assignSlots(
+  previous: readonly PlannedEndpoint[],
+  endpoints: readonly PlannedEndpoint[],
+): readonly PlannedEndpoint[] {
+  const homeless = new Map(endpoints.map((endpoint) => [endpointKey(endpoint), endpoint]));
+  const kept = endpoints.map((_, slot) => {
+    const key = previous[slot] === undefined ? undefined : endpointKey(previous[slot]);
+    const endpoint = key === undefined ? undefined : homeless.get(key);
+    if (endpoint !== undefined && key !== undefined) homeless.delete(key);
+    return endpoint;
+  });
+  const rest = homeless.values();
+  return kept.map((endpoint) => endpoint ?? next(rest));
+}
+
+function endpointKey({ address, port }: PlannedEndpoint): string {
+  return `${address} ${port}`;
+}
+
+function next(endpoints: Iterator<PlannedEndpoint, undefined>): PlannedEndpoint {
+  const { value } = endpoints.next();
+  if (value === undefined) throw new Error('an endpoint is in the list twice');
+  return value;
+}

@@ -1,0 +1,118 @@
+import { type NftFamily, tableName } from './commands.ts';
+import type { ElementChange } from './difference.ts';
+import { keyExpression, valueExpression } from './elements.ts';
+import { type SetName, setNames } from './sets.ts';
+
+/**
+ * Bytes of JSON in one transaction. Without NET_ADMIN in the initial namespace the kernel takes no message larger than
+ * the default buffer of a socket (net.core.wmem_max, 212,992 bytes); what is sent is smaller than its JSON.
+ */
+const transactionLimit = 200_000;
+
+/**
+ * The changes as commands of nft, each text one transaction. Where one is enough, it is one. Otherwise the changes of
+ * one Service stay together, and those of a Service that is too large for one come endpoints first, then what leads to
+ * them. Endpoints to which nothing leads any more go last.
+ */
+export function transactions(family: NftFamily, changes: readonly ElementChange[]): readonly string[] {
+  const texts: string[] = [];
+  let current = new Batch(family);
+  for (const group of groups(changes)) {
+    if (!current.isEmpty && current.size + sizeOf(group) > transactionLimit) {
+      texts.push(current.text());
+      current = new Batch(family);
+    }
+    for (const change of group) {
+      if (!current.isEmpty && current.size + change.size > transactionLimit) {
+        texts.push(current.text());
+        current = new Batch(family);
+      }
+      current.add(change);
+    }
+  }
+  if (!current.isEmpty) texts.push(current.text());
+  return texts;
+}
+
+/** A change with what nft reads of its element. */
+interface Entry {
+  readonly set: SetName;
+  /** The key, where it is deleted or replaced. */
+  readonly deleted: string | undefined;
+  /** Key and value, where it is added or replaced. */
+  readonly added: string | undefined;
+  readonly size: number;
+}
+
+const order = new Map(setNames.map((name, index) => [name, index]));
+
+/** What goes into one transaction if it is small enough, in order. */
+function groups(changes: readonly ElementChange[]): readonly (readonly Entry[])[] {
+  const byService = new Map<string, ElementChange[]>();
+  const unused: Entry[][] = [];
+  for (const change of changes) {
+    const { set, service = '' } = change.element;
+    if (change.kind === 'delete' && set.endsWith('-endpoints')) {
+      unused.push([entryOf(change)]);
+      continue;
+    }
+    const group = byService.get(service);
+    if (group === undefined) byService.set(service, [change]);
+    else group.push(change);
+  }
+  const rank = ({ element }: ElementChange): number => order.get(element.set) ?? 0;
+  return [
+    ...[...byService.values()].map((group) => group.toSorted((a, b) => rank(a) - rank(b)).map(entryOf)),
+    ...unused,
+  ];
+}
+
+function entryOf({ kind, element: { set, key, value } }: ElementChange): Entry {
+  const keyJson = JSON.stringify(keyExpression(key));
+  const deleted = kind === 'add' ? undefined : keyJson;
+  const added =
+    kind === 'delete'
+      ? undefined
+      : value === undefined
+        ? keyJson
+        : `[${keyJson},${JSON.stringify(valueExpression(value))}]`;
+  return { set, deleted, added, size: (deleted?.length ?? 0) + (added?.length ?? 0) };
+}
+
+function sizeOf(group: readonly Entry[]): number {
+  return group.reduce((sum, { size }) => sum + size, 0);
+}
+
+/** One transaction: first all deletions, then all additions, endpoints before what leads to them. */
+class Batch {
+  readonly #family: NftFamily;
+  readonly #entries = new Map<SetName, { deleted: string[]; added: string[] }>();
+  size = 0;
+
+  constructor(family: NftFamily) {
+    this.#family = family;
+  }
+
+  get isEmpty(): boolean {
+    return this.size === 0;
+  }
+
+  add({ set, deleted, added, size }: Entry): void {
+    let entries = this.#entries.get(set);
+    if (entries === undefined) this.#entries.set(set, (entries = { deleted: [], added: [] }));
+    if (deleted !== undefined) entries.deleted.push(deleted);
+    if (added !== undefined) entries.added.push(added);
+    this.size += size;
+  }
+
+  text(): string {
+    const of = (verb: 'add' | 'delete', side: 'added' | 'deleted'): readonly string[] =>
+      setNames.flatMap((name) => {
+        const elements = this.#entries.get(name)?.[side] ?? [];
+        if (elements.length === 0) return [];
+        const head = `{"${verb}":{"element":{"family":"${this.#family}","table":"${tableName}","name":"${name}"`;
+        return [`${head},"elem":[${elements.join(',')}]}}}`];
+      });
+    return `{"nftables":[${[...of('delete', 'deleted'), ...of('add', 'added')].join(',')}]}`;
+  }
+}
