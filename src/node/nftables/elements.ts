@@ -15,14 +15,13 @@ export interface Element {
 /** An atom, or in sets of intervals a prefix as `address/length`. */
 export type KeyPart = Atom;
 
-export type ElementValue =
-  /** An endpoint's address and port. */
-  | readonly [string, number]
-  /** The mark of an endpoint. */
-  | readonly [number]
-  /** The name of a chain to go to. */
-  | { readonly goto: string }
-  | 'drop';
+export type ElementValue = EndpointValue | MarkValue | { readonly goto: string } | 'drop';
+
+/** An endpoint's address and port. */
+export type EndpointValue = readonly [string, number];
+
+/** The mark of an endpoint. */
+export type MarkValue = readonly [number];
 
 /** What tells an element from all others of its set. */
 export function keyText(key: readonly KeyPart[]): string {
@@ -52,4 +51,12 @@ function partExpression(part: KeyPart): Expression {
   const slash = part.indexOf('/');
   if (slash === -1) return part;
   return { prefix: { addr: part.slice(0, slash), len: Number(part.slice(slash + 1)) } };
+}
+
+export function isEndpointValue(value: ElementValue | undefined): value is EndpointValue {
+  return Array.isArray(value) && value.length === 2;
+}
+
+export function isMarkValue(value: ElementValue | undefined): value is MarkValue {
+  return Array.isArray(value) && value.length === 1;
 }

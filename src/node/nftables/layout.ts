@@ -16,7 +16,7 @@ import {
   verdictOf,
 } from './commands.ts';
 import { masqueradeBit } from './marks.ts';
-import { addSet, setNames } from './sets.ts';
+import { addSet, endpointMaps, type SetName, setNames, tableText } from './sets.ts';
 
 /** What the rules of a node depend on, beside their sets. */
 export interface LayoutOptions {
@@ -69,14 +69,21 @@ export const nodePortKey: readonly Expression[] = [field.protocol, field.destina
  *
  * Only the first packet of a connection comes through the chains of type nat.
  */
-export function tableLayout(options: LayoutOptions): readonly Command[] {
+export function tableLayout(options: LayoutOptions): TableLayout {
+  const text = tableText(options.family);
   const commands = tableCommands(options);
-  const hash = createHash('sha256').update(JSON.stringify(commands)).digest('hex').slice(0, 16);
-  return [...commands, addChain(options.family, `${layoutPrefix}${hash}`)];
+  const hash = createHash('sha256').update(text).update(JSON.stringify(commands)).digest('hex').slice(0, 16);
+  const name = `layout-${hash}`;
+  return { name, text, commands: [...commands, addChain(options.family, name)] };
 }
 
-/** An empty chain with this prefix says by its name which rules the table has. */
-export const layoutPrefix = 'layout-';
+/** The table is made by two transactions: first the text, then the commands. The chain of the name comes last. */
+export interface TableLayout {
+  /** Of an empty chain, which says what rules the table has. */
+  readonly name: string;
+  readonly text: string;
+  readonly commands: readonly Command[];
+}
 
 function tableCommands(options: LayoutOptions): readonly Command[] {
   const { family } = options;
@@ -118,8 +125,7 @@ function tableCommands(options: LayoutOptions): readonly Command[] {
       : { reject: { type: 'icmpv6', expr: 'port-unreachable' } };
   const masquerade = masqueradeBit(options.markMask);
   return [
-    { add: { table: { family, name: tableName } } },
-    ...setNames.map((name) => addSet(family, name)),
+    ...setNames.filter((name) => !isEndpointMap(name)).map((name) => addSet(family, name)),
     addSet(family, 'affinity'),
 
     ...chain(
@@ -197,4 +203,8 @@ function nodePortAddress({ family, nodePortsEverywhere }: LayoutOptions): readon
     match({ fib: { result: 'type', flags: 'daddr' } }, 'local'),
     match(destination, loopback, '!='),
   ];
+}
+
+function isEndpointMap(name: SetName): boolean {
+  return endpointMaps.some((other) => other === name);
 }

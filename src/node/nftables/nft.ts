@@ -1,5 +1,4 @@
-import type { Host } from '../../host/host.ts';
-import { ProgramMissingError } from '../../host/host.ts';
+import { type ExecResult, type Host, ProgramMissingError } from '../../host/host.ts';
 import type { Command } from './commands.ts';
 
 /** nft refused something, or could not do it. */
@@ -17,9 +16,12 @@ export class Nft {
 
   /** Does all of it or nothing. @throws {NftError} */
   async run(commands: readonly Command[] | string): Promise<void> {
-    const input = typeof commands === 'string' ? commands : JSON.stringify({ nftables: commands });
-    const { exitCode, stderr } = await this.#exec(['-j', '-f', '-'], input);
-    if (exitCode !== 0) throw new NftError(`nft: ${firstLines(stderr)}`);
+    await this.#read('nft -j -f -', typeof commands === 'string' ? commands : JSON.stringify({ nftables: commands }));
+  }
+
+  /** The same with nft's own language, for what its JSON cannot say: constants of ours only. @throws {NftError} */
+  async runText(text: string): Promise<void> {
+    await this.#read('nft -f -', text);
   }
 
   /**
@@ -29,21 +31,31 @@ export class Nft {
    * @throws {NftError}
    */
   async list(options: readonly string[], ...what: readonly string[]): Promise<string | undefined> {
-    const { exitCode, stdout, stderr } = await this.#exec(['-j', ...options, 'list', ...what]);
+    const { exitCode, stdout, stderr } = await this.#exec('nft', ['-j', ...options, 'list', ...what]);
     if (exitCode === 0) return stdout;
     if (stderr.includes('No such file or directory')) return undefined;
     throw new NftError(`nft list ${what.join(' ')}: ${firstLines(stderr)}`);
   }
 
-  async #exec(args: readonly string[], input = ''): Promise<{ exitCode: number; stdout: string; stderr: string }> {
+  async #read(command: 'nft -j -f -' | 'nft -f -', input: string): Promise<void> {
+    // nft opens /dev/stdin, which must be a pipe for that: Node.js gives its children sockets.
+    const { exitCode, stderr } = await this.#exec('sh', ['-c', `cat | ${command}`], input);
+    if (exitCode !== 0) throw new NftError(`nft: ${firstLines(stderr)}`);
+  }
+
+  async #exec(program: 'nft' | 'sh', args: readonly string[], input = ''): Promise<ExecResult> {
     try {
-      return await this.#host.exec('nft', args, { input });
+      const result = await this.#host.exec(program, args, { input });
+      if (program !== 'sh' || result.exitCode !== commandNotFound) return result;
     } catch (error) {
       if (!(error instanceof ProgramMissingError)) throw error;
-      throw new NftError('there is no program nft: install the package nftables (1.0.1 or later)', { cause: error });
     }
+    throw new NftError('there is no program nft: install the package nftables (1.0.1 or later)');
   }
 }
+
+/** What sh says where it does not find a program. */
+const commandNotFound = 127;
 
 /** nft repeats the whole input in what it says of a failure. */
 function firstLines(text: string): string {

@@ -24,7 +24,7 @@ export interface ProgrammedPort {
   readonly localSlots: readonly PlannedEndpoint[];
 }
 
-/** What a Service port needs in the kernel. */
+/** What a Service port needs in the kernel for itself. */
 export interface PortElements {
   readonly elements: readonly Element[];
   /** By name. */
@@ -33,31 +33,48 @@ export interface PortElements {
 
 type Forward = Extract<Action, { readonly action: 'forward' }>;
 
-/** The elements of one Service port, and the chains to which they lead. */
+/** The elements that are one Service port's alone, and the chains to which they lead. */
 export function portElements(programmed: ProgrammedPort): PortElements {
   const elements: Element[] = [];
   const chains = new Map<string, PickChain>();
   const { port } = programmed;
   for (const destination of port.destinations) addDestination(programmed, destination, elements, chains);
-  elements.push({ set: 'cluster-ips', key: [port.clusterIP] });
-  for (const { address, isLocal } of new Set([...port.clusterEndpoints, ...port.localEndpoints])) {
-    if (isLocal) elements.push({ set: 'hairpin-ips', key: [address, address] });
-  }
   return { elements, chains };
+}
+
+/** The elements that Service ports may have in common. */
+export function sharedElements({ port }: ProgrammedPort): readonly Element[] {
+  const elements: Element[] = [{ set: 'cluster-ips', key: [port.clusterIP] }];
+  for (const endpoints of [port.clusterEndpoints, port.localEndpoints]) {
+    for (const { address, isLocal } of endpoints) {
+      if (isLocal) elements.push({ set: 'hairpin-ips', key: [address, address] });
+    }
+  }
+  return elements;
+}
+
+/** How the sets name a destination. */
+export function destinationElementKey(
+  port: ServicePortPlan,
+  { address, port: number }: Destination,
+): { readonly by: DestinationKey; readonly key: readonly KeyPart[] } {
+  const protocol = port.protocol.toLowerCase();
+  return address === undefined
+    ? { by: 'node-ports', key: [protocol, number] }
+    : { by: 'service-ips', key: [address, protocol, number] };
 }
 
 function addDestination(
   programmed: ProgrammedPort,
-  { address, port: number, actions, sourceRanges }: Destination,
+  destination: Destination,
   elements: Element[],
   chains: Map<string, PickChain>,
 ): void {
   const { port } = programmed;
   const { service } = port;
-  const protocol = port.protocol.toLowerCase();
-  const by: DestinationKey = address === undefined ? 'node-ports' : 'service-ips';
-  const key: readonly KeyPart[] = address === undefined ? [protocol, number] : [address, protocol, number];
-  const { pod, node, other } = actions;
+  const { sourceRanges } = destination;
+  const { by, key } = destinationElementKey(port, destination);
+  const { pod, node, other } = destination.actions;
 
   const lists = new Set<TrafficPolicy>();
   for (const action of [pod, node, other]) if (action.action === 'forward') lists.add(action.to);

@@ -77,10 +77,17 @@ export const setDefinitions = {
 
 export type SetName = Exclude<keyof typeof setDefinitions, 'affinity'>;
 
+/** The maps whose values are addresses and ports. */
+export const endpointMaps = [
+  'cluster-endpoints',
+  'local-endpoints',
+  'node-port-cluster-endpoints',
+  'node-port-local-endpoints',
+] as const satisfies readonly SetName[];
+
 /** Those that we fill, in the order in which elements are added: endpoints come before the verdicts that lead to them. */
 export const setNames: readonly SetName[] = [
-  ...(['cluster-endpoints', 'local-endpoints'] as const),
-  ...(['node-port-cluster-endpoints', 'node-port-local-endpoints'] as const),
+  ...endpointMaps,
   ...(['cluster-endpoint-marks', 'local-endpoint-marks'] as const),
   ...(['node-port-cluster-endpoint-marks', 'node-port-local-endpoint-marks'] as const),
   ...(['hairpin-ips', 'allowed-sources', 'restricted-service-ips'] as const),
@@ -94,20 +101,40 @@ export function isMap(name: SetName): boolean {
   return 'value' in setDefinitions[name];
 }
 
-/** The command that makes a set or map. */
+/** The command that makes a set, or a map to verdicts or marks. */
 export function addSet(family: NftFamily, name: keyof typeof setDefinitions): Command {
-  const definition: SetDefinition = setDefinitions[name];
-  const typeOf = (part: Part): string =>
-    part === 'address' ? (family === 'ip' ? 'ipv4_addr' : 'ipv6_addr') : part;
+  const { key, value, interval, timeout }: SetDefinition = setDefinitions[name];
+  const types = key.map((part) => typeOf(family, part));
   const common = {
     family,
     table: tableName,
     name,
-    type: definition.key.map(typeOf),
-    ...(definition.interval === true ? { flags: ['interval'] } : {}),
-    ...(definition.timeout === true ? { flags: ['timeout'], size: clientLimit } : {}),
+    type: types.length === 1 ? (types[0] ?? '') : types,
+    ...(interval === true ? { flags: ['interval'] } : {}),
+    ...(timeout === true ? { flags: ['timeout'], size: clientLimit } : {}),
   };
-  const { value } = definition;
   if (value === undefined) return { add: { set: common } };
-  return { add: { map: { ...common, map: value === 'verdict' ? value : value.map(typeOf) } } };
+  return { add: { map: { ...common, map: value === 'verdict' ? value : typesText(family, value) } } };
+}
+
+/**
+ * Makes the table with its maps to endpoints, and nothing else. This alone is text: up to nft 1.0.9, JSON knows no maps
+ * to concatenations.
+ */
+export function tableText(family: NftFamily): string {
+  const maps = endpointMaps.map((name) => {
+    const { key, value } = setDefinitions[name];
+    const type = `${typesText(family, key)} : ${typesText(family, value)}`;
+    return `add map ${family} ${tableName} ${name} { type ${type}; }\n`;
+  });
+  return `add table ${family} ${tableName}\n${maps.join('')}`;
+}
+
+function typesText(family: NftFamily, parts: readonly Part[]): string {
+  return parts.map((part) => typeOf(family, part)).join(' . ');
+}
+
+function typeOf(family: NftFamily, part: Part): string {
+  if (part !== 'address') return part;
+  return family === 'ip' ? 'ipv4_addr' : 'ipv6_addr';
 }

@@ -1,4 +1,4 @@
-import { type NftFamily, tableName } from './commands.ts';
+import { type Command, type NftFamily, tableName } from './commands.ts';
 import type { ElementChange } from './difference.ts';
 import { keyExpression, valueExpression } from './elements.ts';
 import { type SetName, setNames } from './sets.ts';
@@ -34,6 +34,26 @@ export function transactions(family: NftFamily, changes: readonly ElementChange[
   return texts;
 }
 
+/** Commands in their order, cut into transactions. */
+export function cutCommands(commands: readonly Command[]): readonly string[] {
+  const texts: string[] = [];
+  let current: string[] = [];
+  let size = 0;
+  const cut = (): void => {
+    if (current.length > 0) texts.push(`{"nftables":[${current.join(',')}]}`);
+    current = [];
+    size = 0;
+  };
+  for (const command of commands) {
+    const text = JSON.stringify(command);
+    if (size + text.length > transactionLimit) cut();
+    current.push(text);
+    size += text.length;
+  }
+  cut();
+  return texts;
+}
+
 /** A change with what nft reads of its element. */
 interface Entry {
   readonly set: SetName;
@@ -52,7 +72,7 @@ function groups(changes: readonly ElementChange[]): readonly (readonly Entry[])[
   const unused: Entry[][] = [];
   for (const change of changes) {
     const { set, service = '' } = change.element;
-    if (change.kind === 'delete' && set.endsWith('-endpoints')) {
+    if (change.kind === 'delete' && /-endpoint(s|-marks)$/.test(set)) {
       unused.push([entryOf(change)]);
       continue;
     }

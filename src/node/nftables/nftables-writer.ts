@@ -1,0 +1,62 @@
+import type { ForwardingPlan } from '../../network/forwarding/forwarding-plan.ts';
+import type { Host } from '../../host/host.ts';
+import type { IPFamily } from '../../objects/service.ts';
+import { tableName } from './commands.ts';
+import { defaultMarkMask } from './marks.ts';
+import { Nft } from './nft.ts';
+import { nftFamily, NftablesTable, type Written } from './nftables-table.ts';
+
+export interface NftablesWriterOptions {
+  readonly host: Host;
+  /** The bits of the packet mark that are ours (`marks.ts`); 1 to 2^32-1. */
+  readonly markMask?: number;
+}
+
+/** Writes a node's plan into its kernel, as the tables `ip servicenet` and `ip6 servicenet`. One call at a time. */
+export class NftablesWriter {
+  readonly #nft: Nft;
+  readonly #markMask: number;
+  readonly #tables = new Map<IPFamily, NftablesTable>();
+
+  constructor({ host, markMask = defaultMarkMask }: NftablesWriterOptions) {
+    this.#nft = new Nft(host);
+    this.#markMask = markMask;
+  }
+
+  /**
+   * Makes the kernel do what the plan says.
+   *
+   * @throws {NftError} The next sync then reads what the kernel has.
+   */
+  async sync(plan: ForwardingPlan): Promise<Written> {
+    let transactions = 0;
+    let elements = 0;
+    for (const node of plan.node.families) {
+      let table = this.#tables.get(node.family);
+      if (table === undefined) {
+        table = new NftablesTable(this.#nft, node.family, this.#markMask);
+        this.#tables.set(node.family, table);
+      }
+      const written = await table.sync(plan, node);
+      transactions += written.transactions;
+      elements += written.elements;
+    }
+    return { transactions, elements };
+  }
+
+  /** The next sync compares everything with what the kernel has, and mends it. */
+  distrust(): void {
+    for (const table of this.#tables.values()) table.forget();
+  }
+
+  /** Takes away all that was ever made, by whatever agent of ours. @throws {NftError} */
+  async cleanUp(): Promise<void> {
+    this.#tables.clear();
+    await this.#nft.run(
+      (['IPv4', 'IPv6'] as const).flatMap((family) => {
+        const table = { family: nftFamily(family), name: tableName };
+        return [{ add: { table } }, { delete: { table } }];
+      }),
+    );
+  }
+}

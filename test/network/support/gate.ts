@@ -1,0 +1,33 @@
+import { spawnSync } from 'node:child_process';
+
+/** Who makes the namespaces: root, or an ordinary user inside a user namespace. */
+export type Maker = 'root' | 'user';
+
+const isRoot = process.getuid?.() === 0;
+
+/** Before the program of an ordinary user. nobody (65534) where root runs the tests. */
+export const asUser: readonly string[] = isRoot
+  ? ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups']
+  : [];
+
+const programs = [
+  ['unshare', 'util-linux'],
+  ['nsenter', 'util-linux'],
+  ['setpriv', 'util-linux'],
+  ['ip', 'iproute2'],
+  ['nft', 'nftables'],
+] as const;
+
+/** What this machine lacks for networks made by someone; empty: nothing. */
+export function missingFor(maker: Maker): string {
+  if (process.platform !== 'linux') return 'Linux';
+  const absent = programs.filter(([program]) => spawnSync(program, ['--version']).error !== undefined);
+  if (absent.length > 0) return absent.map(([program, name]) => `${program} (package ${name})`).join(', ');
+  if (maker === 'root') return isRoot ? '' : 'root';
+  const [program = 'unshare', ...args] = [...asUser, 'unshare', '-Urnm', '-p', '--fork', 'true'];
+  const tried = spawnSync(program, args, { encoding: 'utf8' });
+  return tried.status === 0 ? '' : `user namespaces (${tried.stderr.trim()})`;
+}
+
+/** The makers, with what is missing for each: a test that is skipped says it in its name. */
+export const makers = (['root', 'user'] as const).map((maker) => ({ maker, missing: missingFor(maker) }));
