@@ -5,7 +5,7 @@ import { planForwarding } from '../../src/network/forwarding/forwarding-planner.
 import { type Packet, sourceOf, verdictFor } from '../../src/network/forwarding/verdict.ts';
 import { NftablesWriter } from '../../src/node/nftables/nftables-writer.ts';
 import type { EndpointSlice } from '../../src/objects/endpoint-slice.ts';
-import type { IPFamily, Service } from '../../src/objects/service.ts';
+import type { IPFamily, Service, ServiceSpec } from '../../src/objects/service.ts';
 import { missingFor } from './support/gate.ts';
 import type { Outcome } from './support/machine-protocol.ts';
 import { startNetwork, type TestNetwork } from './support/network.ts';
@@ -20,14 +20,9 @@ const targetPorts = [8080, 8081] as const;
 /** Milliseconds in which a machine would have answered, or refused, were it not to stay silent. */
 const silence = 500;
 
-interface Case {
-  readonly services: readonly Service[];
-  readonly slices: readonly EndpointSlice[];
-}
-
 const missing = missingFor('user');
 
-describe.skipIf(missing !== '')(`real packets (${missing === '' ? 'nothing' : missing} is missing)`, () => {
+describe.skipIf(missing !== '')(`real packets${missing === '' ? '' : ` (missing: ${missing})`}`, () => {
   let network: TestNetwork;
   const writers = new Map<string, NftablesWriter>();
 
@@ -46,8 +41,9 @@ describe.skipIf(missing !== '')(`real packets (${missing === '' ? 'nothing' : mi
   it('the kernel does with every packet what the plan says, and the table is what was planned', async () => {
     let sourcePort = 20_000;
     await fc.assert(
-      fc.asyncProperty(fc.noShrink(cases()), async (inNetwork) => {
-        const { services, slices } = inNetwork(network);
+      fc.asyncProperty(fc.noShrink(cases), async (specs) => {
+        const services = servicesOf(specs);
+        const slices = slicesOf(specs, network);
         const plans = new Map<string, ForwardingPlan>();
         for (const node of nodes) {
           const own = forwardingNode(node, network.at(node).addresses);
@@ -156,62 +152,80 @@ function questions(network: TestNetwork, services: readonly Service[]): readonly
   return asked;
 }
 
-/** Two Services with anything that matters to forwarding. The addresses of Pods are known when the network is. */
-function cases(): fc.Arbitrary<(network: TestNetwork) => Case> {
-  const endpoint = fc.record({
+const endpoints = fc.uniqueArray(
+  fc.record({
     pod: fc.constantFrom(...podNames),
     ready: fc.boolean(),
     serving: fc.boolean(),
     terminating: fc.boolean(),
-  });
-  const spec = fc.record({
+  }),
+  { maxLength: 3, selector: ({ pod }) => pod },
+);
+
+interface Spec {
+  readonly type: string;
+  readonly internalTrafficPolicy: string;
+  readonly externalTrafficPolicy: string;
+  readonly sessionAffinity: string;
+  readonly hasExternalIP: boolean;
+  readonly ranges: readonly string[];
+  readonly protocols: readonly string[];
+  readonly targetPort: number;
+  readonly endpoints: readonly {
+    readonly pod: keyof typeof pods;
+    readonly ready: boolean;
+    readonly serving: boolean;
+    readonly terminating: boolean;
+  }[];
+}
+
+/** One or two Services with anything that matters to forwarding. */
+const cases: fc.Arbitrary<readonly Spec[]> = fc.array(
+  fc.record({
     type: fc.constantFrom('ClusterIP', 'NodePort', 'LoadBalancer'),
     internalTrafficPolicy: fc.constantFrom('Cluster', 'Local'),
     externalTrafficPolicy: fc.constantFrom('Cluster', 'Local'),
     sessionAffinity: fc.constantFrom('None', 'ClientIP'),
-    isExternal: fc.boolean(),
-    ranges: fc.constantFrom(
-      undefined,
+    hasExternalIP: fc.boolean(),
+    ranges: fc.constantFrom<readonly string[]>(
+      [],
       ['10.244.1.0/24', 'fd00:244:1::/64', '10.244.0.0/16'],
       ['192.0.2.2/32', '2001:db8::2/128'],
       ['203.0.113.0/24'],
     ),
     protocols: fc.constantFrom(['TCP'], ['UDP'], ['TCP', 'UDP']),
     targetPort: fc.constantFrom(...targetPorts),
-    endpoints: fc.uniqueArray(endpoint, { maxLength: 3, selector: ({ pod }) => pod }),
+    endpoints,
+  }),
+  { minLength: 1, maxLength: 2 },
+);
+
+function servicesOf(specs: readonly Spec[]): readonly Service[] {
+  return specs.map(({ ranges, hasExternalIP, protocols, targetPort, endpoints: _, ...rest }, index) => {
+    const number = index + 1;
+    const isBalanced = rest.type === 'LoadBalancer';
+    const spec: ServiceSpec = {
+      ...rest,
+      clusterIPs: [`10.96.0.${number}`, `fd00:96::${number}`],
+      ports: protocols.map((protocol) => ({
+        ...{ name: protocols.length > 1 ? protocol.toLowerCase() : '', protocol, port: 80, targetPort },
+        ...(rest.type === 'ClusterIP' ? {} : { nodePort: 30_000 + number }),
+      })),
+      ...(hasExternalIP ? { externalIPs: [`203.0.113.${number}`] } : {}),
+      ...(isBalanced ? { loadBalancerSourceRanges: [...ranges] } : {}),
+    };
+    return service(spec, `web-${number}`, isBalanced ? [`203.0.113.${number + 100}`] : []);
   });
-  return fc.array(spec, { minLength: 1, maxLength: 2 }).map((specs) => (network) => ({
-    services: specs.map(({ ranges, isExternal, protocols, targetPort, endpoints: _, ...rest }, index) => {
-      const number = index + 1;
-      const withNodePorts = rest.type !== 'ClusterIP';
-      return service(
-        {
-          ...rest,
-          clusterIPs: [`10.96.0.${number}`, `fd00:96::${number}`],
-          ports: protocols.map((protocol) => ({
-            ...{ name: protocols.length > 1 ? protocol.toLowerCase() : '', protocol, port: 80, targetPort },
-            ...(withNodePorts ? { nodePort: 30_000 + number } : {}),
-          })),
-          ...(isExternal ? { externalIPs: [`203.0.113.${number}`] } : {}),
-          ...(rest.type === 'LoadBalancer' && ranges !== undefined ? { loadBalancerSourceRanges: ranges } : {}),
-        },
-        `web-${number}`,
-        rest.type === 'LoadBalancer' ? [`203.0.113.${number + 100}`] : [],
-      );
+}
+
+function slicesOf(specs: readonly Spec[], network: TestNetwork): readonly EndpointSlice[] {
+  return specs.flatMap(({ endpoints, protocols, targetPort }, index) =>
+    families.map((family) => {
+      const located = endpoints.map(({ pod, ...conditions }) => ({
+        ...{ address: network.at(pod).addresses[family], node: pods[pod] },
+        ...conditions,
+      }));
+      return endpointSlice(family, located, targetPort, `web-${index + 1}`, protocols);
     }),
-    slices: specs.flatMap(({ endpoints, protocols, targetPort }, index) =>
-      families.map((family) =>
-        endpointSlice(
-          family,
-          endpoints.map(({ pod, ...conditions }) => ({
-            ...{ address: network.at(pod).addresses[family], node: pods[pod] },
-            ...conditions,
-          })),
-          targetPort,
-          `web-${index + 1}`,
-          protocols,
-        ),
-      ),
-    ),
-  }));
+  );
 }

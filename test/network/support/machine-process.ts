@@ -123,6 +123,7 @@ async function askTcp({ address, port, timeout, sourceAddress, sourcePort }: Que
 
 async function askUdp({ address, port, timeout, sourceAddress, sourcePort }: Question): Promise<Outcome> {
   const socket = createSocket(isIPv6(address) ? 'udp6' : 'udp4');
+  let again: NodeJS.Timeout | undefined;
   const answered = new Promise<Outcome>((resolve) => {
     socket.on('message', (message) => resolve(asAnswer(message.toString())));
     socket.on('error', () => resolve('refused'));
@@ -132,9 +133,12 @@ async function askUdp({ address, port, timeout, sourceAddress, sourcePort }: Que
     await once(socket, 'listening');
     socket.connect(port, address);
     await once(socket, 'connect');
+    // Datagrams get lost, and the kernel sends only so many refusals a second.
+    again = setInterval(() => socket.send('who?'), 200);
     socket.send('who?');
     return await Promise.race([answered, delay<Outcome>(timeout, 'silence', { ref: false })]);
   } finally {
+    clearInterval(again);
     socket.close();
   }
 }

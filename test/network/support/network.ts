@@ -111,10 +111,12 @@ function machineOnLan(name: string, { IPv4, IPv6 }: Addresses): readonly string[
 }
 
 function forwards(node: string): readonly string[] {
-  const set = (name: string): string => `echo 1 > /proc/sys/net/${name}`;
+  const set = (name: string, value: number): string => `echo ${value} > /proc/sys/net/${name}`;
   const { IPv4, IPv6 } = onLan(2);
   return [
-    `ip netns exec ${node} sh -c '${set('ipv4/ip_forward')}; ${set('ipv6/conf/all/forwarding')}'`,
+    `ip netns exec ${node} sh -c '${set('ipv4/ip_forward', 1)}; ${set('ipv6/conf/all/forwarding', 1)}'`,
+    // Tests provoke more refusals than a node sends by default.
+    `ip netns exec ${node} sh -c '${set('ipv4/icmp_ratelimit', 0)}; ${set('ipv6/icmp/ratelimit', 0)}'`,
     // A node has a default route. This one ends there: `outside` forwards nothing.
     `ip -n ${node} route add default via ${IPv4}`,
     `ip -n ${node} -6 route add default via ${IPv6}`,
