@@ -15,6 +15,8 @@ const rooms = [
   'client',
   'runtime',
   'controllers',
+  'host',
+  'node',
   'pools',
   'telemetry',
   'config',
@@ -31,6 +33,8 @@ const allowed = {
   client: ['client', 'objects', 'telemetry'],
   runtime: ['runtime', 'client', 'objects', 'telemetry'],
   controllers: ['controllers', 'runtime', 'client', 'allocation', 'objects', 'telemetry'],
+  host: ['host', 'objects'],
+  node: ['node', 'host', 'runtime', 'client', 'network', 'allocation', 'objects', 'telemetry'],
   pools: ['pools', 'controllers', 'client', 'allocation', 'objects', 'telemetry'],
   config: ['config', 'objects', 'allocation'],
 };

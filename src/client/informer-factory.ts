@@ -17,6 +17,8 @@ export interface InformerFactoryOptions {
   readonly metrics?: Metrics;
   /** Only this namespace of namespaced resources; absent: all. */
   readonly namespace?: string;
+  /** Which objects the server leaves out, by {@link resourceName}: one that ceases to match looks deleted. */
+  readonly labelSelectors?: Readonly<Record<string, string>>;
   /** Objects per page of a list; default 500. */
   readonly pageSize?: number;
 }
@@ -105,7 +107,8 @@ export class InformerFactory implements Informers {
     resource: ResourceType<T>,
     options: InformerOptions<T>,
   ): Informer<T> {
-    const { transport, clock, random, log, metrics, namespace, pageSize } = this.#options;
+    const { transport, clock, random, log, metrics, namespace, labelSelectors, pageSize } = this.#options;
+    const labelSelector = labelSelectors?.[name];
     const measured = metrics === undefined ? {} : { metrics };
     let { transform } = options;
     const informer = new SharedInformer({
@@ -124,6 +127,7 @@ export class InformerFactory implements Informers {
       log,
       ...measured,
       ...(namespace === undefined ? {} : { namespace }),
+      ...(labelSelector === undefined ? {} : { labelSelector }),
       ...(pageSize === undefined ? {} : { pageSize }),
     });
     const running: Running = {

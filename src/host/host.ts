@@ -65,7 +65,7 @@ export interface Sysctl {
   set(name: string, value: string): Promise<void>;
 }
 
-/** A program that a {@link Host} does not have. */
+/** A program that a {@link Host} does not have, or that may not be run there. */
 export class ProgramMissingError extends Error {
   override readonly name = 'ProgramMissingError';
   readonly program: string;

@@ -25,14 +25,18 @@ export function run(
     child.stdin.end(input);
     child.on('error', (error: NodeJS.ErrnoException) => {
       signal?.removeEventListener('abort', end);
-      reject(error.code === 'ENOENT' ? new ProgramMissingError(program) : error);
+      // EACCES is what a folder of PATH that may not be read makes of a program that is nowhere.
+      const isMissing = error.code === 'ENOENT' || error.code === 'EACCES';
+      reject(isMissing ? new ProgramMissingError(program) : error);
     });
     child.on('close', (code, endedBy) => {
       signal?.removeEventListener('abort', end);
-      if (signal?.aborted === true) return reject(asError(signal.reason));
-      const exitCode = code ?? (endedBy === null ? 1 : 128 + constants.signals[endedBy]);
+      if (signal?.aborted === true) {
+        reject(asError(signal.reason));
+        return;
+      }
       resolve({
-        exitCode,
+        exitCode: code ?? (endedBy === null ? 1 : 128 + constants.signals[endedBy]),
         stdout: Buffer.concat(stdout).toString(),
         stderr: Buffer.concat(stderr).toString(),
       });

@@ -44,7 +44,7 @@ export class TerminalError extends Error {
 export interface ControllerOptions {
   /** Name of the queue in metrics and logs. */
   readonly name: string;
-  readonly context: ControllerContext;
+  readonly context: Pick<ControllerContext, 'clock' | 'random' | 'log' | 'metrics'>;
   readonly reconcile: Reconcile;
   /** Keys that run at once; default 5, as kube-controller-manager's `--concurrent-…-syncs`. */
   readonly workers?: number;

@@ -4,8 +4,9 @@ import type { ForwardingPlan } from '../../src/network/forwarding/forwarding-pla
 import { planForwarding } from '../../src/network/forwarding/forwarding-planner.ts';
 import { type Packet, sourceOf, verdictFor } from '../../src/network/forwarding/verdict.ts';
 import { NftablesWriter } from '../../src/node/nftables/nftables-writer.ts';
-import type { EndpointSlice } from '../../src/objects/endpoint-slice.ts';
-import type { IPFamily, Service, ServiceSpec } from '../../src/objects/service.ts';
+import type { EndpointSlice } from '../../src/objects/discovery.generated.ts';
+import type { IPFamily } from '../../src/objects/address.ts';
+import type { Service, ServiceSpec } from '../../src/objects/core.generated.ts';
 import { missingFor } from './support/gate.ts';
 import type { Outcome } from './support/machine-protocol.ts';
 import { startNetwork, type TestNetwork } from './support/network.ts';
@@ -106,11 +107,14 @@ async function check(
   if (typeof outcome === 'string') throw new Error(context);
   const candidate = verdict.candidates.find(
     ({ endpoint }) =>
-      endpoint.port === outcome.port && endpoint.address === network.at(outcome.name).addresses[question.family],
+      endpoint.port === outcome.port &&
+      endpoint.address === network.at(outcome.name).addresses[question.family],
   );
   if (candidate === undefined) throw new Error(context);
   // Without masquerading it sees the client itself, and otherwise the node.
-  expect(outcome.client === from, context).toBe(!candidate.masquerade || packet.source === 'node' && isOnLan(outcome.client));
+  expect(outcome.client === from, context).toBe(
+    !candidate.masquerade || (packet.source === 'node' && isOnLan(outcome.client)),
+  );
   if (verdict.affinitySeconds !== undefined) expect(await ask(sourcePort + 20_000), context).toEqual(outcome);
 }
 
@@ -130,7 +134,11 @@ function questions(network: TestNetwork, services: readonly Service[]): readonly
     ]);
     const own = vips.filter((vip) => vip.includes(':') === (family === 'IPv6'));
     const unused = family === 'IPv4' ? '10.96.0.99' : 'fd00:96::63';
-    for (const [from, node] of [...Object.entries(pods), ['node-1', 'node-1'], ['outside', 'node-1']] as const) {
+    for (const [from, node] of [
+      ...Object.entries(pods),
+      ['node-1', 'node-1'],
+      ['outside', 'node-1'],
+    ] as const) {
       const add = (address: string, port: number, protocol: 'TCP' | 'UDP'): void => {
         asked.push({ from, node, family, address, port, protocol });
       };
@@ -139,7 +147,8 @@ function questions(network: TestNetwork, services: readonly Service[]): readonly
         add(address, 80, 'UDP');
       }
       if (from === 'a-1') {
-        for (const address of own) if (address.startsWith('10.96') || address.startsWith('fd00:96')) add(address, 81, 'TCP');
+        for (const address of own)
+          if (address.startsWith('10.96') || address.startsWith('fd00:96')) add(address, 81, 'TCP');
         add(unused, 80, 'TCP');
       }
       for (const { spec } of services) {

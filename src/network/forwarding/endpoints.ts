@@ -1,8 +1,8 @@
 /** From EndpointSlices to the endpoints of Service ports (`proxy/endpointslicecache.go`). Pure. */
 import { parseAddress } from '../../objects/address.ts';
-import type { EndpointSlice, SliceEndpoint } from '../../objects/endpoint-slice.ts';
+import type { EndpointSlice, Endpoint as SliceEndpoint } from '../../objects/discovery.generated.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
-import type { IPFamily } from '../../objects/service.ts';
+import type { IPFamily } from '../../objects/address.ts';
 import type { PlannedEndpoint, Protocol } from './forwarding-plan.ts';
 import { isPort, portKey, protocolOf } from './port.ts';
 import type { Problems } from './problem.ts';
@@ -25,17 +25,17 @@ export interface ServiceEndpoints {
 
 /** F6. What publishes addresses that are not ready says so by `ready: true`. */
 export function isReady({ source }: Endpoint): boolean {
-  return source.conditions.ready ?? true;
+  return source.conditions?.ready ?? true;
 }
 
 /** F6: not the same as ready; terminating endpoints may serve. */
 export function isServing({ source }: Endpoint): boolean {
-  return source.conditions.serving ?? true;
+  return source.conditions?.serving ?? true;
 }
 
 /** F6. */
 export function isTerminating({ source }: Endpoint): boolean {
-  return source.conditions.terminating ?? false;
+  return source.conditions?.terminating ?? false;
 }
 
 /**

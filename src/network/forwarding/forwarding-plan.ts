@@ -4,7 +4,7 @@
  * check servers, conntrack clean-up and `servicenet trace` read it.
  */
 import type { ObjectKey } from '../../objects/key.ts';
-import type { IPFamily } from '../../objects/service.ts';
+import type { IPFamily } from '../../objects/address.ts';
 import type { Problem } from './problem.ts';
 
 /** Protocols of Service ports. */

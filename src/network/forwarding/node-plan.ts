@@ -1,6 +1,6 @@
 import type { ParsedAddress, ParsedCidr } from '../../objects/address.ts';
 import { addressBits } from '../../objects/address.ts';
-import type { IPFamily } from '../../objects/service.ts';
+import type { IPFamily } from '../../objects/address.ts';
 import type { NodeFamilyPlan, NodePlan, PodDetection } from './forwarding-plan.ts';
 import type { ForwardingNode, ForwardingOptions } from './options.ts';
 

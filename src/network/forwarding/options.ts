@@ -1,6 +1,6 @@
 import type { ParsedAddress, ParsedCidr } from '../../objects/address.ts';
 import type { Labels } from '../../objects/label-requirement.ts';
-import type { IPFamily } from '../../objects/service.ts';
+import type { IPFamily } from '../../objects/address.ts';
 
 /** The node that a plan is for. */
 export interface ForwardingNode {

@@ -1,7 +1,8 @@
 /** The addresses of a Service by family (`proxy/serviceport.go`, `util/utils.go`). Pure. */
 import { addressBits, parseAddress, parseCidr, type ParsedCidr } from '../../objects/address.ts';
 import { keyOf } from '../../objects/key.ts';
-import type { IPFamily, Service } from '../../objects/service.ts';
+import type { IPFamily } from '../../objects/address.ts';
+import type { Service } from '../../objects/core.generated.ts';
 import { cidrContains } from './node-plan.ts';
 import type { NodeFamilyPlan } from './forwarding-plan.ts';
 import type { ForwardingOptions } from './options.ts';

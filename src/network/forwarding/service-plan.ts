@@ -1,7 +1,8 @@
 /** What a node does with one Service. Pure. */
-import type { EndpointSlice } from '../../objects/endpoint-slice.ts';
+import type { EndpointSlice } from '../../objects/discovery.generated.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
-import type { IPFamily, Service } from '../../objects/service.ts';
+import type { IPFamily } from '../../objects/address.ts';
+import type { Service } from '../../objects/core.generated.ts';
 import { externalActions, internalActions } from './actions.ts';
 import { categorizeEndpoints } from './categorize.ts';
 import { collectEndpoints, type Endpoint, isServing } from './endpoints.ts';

@@ -13,7 +13,8 @@ export const tableName = 'servicenet';
 export type Atom = string | number;
 
 /** An expression, a statement: whatever JSON nft has for it. */
-export type Expression = string | number | null | readonly Expression[] | { readonly [key: string]: Expression };
+export type Expression =
+  string | number | null | readonly Expression[] | { readonly [key: string]: Expression };
 
 export type Command = Readonly<Record<string, Expression>>;
 

@@ -7,21 +7,24 @@ export interface ElementChange {
   readonly element: Element;
 }
 
-/** What leads from one state to the other. An element that appears more than once in a state counts once. */
+/**
+ * What leads from one state to the other.
+ *
+ * @param after no element twice.
+ */
 export function difference(before: Iterable<Element>, after: Iterable<Element>): readonly ElementChange[] {
-  const old = new Map<string, Element>();
-  for (const element of before) old.set(elementText(element), element);
-  const seen = new Set<string>();
+  const left = new Map<string, Element>();
+  for (const element of before) left.set(elementText(element), element);
   const changes: ElementChange[] = [];
+  const isNew = left.size === 0;
   for (const element of after) {
-    const text = elementText(element);
-    if (seen.has(text)) continue;
-    seen.add(text);
-    const former = old.get(text);
+    const text = isNew ? '' : elementText(element);
+    const former = left.get(text);
+    left.delete(text);
     if (former === undefined) changes.push({ kind: 'add', element });
     else if (valueText(former.value) !== valueText(element.value)) changes.push({ kind: 'replace', element });
   }
-  for (const [text, element] of old) if (!seen.has(text)) changes.push({ kind: 'delete', element });
+  for (const element of left.values()) changes.push({ kind: 'delete', element });
   return changes;
 }
 

@@ -1,4 +1,8 @@
-import type { PlannedEndpoint, ServicePortPlan, TrafficPolicy } from '../../network/forwarding/forwarding-plan.ts';
+import type {
+  PlannedEndpoint,
+  ServicePortPlan,
+  TrafficPolicy,
+} from '../../network/forwarding/forwarding-plan.ts';
 import { elementText } from './difference.ts';
 import { type Element, isEndpointValue, isMarkValue, type KeyPart } from './elements.ts';
 import { endpointMarksMap, endpointsMap } from './pick-chain.ts';
@@ -7,7 +11,8 @@ import type { FormerSlots } from './programmed.ts';
 import type { SetName } from './sets.ts';
 
 /** Finds the slots of Service ports in the elements of a table, so that a restart need not change them. */
-export function formerSlots(actual: Iterable<Element>): FormerSlots {
+export function formerSlots(actual: readonly Element[]): FormerSlots {
+  if (actual.length === 0) return () => ({ cluster: [], local: [] });
   const byText = new Map<string, Element>();
   for (const element of actual) byText.set(elementText(element), element);
   const find = (set: SetName, key: readonly KeyPart[]): Element | undefined =>

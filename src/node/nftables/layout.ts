@@ -34,10 +34,7 @@ const newConnection = match({ ct: { key: 'state' } }, 'new', 'in');
 const fromNode = match({ fib: { result: 'type', flags: 'saddr' } }, 'local');
 
 /** The statements that match packets from Pods, or from all others. None where Pods cannot be recognised. */
-export function podSource(
-  { family, podDetection }: LayoutOptions,
-  op: '==' | '!=',
-): Expression | undefined {
+export function podSource({ family, podDetection }: LayoutOptions, op: '==' | '!='): Expression | undefined {
   switch (podDetection?.by) {
     case undefined:
       return undefined;
@@ -128,14 +125,11 @@ function tableCommands(options: LayoutOptions): readonly Command[] {
     ...setNames.filter((name) => !isEndpointMap(name)).map((name) => addSet(family, name)),
     addSet(family, 'affinity'),
 
-    ...chain(
-      'source-ranges',
-      [
-        match(toServiceIP, '@restricted-service-ips'),
-        match(concat(...serviceIPKey(family), field.sourceAddress(family)), '@allowed-sources', '!='),
-        { drop: null },
-      ],
-    ),
+    ...chain('source-ranges', [
+      match(toServiceIP, '@restricted-service-ips'),
+      match(concat(...serviceIPKey(family), field.sourceAddress(family)), '@allowed-sources', '!='),
+      { drop: null },
+    ]),
     ...hook(['filter-prerouting', 'filter', 'prerouting', -110], [newConnection, jump('source-ranges')]),
     ...hook(['filter-output-before-nat', 'filter', 'output', -110], [newConnection, jump('source-ranges')]),
 
@@ -149,8 +143,14 @@ function tableCommands(options: LayoutOptions): readonly Command[] {
     ...hook(['nat-prerouting', 'nat', 'prerouting', -100], [jump('services')]),
     ...hook(['nat-output', 'nat', 'output', -100], [jump('services')]),
 
-    ...chain('forget-slot', [match({ ct: { key: 'status' } }, 'dnat', 'in'), assign(field.connectionMark, 0)]),
-    ...hook(['filter-prerouting-after-nat', 'filter', 'prerouting', -99], [newConnection, jump('forget-slot')]),
+    ...chain('forget-slot', [
+      match({ ct: { key: 'status' } }, 'dnat', 'in'),
+      assign(field.connectionMark, 0),
+    ]),
+    ...hook(
+      ['filter-prerouting-after-nat', 'filter', 'prerouting', -99],
+      [newConnection, jump('forget-slot')],
+    ),
     ...hook(['filter-output-after-nat', 'filter', 'output', -99], [newConnection, jump('forget-slot')]),
 
     ...chain('reject', [refusal]),
@@ -180,7 +180,7 @@ function tableCommands(options: LayoutOptions): readonly Command[] {
       ['nat-postrouting', 'nat', 'postrouting', 100],
       [
         match({ '&': [field.packetMark, masquerade] }, 0, '!='),
-        assign(field.packetMark, { '&': [field.packetMark, (~masquerade >>> 0)] }),
+        assign(field.packetMark, { '&': [field.packetMark, ~masquerade >>> 0] }),
         { masquerade: { flags: 'fully-random' } },
       ],
       [
@@ -192,17 +192,12 @@ function tableCommands(options: LayoutOptions): readonly Command[] {
   ];
 }
 
-
 /** The statements that match packets to the addresses at which node ports answer. */
 function nodePortAddress({ family, nodePortsEverywhere }: LayoutOptions): readonly Expression[] {
   const destination = field.destinationAddress(family);
   if (!nodePortsEverywhere) return [match(destination, '@node-port-ips')];
-  const loopback =
-    family === 'ip' ? { prefix: { addr: '127.0.0.0', len: 8 } } : '::1';
-  return [
-    match({ fib: { result: 'type', flags: 'daddr' } }, 'local'),
-    match(destination, loopback, '!='),
-  ];
+  const loopback = family === 'ip' ? { prefix: { addr: '127.0.0.0', len: 8 } } : '::1';
+  return [match({ fib: { result: 'type', flags: 'daddr' } }, 'local'), match(destination, loopback, '!=')];
 }
 
 function isEndpointMap(name: SetName): boolean {

@@ -2,7 +2,7 @@ import { type ExecResult, type Host, ProgramMissingError } from '../../host/host
 import type { Command } from './commands.ts';
 
 /** nft refused something, or could not do it. */
-export class NftError extends Error {
+class NftError extends Error {
   override readonly name = 'NftError';
 }
 
@@ -16,7 +16,10 @@ export class Nft {
 
   /** Does all of it or nothing. @throws {NftError} */
   async run(commands: readonly Command[] | string): Promise<void> {
-    await this.#read('nft -j -f -', typeof commands === 'string' ? commands : JSON.stringify({ nftables: commands }));
+    await this.#read(
+      'nft -j -f -',
+      typeof commands === 'string' ? commands : JSON.stringify({ nftables: commands }),
+    );
   }
 
   /** The same with nft's own language, for what its JSON cannot say: constants of ours only. @throws {NftError} */

@@ -1,7 +1,10 @@
 import type { ForwardingPlan, NodeFamilyPlan } from '../../network/forwarding/forwarding-plan.ts';
-import type { IPFamily } from '../../objects/service.ts';
+import { pushAll } from '../../objects/lists.ts';
+import { jsonEqual } from '../../objects/json.ts';
+import type { ObjectKey } from '../../objects/key.ts';
+import type { IPFamily } from '../../objects/address.ts';
 import { type Command, type NftFamily, tableName } from './commands.ts';
-import { difference } from './difference.ts';
+import { difference, type ElementChange } from './difference.ts';
 import type { Element } from './elements.ts';
 import { formerSlots } from './former-slots.ts';
 import { type LayoutOptions, type TableLayout, tableLayout } from './layout.ts';
@@ -23,11 +26,18 @@ export interface Written {
 
 /** What the kernel has, as far as we know. */
 interface Mirror {
-  readonly layout: TableLayout;
+  readonly options: LayoutOptions;
   readonly chains: Map<string, number>;
   readonly programmed: Programmed;
   /** Elements that are not Services'. */
   readonly others: readonly Element[];
+}
+
+/** What the kernel had, and how many transactions it took to make a table anew. */
+interface Read {
+  readonly chains: ChainSizes;
+  readonly elements: readonly Element[];
+  readonly transactions: number;
 }
 
 /** Our table in one family. One sync at a time. */
@@ -52,39 +62,59 @@ export class NftablesTable {
    * Makes the table what the plan says: by what is known of the table, or, the first time and after a failure, by what
    * the kernel has in it.
    *
+   * @param touched the Services whose plans may have changed since the last sync; undefined: all.
    * @throws {NftError} The next sync is then a full one.
    */
-  async sync(plan: ForwardingPlan, node: NodeFamilyPlan): Promise<Written> {
+  async sync(
+    plan: ForwardingPlan,
+    node: NodeFamilyPlan,
+    touched: Iterable<ObjectKey> | undefined,
+  ): Promise<Written> {
     const options = this.#layoutOptions(node);
-    const layout = tableLayout(options);
-    const known = this.#mirror?.layout.name === layout.name ? this.#mirror : undefined;
-    this.#mirror = undefined;
-
     const others = nodeElements(node);
-    const read = known === undefined ? await this.#read(layout) : undefined;
-    const programmed = known?.programmed ?? new Programmed(this.#family);
-    const chains = new Map(known?.chains ?? read?.chains);
+    let mirror = this.#mirror;
+    this.#mirror = undefined;
+    if (mirror !== undefined && !jsonEqual(mirror.options, options)) mirror = undefined;
+
+    const programmed = mirror?.programmed ?? new Programmed(this.#family);
+    const read = mirror === undefined ? await this.#read(tableLayout(options)) : undefined;
+    const chains = new Map(mirror?.chains ?? read?.chains);
     const step =
       read === undefined
-        ? programmed.next(plan)
+        ? programmed.next(plan, touched)
         : programmed.fromKernel(plan, read.elements, formerSlots(read.elements), others);
-    const changes = [...difference(known?.others ?? [], known === undefined ? [] : others), ...step.changes];
+    const changes =
+      mirror === undefined ? step.changes : [...difference(mirror.others, others), ...step.changes];
 
-    const texts = [
-      ...this.#missingChains(chains, step, options),
-      ...transactions(nftFamily(this.#family), changes),
-    ];
-    for (const text of texts) await this.#nft.run(text);
+    let written = read?.transactions ?? 0;
+    for (const commands of this.#missingChains(chains, step, options)) {
+      await this.#nft.run(commands);
+      written++;
+    }
+    written += await this.#write(changes);
     programmed.commit(step);
-    this.#mirror = { layout, chains, programmed, others };
-    const made = read?.isNew === true ? 1 : 0;
-    return { transactions: texts.length + made, elements: changes.length };
+    this.#mirror = { options, chains, programmed, others };
+    return { transactions: written, elements: changes.length };
+  }
+
+  /** The next transaction is made while nft does the last. */
+  async #write(changes: readonly ElementChange[]): Promise<number> {
+    let count = 0;
+    let running = Promise.resolve();
+    for (const text of transactions(nftFamily(this.#family), changes)) {
+      await running;
+      running = this.#nft.run(text);
+      count++;
+    }
+    await running;
+    return count;
   }
 
   /** The elements in the kernel. A table that is not there, or whose rules are not ours, is made anew. */
-  async #read(layout: TableLayout): Promise<{ chains: ChainSizes; elements: Element[]; isNew: boolean }> {
+  async #read(layout: TableLayout): Promise<Read> {
     const family = nftFamily(this.#family);
-    const listing = await this.#nft.list(['-t'], 'table', family, tableName);
+    // Terse, and the whole family: asked for one table, nft 1.0.6 fetches all of its elements all the same.
+    const listing = await this.#nft.list(['-t'], 'ruleset', family);
     const chains = listing === undefined ? new Map<string, number>() : listedChains(listing);
     const expected = chainSizes(layout.commands);
     if ([...expected].some(([name, size]) => chains.get(name) !== size)) {
@@ -92,14 +122,14 @@ export class NftablesTable {
       await this.#nft.run([{ add: { table } }, { delete: { table } }]);
       await this.#nft.runText(layout.text);
       await this.#nft.run(layout.commands);
-      return { chains: expected, elements: [], isNew: true };
+      return { chains: expected, elements: [], transactions: 3 };
     }
     const elements: Element[] = [];
     for (const name of setNames) {
       const set = await this.#nft.list([], isMap(name) ? 'map' : 'set', family, tableName, name);
       for (const element of await readElements(name, set ?? '')) elements.push(element);
     }
-    return { chains, elements, isNew: false };
+    return { chains, elements, transactions: 0 };
   }
 
   /** What makes the chains that a step needs. They may be there in part, if an agent was stopped. */
@@ -112,8 +142,11 @@ export class NftablesTable {
         chains.set(definition.name, size);
         const [add, ...rules] = definition.commands;
         if (add === undefined) continue;
-        const flush = { flush: { chain: { family: options.family, table: tableName, name: definition.name } } };
-        commands.push(add, flush, ...rules);
+        const flush = {
+          flush: { chain: { family: options.family, table: tableName, name: definition.name } },
+        };
+        commands.push(add, flush);
+        pushAll(commands, rules);
       }
     }
     return cutCommands(commands);

@@ -1,6 +1,7 @@
 import type { ForwardingPlan } from '../../network/forwarding/forwarding-plan.ts';
 import type { Host } from '../../host/host.ts';
-import type { IPFamily } from '../../objects/service.ts';
+import type { ObjectKey } from '../../objects/key.ts';
+import type { IPFamily } from '../../objects/address.ts';
 import { tableName } from './commands.ts';
 import { defaultMarkMask } from './marks.ts';
 import { Nft } from './nft.ts';
@@ -26,9 +27,19 @@ export class NftablesWriter {
   /**
    * Makes the kernel do what the plan says.
    *
+   * @param touched the Services whose plans may have changed since the last sync; default all.
    * @throws {NftError} The next sync then reads what the kernel has.
    */
-  async sync(plan: ForwardingPlan): Promise<Written> {
+  async sync(plan: ForwardingPlan, touched?: Iterable<ObjectKey>): Promise<Written> {
+    try {
+      return await this.#sync(plan, touched);
+    } catch (error) {
+      this.distrust(); // No table may go on without what this sync would have brought.
+      throw error;
+    }
+  }
+
+  async #sync(plan: ForwardingPlan, touched: Iterable<ObjectKey> | undefined): Promise<Written> {
     let transactions = 0;
     let elements = 0;
     for (const node of plan.node.families) {
@@ -37,7 +48,7 @@ export class NftablesWriter {
         table = new NftablesTable(this.#nft, node.family, this.#markMask);
         this.#tables.set(node.family, table);
       }
-      const written = await table.sync(plan, node);
+      const written = await table.sync(plan, node, touched);
       transactions += written.transactions;
       elements += written.elements;
     }

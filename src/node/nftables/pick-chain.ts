@@ -1,5 +1,15 @@
 import type { TrafficPolicy } from '../../network/forwarding/forwarding-plan.ts';
-import { addChain, addRule, assign, type Command, concat, type Expression, field, jump, match } from './commands.ts';
+import {
+  addChain,
+  addRule,
+  assign,
+  type Command,
+  concat,
+  type Expression,
+  field,
+  jump,
+  match,
+} from './commands.ts';
 import { type LayoutOptions, nodePortKey, podSource, serviceIPKey } from './layout.ts';
 import { masqueradeBit } from './marks.ts';
 import type { SetName } from './sets.ts';
@@ -60,7 +70,10 @@ export function pickChainDefinitions(chain: PickChain, options: LayoutOptions): 
   const { by, to, endpoints, affinitySeconds } = chain;
   const draw = assign(field.connectionMark, { numgen: { mode: 'random', mod: endpoints } });
   const translate = {
-    dnat: { family, addr: { map: { key: markedDestination(chain, options), data: `@${endpointsMap(by, to)}` } } },
+    dnat: {
+      family,
+      addr: { map: { key: markedDestination(chain, options), data: `@${endpointsMap(by, to)}` } },
+    },
   };
   const before = masqueradeRules(chain.masquerade, options);
   if (affinitySeconds === undefined) {
@@ -68,7 +81,11 @@ export function pickChainDefinitions(chain: PickChain, options: LayoutOptions): 
   }
   const find = findChainDefinition(chain, options);
   const keep = {
-    set: { op: 'update', elem: { elem: { val: clientAndMark(options), timeout: affinitySeconds } }, set: '@affinity' },
+    set: {
+      op: 'update',
+      elem: { elem: { val: clientAndMark(options), timeout: affinitySeconds } },
+      set: '@affinity',
+    },
   };
   const pick = define(options, pickChainName(chain), [
     ...before,
@@ -100,7 +117,10 @@ function findChainDefinition(chain: PickChain, options: LayoutOptions): ChainDef
   return define(options, `find-${endpointList(chain.by, chain.to)}-${slots}`, rules);
 }
 
-function masqueradeRules(masquerade: MasqueradedSources, options: LayoutOptions): readonly (readonly Expression[])[] {
+function masqueradeRules(
+  masquerade: MasqueradedSources,
+  options: LayoutOptions,
+): readonly (readonly Expression[])[] {
   const mark = assign(field.packetMark, { '|': [field.packetMark, masqueradeBit(options.markMask)] });
   if (masquerade === 'none') return [];
   const sources = masquerade === 'all-but-pods' ? podSource(options, '!=') : undefined;

@@ -160,6 +160,9 @@ function addEndpoints(
   });
 }
 
-function slotsOf({ clusterSlots, localSlots }: ProgrammedPort, to: TrafficPolicy): readonly PlannedEndpoint[] {
+function slotsOf(
+  { clusterSlots, localSlots }: ProgrammedPort,
+  to: TrafficPolicy,
+): readonly PlannedEndpoint[] {
   return to === 'Cluster' ? clusterSlots : localSlots;
 }

@@ -1,6 +1,12 @@
-import type { ForwardingPlan, PlannedEndpoint, ServicePlan, ServicePortPlan } from '../../network/forwarding/forwarding-plan.ts';
+import type {
+  ForwardingPlan,
+  PlannedEndpoint,
+  ServicePlan,
+  ServicePortPlan,
+} from '../../network/forwarding/forwarding-plan.ts';
 import type { ObjectKey } from '../../objects/key.ts';
-import type { IPFamily } from '../../objects/service.ts';
+import { pushAll } from '../../objects/lists.ts';
+import type { IPFamily } from '../../objects/address.ts';
 import { difference, type ElementChange, elementText } from './difference.ts';
 import type { Element } from './elements.ts';
 import type { PickChain } from './pick-chain.ts';
@@ -23,9 +29,10 @@ export interface Step {
 }
 
 /** The slots of a Service port's endpoints before a change: cluster's and local's. */
-export type FormerSlots = (
-  port: ServicePortPlan,
-) => { readonly cluster: readonly PlannedEndpoint[]; readonly local: readonly PlannedEndpoint[] };
+export type FormerSlots = (port: ServicePortPlan) => {
+  readonly cluster: readonly PlannedEndpoint[];
+  readonly local: readonly PlannedEndpoint[];
+};
 
 /**
  * The mirror of what one table holds for Services: not its elements, but what they follow from. Elements that several
@@ -40,21 +47,33 @@ export class Programmed {
     this.#family = family;
   }
 
-  /** What leads from the mirror to the plan. Plans that are the same object as before are not looked at. */
-  next(plan: ForwardingPlan): Step {
-    const services = this.#changed(plan, false);
+  /**
+   * What leads from the mirror to the plan.
+   *
+   * @param touched the Services whose plans may have changed; default all.
+   */
+  next(
+    plan: ForwardingPlan,
+    touched: Iterable<ObjectKey> = new Set([...plan.services.keys(), ...this.#services.keys()]),
+  ): Step {
+    const services = new Map<ObjectKey, ProgrammedService | undefined>();
+    for (const key of touched) {
+      const service = plan.services.get(key);
+      const held = this.#services.get(key);
+      if (service !== held?.plan) services.set(key, service && this.#program(service, slotsOf(held)));
+    }
     const chains = new Map<string, PickChain>();
     const before: Element[] = [];
     const after: Element[] = [];
     const shared = new Map<string, { readonly element: Element; more: number }>();
     for (const [key, service] of services) {
       for (const port of this.#services.get(key)?.ports ?? []) {
-        before.push(...portElements(port).elements);
+        pushAll(before, portElements(port).elements);
         for (const element of sharedElements(port)) countOne(shared, element, -1);
       }
       for (const port of service?.ports ?? []) {
         const needed = portElements(port);
-        after.push(...needed.elements);
+        pushAll(after, needed.elements);
         for (const element of sharedElements(port)) countOne(shared, element, 1);
         for (const [name, chain] of needed.chains) chains.set(name, chain);
       }
@@ -68,27 +87,35 @@ export class Programmed {
   }
 
   /**
-   * What leads from what was read in the kernel to the plan, whatever the mirror says.
+   * What leads from what was read in the kernel to the plan. The mirror is to be empty.
    *
    * @param former the slots as they are in the kernel.
    * @param others elements that the table is to have beside those of Services.
    */
   fromKernel(
     plan: ForwardingPlan,
-    actual: Iterable<Element>,
+    actual: readonly Element[],
     former: FormerSlots,
     others: readonly Element[],
   ): Step {
-    const services = this.#changed(plan, true, former);
+    const services = new Map<ObjectKey, ProgrammedService>();
     const chains = new Map<string, PickChain>();
+    const shared = new Map<string, Element>();
+    for (const [key, service] of plan.services) {
+      const programmed = this.#program(service, former);
+      services.set(key, programmed);
+      for (const port of programmed.ports) {
+        for (const element of sharedElements(port)) shared.set(elementText(element), element);
+      }
+    }
     const desired = function* (): Generator<Element> {
       yield* others;
-      for (const service of services.values()) {
-        for (const port of service?.ports ?? []) {
+      yield* shared.values();
+      for (const { ports } of services.values()) {
+        for (const port of ports) {
           const needed = portElements(port);
           for (const [name, chain] of needed.chains) chains.set(name, chain);
           yield* needed.elements;
-          yield* sharedElements(port);
         }
       }
     };
@@ -105,30 +132,12 @@ export class Programmed {
     }
   }
 
-  #changed(
-    plan: ForwardingPlan,
-    all: boolean,
-    former?: FormerSlots,
-  ): Map<ObjectKey, ProgrammedService | undefined> {
-    const changed = new Map<ObjectKey, ProgrammedService | undefined>();
-    for (const [key, service] of plan.services) {
-      const held = this.#services.get(key);
-      if (all || held?.plan !== service) changed.set(key, this.#program(service, held, former));
-    }
-    for (const key of this.#services.keys()) if (!plan.services.has(key)) changed.set(key, undefined);
-    return changed;
-  }
-
-  #program(plan: ServicePlan, held: ProgrammedService | undefined, former?: FormerSlots): ProgrammedService {
+  #program(plan: ServicePlan, former: FormerSlots): ProgrammedService {
     const ports = plan.ports.filter(({ family }) => family === this.#family);
     return {
       plan,
       ports: ports.map((port) => {
-        const known = held?.ports.find((other) => other.port.id === port.id);
-        const { cluster, local } = former?.(port) ?? {
-          cluster: known?.clusterSlots ?? [],
-          local: known?.localSlots ?? [],
-        };
+        const { cluster, local } = former(port);
         return {
           port,
           clusterSlots: assignSlots(cluster, port.clusterEndpoints),
@@ -148,6 +157,14 @@ export class Programmed {
       }
     }
   }
+}
+
+/** The slots that a Service has in the mirror. */
+function slotsOf(held: ProgrammedService | undefined): FormerSlots {
+  return (port) => {
+    const known = held?.ports.find((other) => other.port.id === port.id);
+    return { cluster: known?.clusterSlots ?? [], local: known?.localSlots ?? [] };
+  };
 }
 
 function countOne(

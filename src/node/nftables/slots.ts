@@ -12,6 +12,7 @@ export function assignSlots(
   previous: readonly PlannedEndpoint[],
   endpoints: readonly PlannedEndpoint[],
 ): readonly PlannedEndpoint[] {
+  if (previous.length === 0) return endpoints;
   const homeless = new Map(endpoints.map((endpoint) => [endpointKey(endpoint), endpoint]));
   const kept = endpoints.map((_, slot) => {
     const key = previous[slot] === undefined ? undefined : endpointKey(previous[slot]);

@@ -1,4 +1,5 @@
-import type { Command } from './commands.ts';
+import { isRecord } from '../../objects/json.ts';
+import { type Command, tableName } from './commands.ts';
 
 /** Chains by name, and how many rules each has: enough to find one that is incomplete, or that was tampered with. */
 export type ChainSizes = ReadonlyMap<string, number>;
@@ -10,24 +11,22 @@ export function chainSizes(commands: readonly Command[]): ChainSizes {
   return sizes;
 }
 
-/** The chains in what `nft -j list table` printed. */
+/** The chains of our table in what `nft -j list ruleset` printed. */
 export function listedChains(listing: string): ChainSizes {
   const sizes = new Map<string, number>();
   const parsed: unknown = JSON.parse(listing);
-  const objects: unknown = typeof parsed === 'object' && parsed !== null ? Reflect.get(parsed, 'nftables') : [];
+  const objects: unknown = isRecord(parsed) ? parsed['nftables'] : undefined;
   for (const object of Array.isArray(objects) ? objects : []) count(object, sizes);
   return sizes;
 }
 
 function count(object: unknown, sizes: Map<string, number>): void {
-  const chain = name(object, 'chain', 'name');
-  if (chain !== undefined && !sizes.has(chain)) sizes.set(chain, 0);
-  const ruled = name(object, 'rule', 'chain');
-  if (ruled !== undefined) sizes.set(ruled, (sizes.get(ruled) ?? 0) + 1);
-}
-
-function name(object: unknown, kind: string, member: string): string | undefined {
-  const inner: unknown = typeof object === 'object' && object !== null ? Reflect.get(object, kind) : undefined;
-  const value: unknown = typeof inner === 'object' && inner !== null ? Reflect.get(inner, member) : undefined;
-  return typeof value === 'string' ? value : undefined;
+  if (!isRecord(object)) return;
+  const { chain, rule } = object;
+  if (isRecord(chain) && chain['table'] === tableName && typeof chain['name'] === 'string') {
+    sizes.set(chain['name'], sizes.get(chain['name']) ?? 0);
+  }
+  if (isRecord(rule) && rule['table'] === tableName && typeof rule['chain'] === 'string') {
+    sizes.set(rule['chain'], (sizes.get(rule['chain']) ?? 0) + 1);
+  }
 }

@@ -14,24 +14,23 @@ const transactionLimit = 200_000;
  * one Service stay together, and those of a Service that is too large for one come endpoints first, then what leads to
  * them. Endpoints to which nothing leads any more go last.
  */
-export function transactions(family: NftFamily, changes: readonly ElementChange[]): readonly string[] {
-  const texts: string[] = [];
+export function* transactions(family: NftFamily, changes: readonly ElementChange[]): Generator<string> {
   let current = new Batch(family);
   for (const group of groups(changes)) {
-    if (!current.isEmpty && current.size + sizeOf(group) > transactionLimit) {
-      texts.push(current.text());
+    const entries = group.map(entryOf);
+    if (!current.isEmpty && current.size + sizeOf(entries) > transactionLimit) {
+      yield current.text();
       current = new Batch(family);
     }
-    for (const change of group) {
-      if (!current.isEmpty && current.size + change.size > transactionLimit) {
-        texts.push(current.text());
+    for (const entry of entries) {
+      if (!current.isEmpty && current.size + entry.size > transactionLimit) {
+        yield current.text();
         current = new Batch(family);
       }
-      current.add(change);
+      current.add(entry);
     }
   }
-  if (!current.isEmpty) texts.push(current.text());
-  return texts;
+  if (!current.isEmpty) yield current.text();
 }
 
 /** Commands in their order, cut into transactions. */
@@ -67,13 +66,13 @@ interface Entry {
 const order = new Map(setNames.map((name, index) => [name, index]));
 
 /** What goes into one transaction if it is small enough, in order. */
-function groups(changes: readonly ElementChange[]): readonly (readonly Entry[])[] {
+function* groups(changes: readonly ElementChange[]): Generator<readonly ElementChange[]> {
   const byService = new Map<string, ElementChange[]>();
-  const unused: Entry[][] = [];
+  const unused: ElementChange[] = [];
   for (const change of changes) {
     const { set, service = '' } = change.element;
     if (change.kind === 'delete' && /-endpoint(s|-marks)$/.test(set)) {
-      unused.push([entryOf(change)]);
+      unused.push(change);
       continue;
     }
     const group = byService.get(service);
@@ -81,10 +80,8 @@ function groups(changes: readonly ElementChange[]): readonly (readonly Entry[])[
     else group.push(change);
   }
   const rank = ({ element }: ElementChange): number => order.get(element.set) ?? 0;
-  return [
-    ...[...byService.values()].map((group) => group.toSorted((a, b) => rank(a) - rank(b)).map(entryOf)),
-    ...unused,
-  ];
+  for (const group of byService.values()) yield group.sort((a, b) => rank(a) - rank(b));
+  for (const change of unused) yield [change];
 }
 
 function entryOf({ kind, element: { set, key, value } }: ElementChange): Entry {

@@ -24,8 +24,8 @@ export function missingFor(maker: Maker): string {
   const absent = programs.filter(([program]) => spawnSync(program, ['--version']).error !== undefined);
   if (absent.length > 0) return absent.map(([program, name]) => `${program} (package ${name})`).join(', ');
   if (maker === 'root') return isRoot ? '' : 'root';
-  const [program = 'unshare', ...args] = [...asUser, 'unshare', '-Urnm', '-p', '--fork', 'true'];
-  const tried = spawnSync(program, args, { encoding: 'utf8' });
+  const words = [...asUser, 'unshare', '-Urnm', '-p', '--fork', 'true'];
+  const tried = spawnSync(words[0] ?? '', words.slice(1), { encoding: 'utf8' });
   return tried.status === 0 ? '' : `user namespaces (${tried.stderr.trim()})`;
 }
 

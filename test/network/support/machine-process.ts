@@ -4,7 +4,14 @@ import { once } from 'node:events';
 import { createServer, isIPv6, type Server, Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { localHost } from '../../../src/host/local-host.ts';
-import { type Answer, type Call, isAnswer, isRequest, type Outcome, type Question } from './machine-protocol.ts';
+import {
+  type Answer,
+  type Call,
+  isAnswer,
+  isRequest,
+  type Outcome,
+  type Question,
+} from './machine-protocol.ts';
 
 type Handle = Server | Socket | DatagramSocket;
 
@@ -41,7 +48,8 @@ async function answer(request: Call): Promise<{ result?: unknown; handle?: Handl
     case 'getSysctl':
       return { result: await localHost.sysctl.get(request.name) };
     case 'setSysctl':
-      return { result: await localHost.sysctl.set(request.name, request.value) };
+      await localHost.sysctl.set(request.name, request.value);
+      return {};
     case 'listen': {
       const server = createServer();
       await localHost.listen(server, request.address, request.port);

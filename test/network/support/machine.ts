@@ -7,8 +7,8 @@ import { type Host, ProgramMissingError } from '../../../src/host/host.ts';
 import { type Call, isExecResult, isOutcome, isReply, type Outcome, type Reply } from './machine-protocol.ts';
 
 interface Waiting {
-  resolve(value: { result: unknown; handle: unknown }): void;
-  reject(error: Error): void;
+  readonly resolve: (value: { result: unknown; handle: unknown }) => void;
+  readonly reject: (error: Error) => void;
 }
 
 /** Milliseconds: for a busy machine. Tests that expect silence say how long they listen. */
@@ -49,8 +49,8 @@ export class Machine {
   /** @param enter the words that lead into its namespace. */
   static async start(name: string, enter: readonly string[]): Promise<Machine> {
     const file = fileURLToPath(new URL('machine-process.ts', import.meta.url));
-    const [program = 'nsenter', ...args] = [...enter, process.execPath, file];
-    const started = spawn(program, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+    const words = [...enter, process.execPath, file];
+    const started = spawn(words[0] ?? '', words.slice(1), { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
     const ended = once(started, 'exit').then(([code]) => {
       throw new Error(`the process of machine ${name} ended with ${String(code)}`);
     });
@@ -136,4 +136,3 @@ export class Machine {
     };
   }
 }
-

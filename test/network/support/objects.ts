@@ -1,7 +1,13 @@
 import type { ForwardingNode, ForwardingOptions } from '../../../src/network/forwarding/options.ts';
-import { parseAddress, type ParsedAddress, parseCidr, type ParsedCidr } from '../../../src/objects/address.ts';
-import type { EndpointConditions, EndpointSlice } from '../../../src/objects/endpoint-slice.ts';
-import type { IPFamily, Service, ServiceSpec } from '../../../src/objects/service.ts';
+import {
+  parseAddress,
+  type ParsedAddress,
+  parseCidr,
+  type ParsedCidr,
+} from '../../../src/objects/address.ts';
+import type { EndpointConditions, EndpointSlice } from '../../../src/objects/discovery.generated.ts';
+import type { IPFamily } from '../../../src/objects/address.ts';
+import type { Service, ServiceSpec } from '../../../src/objects/core.generated.ts';
 import type { Addresses } from './network.ts';
 
 /** A Service `shop/<name>`; without a type, a ClusterIP. */
@@ -44,7 +50,11 @@ export function endpointSlice(
       conditions: { ready: true, ...conditions },
       nodeName: node,
     })),
-    ports: protocols.map((protocol) => ({ name: protocols.length > 1 ? protocol.toLowerCase() : '', port, protocol })),
+    ports: protocols.map((protocol) => ({
+      name: protocols.length > 1 ? protocol.toLowerCase() : '',
+      port,
+      protocol,
+    })),
   };
 }
 
@@ -69,7 +79,7 @@ function address(text: string): ParsedAddress {
   return parsed;
 }
 
-export function cidr(text: string): ParsedCidr {
+function cidr(text: string): ParsedCidr {
   const parsed = parseCidr(text);
   if (parsed === undefined) throw new Error(`no CIDR: ${text}`);
   return parsed;

@@ -5,7 +5,8 @@ import { run } from '../../../src/host/run.ts';
 import { asUser, type Maker } from './gate.ts';
 
 /** Without this, a mistake would change the network of the machine that runs the tests. */
-const guard = 'if [ "$(readlink /proc/self/ns/net)" = "$HOST_NET" ]; then echo "not in a namespace" >&2; exit 1; fi';
+const guard =
+  'if [ "$(readlink /proc/self/ns/net)" = "$HOST_NET" ]; then echo "not in a namespace" >&2; exit 1; fi';
 
 /**
  * Namespaces to make a network in: network, mount and PID, and for an ordinary user a user namespace around them. All
@@ -28,18 +29,36 @@ export class Sandbox {
     const inside = `${guard}; mount -t tmpfs tmpfs /run && mkdir -p /run/netns && echo ready && exec sleep infinity`;
     const [program = 'setpriv', ...args] = [
       ...(user && asUser.length > 0 ? asUser : ['setpriv']),
-      ...['--pdeathsig', 'KILL', 'unshare', user ? '-Urnm' : '-nm', '-p', '--mount-proc', '--fork', '--kill-child'],
+      ...[
+        '--pdeathsig',
+        'KILL',
+        'unshare',
+        user ? '-Urnm' : '-nm',
+        '-p',
+        '--mount-proc',
+        '--fork',
+        '--kill-child',
+      ],
       ...['sh', '-c', inside],
     ];
     const holder = spawn(program, args, {
       stdio: ['ignore', 'pipe', 'inherit'],
       env: { ...process.env, HOST_NET: hostNet },
     });
-    const [first] = await Promise.race([once(holder.stdout, 'data'), once(holder, 'exit')]);
-    if (String(first).trim() !== 'ready') throw new Error(`no namespaces: ${String(first)}`);
+    const heard = await Promise.race([once(holder.stdout, 'data'), once(holder, 'exit')]);
+    if (String(heard[0]).trim() !== 'ready') throw new Error(`no namespaces: ${String(heard[0])}`);
     const pid = (await readFile(`/proc/${holder.pid}/task/${holder.pid}/children`, 'utf8')).trim();
     const asMaker = user ? asUser : [];
-    const enter = [...asMaker, 'nsenter', '-t', pid, ...(user ? ['-U', '--preserve-credentials'] : []), '-n', '-m', '-p'];
+    const enter = [
+      ...asMaker,
+      'nsenter',
+      '-t',
+      pid,
+      ...(user ? ['-U', '--preserve-credentials'] : []),
+      '-n',
+      '-m',
+      '-p',
+    ];
     return new Sandbox(holder, enter, hostNet);
   }
 

@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { EndpointHints, SliceEndpoint } from '../../../../src/objects/endpoint-slice.ts';
-import type { ServiceSpec } from '../../../../src/objects/service.ts';
+import type {
+  EndpointHints,
+  Endpoint as SliceEndpoint,
+} from '../../../../src/objects/discovery.generated.ts';
+import type { ServiceSpec } from '../../../../src/objects/core.generated.ts';
 import {
   endpoint,
   flow,

@@ -1,11 +1,15 @@
-import type { EndpointSlice, SliceEndpoint } from '../../../../src/objects/endpoint-slice.ts';
+import type {
+  EndpointSlice,
+  Endpoint as SliceEndpoint,
+} from '../../../../src/objects/discovery.generated.ts';
 import {
   parseAddress,
   parseCidr,
   type ParsedAddress,
   type ParsedCidr,
 } from '../../../../src/objects/address.ts';
-import type { Service, ServiceSpec, ServiceStatus } from '../../../../src/objects/service.ts';
+import type { ServiceStatus } from '../../../../src/objects/core.generated.ts';
+import type { Service, ServiceSpec } from '../../../../src/objects/core.generated.ts';
 import type { ForwardingPlan, ServicePortPlan } from '../../../../src/network/forwarding/forwarding-plan.ts';
 import { planForwarding } from '../../../../src/network/forwarding/forwarding-planner.ts';
 import type { ForwardingNode, ForwardingOptions } from '../../../../src/network/forwarding/options.ts';
@@ -18,7 +22,7 @@ export const CLIENT = '198.51.100.7';
 export const CLUSTER_IP = '10.96.0.10';
 
 /** Reads an address that the test knows to be one. */
-export function address(text: string): ParsedAddress {
+function address(text: string): ParsedAddress {
   const parsed = parseAddress(text);
   if (parsed === undefined) throw new Error(`${text} is no address`);
   return parsed;

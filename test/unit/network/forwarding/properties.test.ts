@@ -1,7 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { EndpointSlice, SliceEndpoint } from '../../../../src/objects/endpoint-slice.ts';
-import type { Service, ServicePort } from '../../../../src/objects/service.ts';
+import type {
+  EndpointSlice,
+  Endpoint as SliceEndpoint,
+} from '../../../../src/objects/discovery.generated.ts';
+import type { Service, ServicePort } from '../../../../src/objects/core.generated.ts';
 import type { ForwardingPlan } from '../../../../src/network/forwarding/forwarding-plan.ts';
 import { ForwardingPlanner } from '../../../../src/network/forwarding/forwarding-planner.ts';
 import { verdictFor } from '../../../../src/network/forwarding/verdict.ts';

@@ -2,8 +2,11 @@
  * What happens to one packet, found by walking over the objects in the order in which a packet meets kube-proxy's
  * rules. Written apart from the plan and without any of its code; slow, and for canonical input only.
  */
-import type { EndpointSlice, SliceEndpoint } from '../../../../src/objects/endpoint-slice.ts';
-import type { Service, ServicePort } from '../../../../src/objects/service.ts';
+import type {
+  EndpointSlice,
+  Endpoint as SliceEndpoint,
+} from '../../../../src/objects/discovery.generated.ts';
+import type { Service, ServicePort } from '../../../../src/objects/core.generated.ts';
 
 export interface World {
   readonly services: readonly Service[];
@@ -76,10 +79,10 @@ function atService({ service, port, how }: Hit, world: World, packet: Arrival): 
   const { spec } = service;
   if (how === 'loadBalancerIP' && !mayConnect(service, world, packet.from)) return 'drop SourceNotAllowed';
   const all = endpointsOf(service, port, world);
-  const ready = all.filter(({ endpoint }) => endpoint.conditions.ready !== false);
+  const ready = all.filter(({ endpoint }) => endpoint.conditions?.ready !== false);
   const draining = all.filter(
     ({ endpoint: { conditions } }) =>
-      conditions.ready === false && conditions.serving !== false && conditions.terminating === true,
+      conditions?.ready === false && conditions.serving !== false && conditions.terminating === true,
   );
   if (ready.length === 0 && draining.length === 0) return 'reject NoEndpoints';
 
@@ -139,7 +142,7 @@ function endpointsOf(service: Service, port: ServicePort, world: World): Found[]
       for (const endpoint of slice.endpoints ?? []) {
         const one = { address: endpoint.addresses[0] ?? '', port: served.port ?? 0, endpoint };
         const key = `${one.address}:${one.port}`;
-        if (!found.has(key) || endpoint.conditions.terminating !== true) found.set(key, one);
+        if (!found.has(key) || endpoint.conditions?.terminating !== true) found.set(key, one);
       }
     }
   }

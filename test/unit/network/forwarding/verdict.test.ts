@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { SliceEndpoint } from '../../../../src/objects/endpoint-slice.ts';
-import type { ServiceSpec } from '../../../../src/objects/service.ts';
+import type { Endpoint as SliceEndpoint } from '../../../../src/objects/discovery.generated.ts';
+import type { ServiceSpec } from '../../../../src/objects/core.generated.ts';
 import { sourceOf, verdictFor } from '../../../../src/network/forwarding/verdict.ts';
 import {
   cidr,

@@ -1,0 +1,148 @@
+import type { CacheHandler } from '../client/cache.ts';
+import type { Informer, Informers } from '../client/informer.ts';
+import { endpointSlices, nodes, serviceCIDRs, services } from '../client/resources.ts';
+import type { ForwardingPlan } from '../network/forwarding/forwarding-plan.ts';
+import { ForwardingPlanner, type ServiceChange } from '../network/forwarding/forwarding-planner.ts';
+import type { ForwardingNode, ForwardingOptions } from '../network/forwarding/options.ts';
+import { serviceOfSlice } from '../network/forwarding/service-key.ts';
+import { type ParsedAddress, parseAddress, parseCidr } from '../objects/address.ts';
+import type { EndpointSlice } from '../objects/discovery.generated.ts';
+import { keyOf, type ObjectKey } from '../objects/key.ts';
+import type { KubeObject } from '../objects/meta.ts';
+import type { ServiceCIDR } from '../objects/networking.generated.ts';
+import type { Node } from '../objects/core.generated.ts';
+import type { Service } from '../objects/core.generated.ts';
+
+/** {@link ForwardingOptions}; the ranges of cluster IPs are those of ServiceCIDR objects where none are given. */
+export type NodeForwardingOptions = Omit<ForwardingOptions, 'serviceCIDRs'> &
+  Partial<Pick<ForwardingOptions, 'serviceCIDRs'>>;
+
+/** The plan as it is now, and what has changed in it. */
+export interface Planned {
+  readonly plan: ForwardingPlan;
+  readonly changes: readonly ServiceChange[];
+}
+
+const byService = 'forwarding-service';
+
+/** Follows the objects that forwarding depends on, and keeps the plan of one node. */
+export class ForwardingView {
+  readonly #nodeName: string;
+  readonly #options: NodeForwardingOptions;
+  readonly #services: Informer<Service>;
+  readonly #slices: Informer<EndpointSlice>;
+  readonly #nodes: Informer<Node>;
+  readonly #ranges: Informer<ServiceCIDR> | undefined;
+  /** Services to be planned, since the last {@link update}. */
+  readonly #touched = new Set<ObjectKey>();
+  #rangesTouched = false;
+  #planner: ForwardingPlanner | undefined;
+
+  /** @param changed is called when {@link update} may find something to do. */
+  constructor(informers: Informers, nodeName: string, options: NodeForwardingOptions, changed: () => void) {
+    this.#nodeName = nodeName;
+    this.#options = options;
+    this.#services = informers.informer(services);
+    this.#slices = informers.informer(endpointSlices);
+    this.#nodes = informers.informer(nodes);
+    this.#ranges = options.serviceCIDRs === undefined ? informers.informer(serviceCIDRs) : undefined;
+    this.#slices.addIndex(byService, serviceIndex);
+
+    const touch = (key: ObjectKey | undefined): void => {
+      if (key === undefined) return;
+      this.#touched.add(key);
+      changed();
+    };
+    this.#services.addHandler(onEach((service) => touch(keyOf(service))));
+    this.#slices.addHandler(onEach((slice) => touch(serviceOfSlice(slice))));
+    this.#nodes.addHandler(
+      onEach((node) => {
+        if (node.metadata.name === nodeName) changed();
+      }),
+    );
+    this.#ranges?.addHandler(
+      onEach(() => {
+        this.#rangesTouched = true;
+        changed();
+      }),
+    );
+  }
+
+  /** Nothing may be planned before all of these have synced (F9). */
+  get sources(): readonly Source[] {
+    const ranges = this.#ranges === undefined ? [] : [this.#ranges];
+    return [this.#services, this.#slices, this.#nodes, ...ranges];
+  }
+
+  /**
+   * Plans what was touched since the last call; everything the first time.
+   *
+   * @param interfaceAddresses of the node.
+   * @returns undefined while the API knows no such node.
+   */
+  update(interfaceAddresses: readonly ParsedAddress[]): Planned | undefined {
+    const node = this.#node(interfaceAddresses);
+    if (node === undefined) return undefined;
+    let planner = this.#planner;
+    let all = planner === undefined || this.#rangesTouched;
+    if (planner === undefined || this.#rangesTouched) {
+      this.#rangesTouched = false;
+      planner = new ForwardingPlanner(node, this.#forwardingOptions());
+      this.#planner = planner;
+    } else if (planner.setNode(node)) {
+      all = true;
+    }
+    const keys = all ? this.#services.cache.keys() : this.#touched;
+    const changes = planner.apply(
+      [...keys].map((key) => ({
+        key,
+        service: this.#services.cache.get(key),
+        slices: this.#slices.cache.byIndex(byService, key),
+      })),
+    );
+    this.#touched.clear();
+    return { plan: planner.plan, changes };
+  }
+
+  #node(interfaceAddresses: readonly ParsedAddress[]): ForwardingNode | undefined {
+    const node = this.#nodes.cache.get(this.#nodeName);
+    if (node === undefined) return undefined;
+    const internal = (node.status.addresses ?? []).flatMap(({ type, address }) =>
+      type === 'InternalIP' ? (parseAddress(address) ?? []) : [],
+    );
+    const primaryAddresses = (['IPv4', 'IPv6'] as const).flatMap(
+      (family) => internal.find((address) => address.family === family) ?? [],
+    );
+    return { name: this.#nodeName, labels: node.metadata.labels ?? {}, primaryAddresses, interfaceAddresses };
+  }
+
+  #forwardingOptions(): ForwardingOptions {
+    const ranges = [...(this.#ranges?.cache.values() ?? [])]
+      .flatMap(({ spec }) => spec.cidrs ?? [])
+      .flatMap((cidr) => parseCidr(cidr) ?? []);
+    return { serviceCIDRs: ranges, ...this.#options };
+  }
+}
+
+/** What a start waits for. */
+interface Source {
+  synced(signal: AbortSignal): Promise<boolean>;
+}
+
+/** The index that all views of one process share. */
+function serviceIndex(slice: EndpointSlice): readonly string[] {
+  const key = serviceOfSlice(slice);
+  return key === undefined ? [] : [key];
+}
+
+/** Calls `each` for what comes, changes and goes; a slice that changes hands touches both Services. */
+function onEach<T extends KubeObject>(each: (object: T) => void): CacheHandler<T> {
+  return {
+    added: (object) => each(object),
+    updated: (object, old) => {
+      each(old);
+      each(object);
+    },
+    deleted: (object) => each(object),
+  };
+}
