@@ -90,8 +90,8 @@ function warnOfOtherRanges(core: ServerCore, { cidrs }: ServiceRanges): void {
 }
 
 /**
- * Every form of a Service's node ports in JSON. A stored Service without any is not decoded, nor is an IPAddress, whose
- * name says all: it would be most of the start with many of them, and the memory would be kept.
+ * All forms of a Service's node ports in JSON. Stored Services without node ports are not decoded, nor are IPAddresses,
+ * whose name is enough: with many objects decoding would take most of the start, and keep memory.
  */
 const nodePortField = /odePort":/;
 

@@ -7,7 +7,7 @@ import { openStore, type Store } from './open-store.ts';
 import { issueClientCertificate, issueServerCertificate } from './pki/certificates.ts';
 import { ResourceTable } from './rest/resource-table.ts';
 import { MissingLogError, UnusableDirectoryError } from './storage/disk/errors.ts';
-import { type ApiServer, type ApiServerOptions, startApiServer } from './server.ts';
+import { type ApiServer, type ApiServerOptions, createApiServer } from './server.ts';
 
 /** What a caller decides; identity and certificates are made here. */
 export type EmbeddedOptions = Omit<
@@ -101,7 +101,7 @@ async function startWith(
     token,
     user: { name: 'kubernetes-admin', uid: '', groups: adminGroups, extra: {} },
   };
-  const server = await startApiServer({
+  const server = await createApiServer({
     ...rest,
     store,
     serviceAccountKey: identity.serviceAccountKey,

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 
-/** What the system says about files and directories, with what to do about it. */
+/** Messages for system errors of files and directories, with what to do. */
 const problems: ReadonlyMap<string, string> = new Map([
   ['EACCES', 'this user may not write there: make it the owner, or name another place'],
   ['EDQUOT', 'the quota of this user is used up'],
@@ -21,9 +21,9 @@ const problems: ReadonlyMap<string, string> = new Map([
 const sqliteFull = 13;
 
 /**
- * Why a file or directory cannot be used, in words for a person; undefined for an error that is about no file.
+ * Why a file or directory cannot be used, as a message for the operator; undefined for an error that is about no file.
  *
- * @param place what was to be used. What the error names is said where it is another.
+ * @param place the path that was to be used. The path in the error is added when it differs.
  */
 export function fileProblem(error: unknown, place: string): string | undefined {
   if (!(error instanceof Error) || Reflect.get(error, 'syscall') === 'listen') return undefined;

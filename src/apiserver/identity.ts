@@ -111,7 +111,7 @@ function parseIdentity(text: string): Identity | undefined {
   }
 }
 
-/** SHA-256 of what the file says, so that a bit that has changed on the disk is noticed at the start. */
+/** SHA-256 of the file's content, to notice damage on the disk at the start. */
 function checksumOf(members: JsonRecord): string {
   return createHash('sha256').update(JSON.stringify(members)).digest('hex');
 }

@@ -2,8 +2,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 
 /**
- * Makes a directory and those above it that are missing, for their owner alone. Not by Node's `recursive`: where the
- * system says that a directory which is there is not (in /proc), it tries for ever, and nothing can interrupt it.
+ * Makes a directory and those above it that are missing, for their owner alone. Not with Node's `recursive`: it loops
+ * for ever where the system reports ENOENT for an existing directory (in /proc).
  *
  * @param directory absolute.
  * @returns the topmost that was made; undefined when all were there.
@@ -16,7 +16,7 @@ export function makeDirectories(directory: string): string | undefined {
     try {
       fs.mkdirSync(each, { mode: 0o700 });
     } catch (error) {
-      // somebody else may have made it just now
+      // Another process may have created it just now.
       if (codeOf(error) !== 'EEXIST' || !isThere(each)) throw error;
     }
   }

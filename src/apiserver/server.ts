@@ -89,7 +89,7 @@ export interface ApiServer {
  *
  * @throws {Error} when it cannot listen.
  */
-export async function startApiServer(options: ApiServerOptions): Promise<ApiServer> {
+export async function createApiServer(options: ApiServerOptions): Promise<ApiServer> {
   const { log } = options;
   const { resources, storage } = options.store;
   const core: ServerCore = {

@@ -148,7 +148,7 @@ export function createServing(options: ServingOptions): Serving {
   };
 }
 
-/** A Service would have to answer below `/apis/<group>/<version>`, says an APIService: nothing is passed on to it. */
+/** An APIService names a Service for `/apis/<group>/<version>`: requests are not forwarded to it. */
 function isServedElsewhere(core: ServerCore, path: string): boolean {
   const [, prefix, group = '', version = ''] = path.split('/');
   if (prefix !== 'apis' || version === '') return false;

@@ -51,14 +51,14 @@ export function evaluateMacro(node: Comprehension, frame: Frame, evaluation: Eva
     return overOptional(node, range, meter.spent - before, frame, evaluation);
   }
   if (node.macro === 'sortBy') return inOrder(node, range, frame, evaluation);
-  return new Loop(node, range, frame, evaluation).run();
+  return new MacroLoop(node, range, frame, evaluation).run();
 }
 
 /** cel-go binds the range to a variable, which is read for its keys and for its items. */
 function inOrder(node: Comprehension, range: Value, frame: Frame, evaluation: Evaluation): Value {
   const { meter } = evaluation;
   meter.charge(2 * reference);
-  const keys = new Loop({ ...node, macro: 'map' }, range, frame, evaluation).run();
+  const keys = new MacroLoop({ ...node, macro: 'map' }, range, frame, evaluation).run();
   meter.charge(callCost(sortByKeys, [range, keys], undefined, true));
   if (!isList(range) || !isList(keys)) throw noSuchOverload();
   return sortedBy(range, keys, meter);
@@ -94,7 +94,7 @@ interface Round {
   readonly inner: Frame;
 }
 
-class Loop {
+class MacroLoop {
   readonly #node: Comprehension;
   readonly #range: Value;
   readonly #frame: Frame;

@@ -21,14 +21,14 @@ export interface Timer {
 export type Random = () => number;
 
 /** setTimeout's limit: longer delays would fire at once. */
-const longestTimeout = 2 ** 31 - 1;
+const maxTimeoutMs = 2 ** 31 - 1;
 
 /** The real time. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   after(milliseconds, callback) {
-    const timeout = setTimeout(callback, Math.min(Math.max(milliseconds, 0), longestTimeout));
+    const timeout = setTimeout(callback, Math.min(Math.max(milliseconds, 0), maxTimeoutMs));
     timeout.unref();
     return { cancel: () => clearTimeout(timeout) };
   },
@@ -36,7 +36,7 @@ export const systemClock: Clock = {
     if (signal?.aborted === true) return Promise.resolve();
     return new Promise((resolve) => {
       // Unlike the timers of `after`, this one is not unreferenced: the process must not exit while a caller awaits it.
-      const timeout = setTimeout(finish, Math.min(Math.max(milliseconds, 0), longestTimeout));
+      const timeout = setTimeout(finish, Math.min(Math.max(milliseconds, 0), maxTimeoutMs));
       function finish(): void {
         clearTimeout(timeout);
         signal?.removeEventListener('abort', finish);

@@ -107,11 +107,11 @@ export function isAlreadyExists(error: unknown): boolean {
 export function retryAfterOf(error: unknown): number | undefined {
   if (!(error instanceof StatusError)) return undefined;
   const seconds = error.details?.retryAfterSeconds;
-  return seconds === undefined ? undefined : Math.min(seconds, longestRetryAfter) * 1000;
+  return seconds === undefined ? undefined : Math.min(seconds, maxRetryAfterSeconds) * 1000;
 }
 
 /** Upper limit in seconds of a server's Retry-After. */
-const longestRetryAfter = 300;
+const maxRetryAfterSeconds = 300;
 
 /**
  * True when the server was not reached or refuses the credentials. The transport of controllers logs this once for all

@@ -51,7 +51,7 @@ interface Waiting {
 }
 
 /** Events that may wait. When the server does not keep up, further Events are dropped first. */
-const longestQueue = 1000;
+const maxQueued = 1000;
 /** Tries of one Event, and milliseconds between them, half of it random (client-go: 12 tries, 10 s). */
 const tries = 12;
 const pause = 10_000;
@@ -85,7 +85,7 @@ export class EventSender implements EventRecorder {
       message,
       timestamp,
     });
-    if (correlation.action === 'drop' || this.#waiting.length >= longestQueue || this.#stop.signal.aborted) {
+    if (correlation.action === 'drop' || this.#waiting.length >= maxQueued || this.#stop.signal.aborted) {
       metrics?.events.inc({ result: 'limited' });
       log.debug({ key: `${namespace}/${name}`, reason, eventMessage: message }, 'left out an event');
       return;

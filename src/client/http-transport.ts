@@ -22,7 +22,7 @@ import {
 const requestTimeout = 60_000;
 const streamTimeout = 30_000;
 /** client-go `rest/request.go`, `maxRetries`. */
-const mostRetries = 10;
+const defaultMaxRetries = 10;
 
 interface Pools {
   /** The credentials that the pools were made with. */
@@ -128,7 +128,7 @@ export class HttpTransport implements Transport {
     deadline: Deadline,
     pool: 'unary' | 'streams',
   ): Promise<Dispatcher.ResponseData> {
-    const { maxRetries = mostRetries } = options;
+    const { maxRetries = defaultMaxRetries } = options;
     for (let retries = 0; ; retries++) {
       const response = await this.#send(method, path, options, deadline.signal, pool);
       const { statusCode, headers } = response;

@@ -80,7 +80,7 @@ export class InformerFactory implements Informers {
       [...this.#informers]
         .flatMap(([resource, { informer }]) => {
           if (!bad(informer)) return [];
-          return informer.hindrance === undefined ? [resource] : [`${resource} (${informer.hindrance})`];
+          return informer.syncProblem === undefined ? [resource] : [`${resource} (${informer.syncProblem})`];
         })
         .join(', ');
     return [

@@ -9,7 +9,7 @@ export interface Informer<T extends KubeObject> {
   /** True once the first list is in the cache. Never turns false again. */
   readonly hasSynced: boolean;
   /** Why it has not synced yet, if known. */
-  readonly hindrance: string | undefined;
+  readonly syncProblem: string | undefined;
   /**
    * True while a new list is read: the cache is then part old, part new. Otherwise it shows the resource as it was at
    * one revision.

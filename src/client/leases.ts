@@ -245,7 +245,7 @@ export class LeaderElector {
     if (holderIdentity === '' || holderIdentity === this.#options.identity) return false;
     const seconds =
       typeof leaseDurationSeconds === 'number' && leaseDurationSeconds > 0 ? leaseDurationSeconds : 0;
-    const lasts = Math.min(seconds * 1000, longestForeignLease);
+    const lasts = Math.min(seconds * 1000, maxForeignLeaseMs);
     return this.#options.clock.monotonic() < this.#observedAt + lasts;
   }
 
@@ -303,4 +303,4 @@ export class LeaderElector {
 /** A conflict comes from a late write of ours, of which there is at most one; one more try is for other causes. */
 const releaseTries = 3;
 /** Upper limit in milliseconds of a Lease's duration: an hour. */
-const longestForeignLease = 3_600_000;
+const maxForeignLeaseMs = 3_600_000;

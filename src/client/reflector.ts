@@ -44,7 +44,7 @@ export interface ReflectorSink<T extends KubeObject> {
   /** A sign of life. */
   alive(): void;
   /** The first list cannot be read yet, and why, as a message for the operator. */
-  hindered?(why: string): void;
+  syncFailed?(why: string): void;
 }
 
 export interface ReflectorOptions<T extends KubeObject> {
@@ -140,7 +140,7 @@ export class Reflector<T extends KubeObject> {
       await this.#awaitDefinition(signal);
       return;
     }
-    if (this.#revision === undefined) this.#options.sink.hindered?.(errorWord(error));
+    if (this.#revision === undefined) this.#options.sink.syncFailed?.(errorWord(error));
     const refused = error instanceof StatusError && (error.code === 401 || error.code === 403);
     const delay = Math.max(this.#backoff.next(), retryAfterOf(error) ?? 0, refused ? refusedDelay : 0);
     // Missing permissions and an unreachable server are logged once by the transport (permission-tracker.ts,
@@ -166,7 +166,7 @@ export class Reflector<T extends KubeObject> {
       return;
     }
     const advice = resource.definedBy === undefined ? '' : `: ${resource.definedBy}`;
-    sink.hindered?.(`the server does not serve it${advice}`);
+    sink.syncFailed?.(`the server does not serve it${advice}`);
     this.#looks++;
     if (this.#looks === unserved.maxLooks) {
       log.warn({ resource: this.#name }, `the server does not serve ${this.#name}${advice}; waiting for it`);

@@ -33,7 +33,7 @@ export interface ApplyOptions extends WriteOptions {
   readonly force?: boolean;
 }
 
-export interface ListOptions extends CallOptions {
+export interface ListRequestOptions extends CallOptions {
   /** Absent or "": all namespaces. */
   readonly namespace?: string;
   readonly labelSelector?: string;
@@ -82,7 +82,7 @@ export class ResourceClient<T extends KubeObject> {
   }
 
   /** One page (or all, without a limit). Items carry apiVersion and kind. */
-  async list(options: ListOptions = {}): Promise<Page<T>> {
+  async list(options: ListRequestOptions = {}): Promise<Page<T>> {
     const { namespace = '', signal, timeout, ...query } = options;
     const response = await this.#transport.request('GET', this.path(namespace), {
       query,
@@ -108,7 +108,7 @@ export class ResourceClient<T extends KubeObject> {
    *
    * @throws {UnexpectedAnswer} for a page that names itself as the next one: such a list has no end.
    */
-  async *pages(options: ListOptions = {}): AsyncGenerator<Page<T>> {
+  async *pages(options: ListRequestOptions = {}): AsyncGenerator<Page<T>> {
     const most = options.limit ?? 500;
     let limit = most;
     let token: string | undefined = options.continue;

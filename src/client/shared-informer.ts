@@ -31,7 +31,7 @@ export class SharedInformer<T extends KubeObject> implements Informer<T>, Reflec
   readonly #name: string;
   #synced = false;
   #lastEventAt: number | undefined;
-  #hindrance: string | undefined;
+  #syncProblem: string | undefined;
   /** During a list: keys in the cache that the list has not shown yet. */
   #unseen: Set<ObjectKey> | undefined;
 
@@ -56,8 +56,8 @@ export class SharedInformer<T extends KubeObject> implements Informer<T>, Reflec
     return this.#synced;
   }
 
-  get hindrance(): string | undefined {
-    return this.#hindrance;
+  get syncProblem(): string | undefined {
+    return this.#syncProblem;
   }
 
   get isListing(): boolean {
@@ -123,7 +123,7 @@ export class SharedInformer<T extends KubeObject> implements Informer<T>, Reflec
     }
     this.#unseen = undefined;
     this.#synced = true;
-    this.#hindrance = undefined;
+    this.#syncProblem = undefined;
     for (const finish of [...this.#waiting]) finish();
   }
 
@@ -131,8 +131,8 @@ export class SharedInformer<T extends KubeObject> implements Informer<T>, Reflec
     this.#lastEventAt = this.#options.clock.monotonic();
   }
 
-  hindered(why: string): void {
-    if (!this.#synced) this.#hindrance = why;
+  syncFailed(why: string): void {
+    if (!this.#synced) this.#syncProblem = why;
   }
 
   #forget(key: ObjectKey): void {

@@ -2,9 +2,9 @@ import { isRecord } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
 
 /** Parts that are remembered; the least recently used are dropped. */
-const most = 1024;
+const maxParts = 1024;
 /** Length in characters of JSON above which a part is not looked up: an equal one is unlikely. */
-const longest = 4096;
+const maxPartLength = 4096;
 
 /**
  * Keeps equal parts of objects in memory once. The Pods of a workload differ in name, node and addresses, but share
@@ -12,8 +12,8 @@ const longest = 4096;
  * objects that will be frozen.
  */
 export class SharedParts {
-  readonly #parts = new Recent<object>();
-  readonly #texts = new Recent<string>();
+  readonly #parts = new RecentCache<object>();
+  readonly #texts = new RecentCache<string>();
 
   /** Replaces members of an object's spec and repeated parts of its status by equal ones seen before. */
   share(object: KubeObject): void {
@@ -40,12 +40,12 @@ export class SharedParts {
     if (typeof part === 'string') return this.#texts.known(part, part);
     if (typeof part !== 'object' || part === null) return part;
     const text = JSON.stringify(part);
-    return text.length > longest ? part : this.#parts.known(text, part);
+    return text.length > maxPartLength ? part : this.#parts.known(text, part);
   }
 }
 
 /** Values by their texts, in two generations. */
-class Recent<T> {
+class RecentCache<T> {
   #recent = new Map<string, T>();
   #older = new Map<string, T>();
 
@@ -54,7 +54,7 @@ class Recent<T> {
     const recent = this.#recent.get(text);
     if (recent !== undefined) return recent;
     const known = this.#older.get(text) ?? value;
-    if (this.#recent.size >= most) {
+    if (this.#recent.size >= maxParts) {
       this.#older = this.#recent;
       this.#recent = new Map();
     }

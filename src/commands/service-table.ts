@@ -7,11 +7,11 @@ import type { Service } from '../objects/core.generated.ts';
 const heading = ['NAMESPACE', 'NAME', 'TYPE', 'CLUSTER-IP', 'EXTERNAL-IP', 'PORT(S)'];
 
 /** The number of Services that the introduction shows. */
-const most = 20;
+const maxRows = 20;
 
 /** The first Services as a table of plain text, columns aligned, and how many more there are. */
 export async function serviceTable(client: Transport): Promise<string> {
-  const { items, metadata } = await new ResourceClient(client, services).list({ limit: most });
+  const { items, metadata } = await new ResourceClient(client, services).list({ limit: maxRows });
   const more = metadata.remainingItemCount ?? 0;
   const rows = [heading, ...items.map(row)];
   const widths = heading.map((_, column) => maxOf(rows.map((cells) => cells[column]?.length ?? 0)));

@@ -11,8 +11,8 @@ const clientSigner = 'kubernetes.io/kube-apiserver-client';
 const superusers = 'system:masters';
 
 /**
- * Who may approve and sign requests for a signer (admission CertificateApproval, CertificateSigning), and that nobody
- * becomes an administrator by a certificate (CertificateSubjectRestriction).
+ * Permissions to approve and sign requests for a signer (admission CertificateApproval, CertificateSigning), and no
+ * certificates for system:masters (CertificateSubjectRestriction).
  */
 export class CertificateAdmission implements AdmissionPlugin {
   readonly #authorizer: Authorizer;

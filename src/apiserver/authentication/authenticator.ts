@@ -80,7 +80,7 @@ function ownerOf(tokens: readonly TokenAuthenticator[], token: string | undefine
   return undefined;
 }
 
-/** The token of `Authorization: Bearer <token>`; undefined for other schemes, which nobody here knows. */
+/** The token of `Authorization: Bearer <token>`; undefined for other schemes, which are not supported. */
 function bearerToken(authorization: string | undefined): string | undefined {
   if (authorization === undefined) return undefined;
   const header = authorization.trim();

@@ -4,7 +4,7 @@ import { type PeerCertificate, TLSSocket } from 'node:tls';
 import type { UserInfo } from './user-info.ts';
 import { credentialId, withAuthenticatedGroup } from './users.ts';
 
-/** What a connection's certificate says. */
+/** The user in a connection's certificate. */
 interface Shown {
   readonly user: UserInfo | 'none' | 'refused';
   /** Milliseconds since 1970 from which on the certificate is worth nothing. */
@@ -13,7 +13,7 @@ interface Shown {
 
 /** A connection's certificate never changes, and parsing it costs more than the rest of a small request. */
 const shown = new WeakMap<Socket, Shown>();
-/** Where a certificate says the uid of its user (`asn1util.X509UID`). */
+/** The attribute with the uid of the user (`asn1util.X509UID`). */
 const uidOid = '1.3.6.1.4.1.57683.2';
 
 /**

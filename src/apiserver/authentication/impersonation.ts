@@ -1,11 +1,11 @@
 /**
- * Acting as somebody else by request headers (apiserver `endpoints/filters/impersonation`). What a request asks
- * for is read here; whether it may is the authorizer's to say.
+ * Impersonation by request headers (apiserver `endpoints/filters/impersonation`): parses the request; the authorizer
+ * decides.
  */
 import { badRequest } from '../../objects/status-errors.ts';
 import { nameIsDNSLabel, nameIsDNSSubdomain } from '../../objects/names.ts';
 
-/** Whom the headers ask to act as (apiserver `user.DefaultInfo`), before anybody says that it may be. */
+/** The user that the headers ask for (apiserver `user.DefaultInfo`), not authorized yet. */
 export interface WantedUser {
   readonly name: string;
   readonly uid: string;

@@ -8,11 +8,11 @@ export interface StaticToken {
 }
 
 /**
- * Tokens known at start (`--token`, `--token-auth-file`). Only their salted digests are kept; a guess is compared
- * with every one of them in constant time, so that neither the time nor a heap dump tells a token.
+ * Tokens known at start (`--token`, `--token-auth-file`). Only their salted digests are kept; a guess is compared with
+ * every one of them in constant time, so that neither the time nor a heap dump reveals a token.
  */
 export function staticTokens(tokens: readonly StaticToken[]): TokenAuthenticator {
-  // 256 random bits in front: what is compared says nothing to somebody who does not know them
+  // The salt: 256 random bits.
   const salt = randomBytes(32).toString('base64');
   const digest = (token: string): Buffer => hash('sha256', salt + token, 'buffer');
   const known = tokens.map(({ token, user }) => ({ digest: digest(token), user }));

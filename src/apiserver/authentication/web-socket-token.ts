@@ -7,7 +7,7 @@ const prefix = 'base64url.bearer.authorization.k8s.io.';
 /** A bearer token among the subprotocols of a WebSocket. */
 interface WebSocketToken {
   readonly token: string;
-  /** The other subprotocols, for whoever answers. */
+  /** The other subprotocols, for the handshake. */
   readonly protocols: string;
 }
 

@@ -21,14 +21,14 @@ export interface AccessAttributes {
 
 /** Says whether a user may do something (`--authorization-mode`). */
 export interface Authorizer {
-  /** A reason for the answer, "" where there is none to tell. */
+  /** The reason for the decision, "" for none. */
   authorize(
     user: UserInfo,
     attributes: AccessAttributes,
   ): { readonly allowed: boolean; readonly reason: string };
 }
 
-/** `--authorization-mode=AlwaysAllow`: whoever is known may do everything. */
+/** `--authorization-mode=AlwaysAllow`: all authenticated users may do everything. */
 export const alwaysAllow: Authorizer = { authorize: () => ({ allowed: true, reason: '' }) };
 
 /** The attributes of a request (`GetAuthorizerAttributes`). */

@@ -15,8 +15,8 @@ const everything: readonly PolicyRule[] = [
 ];
 
 /**
- * Nobody may grant what they do not have themselves (`pkg/registry/rbac/{role,rolebinding}/policybased`), unless
- * they have the verb `escalate` on the role, or `bind` for a binding to it.
+ * Users may only grant permissions that they have (`pkg/registry/rbac/{role,rolebinding}/policybased`), unless they
+ * have the verb `escalate` on the role, or `bind` for a binding to it.
  */
 export class EscalationCheck implements AdmissionPlugin {
   readonly #rbac: RbacAuthorizer;
@@ -47,7 +47,7 @@ export class EscalationCheck implements AdmissionPlugin {
     const named = operation === 'CREATE' ? '' : name;
     if (this.#may('escalate', attributes, resource.definition.plural, named, namespace)) return;
     this.#confirm(attributes, policyRulesOf(object));
-    // Whoever labels a role may add anything to one that aggregates, and keep others from taking anything away.
+    // A user who can label a role can add anything to an aggregating role, and keep others from removing it.
     if (!aggregates(object) && !aggregates(oldObject)) return;
     if (missingRules(this.#rbac.rulesOf(user, ''), everything).length > 0) {
       throw forbidden(

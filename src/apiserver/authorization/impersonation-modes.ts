@@ -1,7 +1,7 @@
 /**
- * Who may act as somebody else (KEP-5284, apiserver `endpoints/filters/impersonation/mode.go`): a request passes by the
- * first of several modes whose permissions its user has. The mode of associated nodes is left out: it needs tokens of
- * Pods that name their node.
+ * The permissions for impersonation (KEP-5284, apiserver `endpoints/filters/impersonation/mode.go`): a request passes
+ * by the first of several modes whose permissions its user has. The mode of associated nodes is left out: it needs
+ * tokens of Pods that name their node.
  */
 import type { UserInfo } from '../authentication/user-info.ts';
 import { StatusError } from '../../objects/status.ts';
@@ -62,7 +62,7 @@ export function impersonated(
   throw refusal ?? accessForbidden(user, access, 'all impersonation modes failed');
 }
 
-/** Whether somebody may be another user in one mode. Each part of the identity must be granted. */
+/** Whether the user may impersonate another in one mode. Each part of the identity must be granted. */
 class IdentityCheck {
   readonly #authorizer: Authorizer;
   readonly #user: UserInfo;

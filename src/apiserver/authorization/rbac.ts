@@ -90,7 +90,7 @@ export class RbacAuthorizer implements Authorizer {
     return rules;
   }
 
-  /** @param missing gets a word on every role that a binding names and nobody has made. */
+  /** @param missing receives a text for every role that a binding refers to but that does not exist. */
   *#held(user: UserInfo, namespace: string, missing: string[]): Generator<HeldRule> {
     for (const scope of namespace === '' ? [''] : ['', namespace]) {
       for (const binding of this.#bindingsOf(scope)) {
@@ -118,7 +118,7 @@ export class RbacAuthorizer implements Authorizer {
   }
 }
 
-/** True for who may do everything, whatever roles say (`user.SystemPrivilegedGroup`). */
+/** True for members of system:masters, who may do everything (`user.SystemPrivilegedGroup`). */
 export function isSuperuser(user: UserInfo): boolean {
   return user.groups.includes(superusers);
 }
@@ -127,7 +127,7 @@ function roleNotFound({ roleKind, roleName }: Binding): string {
   return `${roleKind.toLowerCase()}.${group} ${JSON.stringify(roleName)} not found`;
 }
 
-/** As kube-apiserver tells who gave the right, the namespace behind the name. */
+/** kube-apiserver's text for the granting role and binding, with the namespace after the name. */
 function describe({ name, namespace, roleKind, roleName }: Binding, subject: Subject): string {
   const binding = namespace === '' ? `ClusterRoleBinding "${name}"` : `RoleBinding "${name}/${namespace}"`;
   const own = subject.namespace === '' ? namespace : subject.namespace;

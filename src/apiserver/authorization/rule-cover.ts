@@ -8,13 +8,13 @@ type Atom = PolicyRule;
  * Atoms that rules are taken apart into at most: a rule of 3 MiB has more than fit in memory. Rules that come to more
  * are looked at as they are, each to be covered by one that is held.
  */
-const mostAtoms = 50_000;
+const maxAtoms = 50_000;
 
 /** What `wanted` grants and `held` does not, joined to rules again. */
 export function missingRules(held: readonly PolicyRule[], wanted: readonly PolicyRule[]): PolicyRule[] {
   let count = 0;
   for (const rule of wanted) count += countAtoms(rule);
-  const parts = count > mostAtoms ? wanted : wanted.flatMap(atomsOf);
+  const parts = count > maxAtoms ? wanted : wanted.flatMap(atomsOf);
   return compact(parts.filter((part) => !held.some((rule) => covers(rule, part))));
 }
 

@@ -13,8 +13,8 @@ interface ConfigMap extends KubeObject {
 }
 
 /**
- * Tells extension API servers whose client certificates are good (`pkg/controlplane`
- * `clusterauthenticationtrust`). There is no proxy that would speak for others, so no `requestheader-` keys.
+ * Publishes the client CA for extension API servers (`pkg/controlplane` `clusterauthenticationtrust`). There is no
+ * front proxy, so no `requestheader-` keys.
  *
  * @param clientCa PEM.
  */
@@ -35,7 +35,7 @@ export async function ensureAuthenticationMap(core: ServerCore, clientCa: string
   try {
     await core.storage.commit([{ key: stored.key, expect: stored.revision, object }]);
   } catch (error) {
-    // Somebody was faster: the next round looks again.
+    // Another writer was faster: the next round checks again.
     if (!(error instanceof PreconditionError)) throw error;
   }
 }

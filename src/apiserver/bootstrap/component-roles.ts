@@ -123,6 +123,6 @@ export const componentBindings: readonly BootstrapBinding[] = [
   { name: 'system:volume-scheduler', users: ['system:kube-scheduler'] },
   { name: 'system:kube-controller-manager', users: ['system:kube-controller-manager'] },
   { name: 'system:kube-scheduler', users: ['system:kube-scheduler'] },
-  // Nodes have their rights by the Node authorizer: the role is bound to nobody.
+  // Nodes are authorized by the Node authorizer: the role has no subjects.
   { name: 'system:node' },
 ];

@@ -29,8 +29,8 @@ const objects: readonly (readonly [plural: string, list: readonly Specified[]])[
 ];
 
 /**
- * Makes the FlowSchemas and PriorityLevelConfigurations of every cluster, and puts their specs back where the
- * annotation says that they are kube-apiserver's (`pkg/registry/flowcontrol/ensurer`).
+ * Creates the FlowSchemas and PriorityLevelConfigurations of every cluster, and restores their specs where the
+ * annotation allows it (`pkg/registry/flowcontrol/ensurer`).
  */
 export async function ensureFlowControl(core: ServerCore): Promise<void> {
   await Promise.all(
@@ -55,7 +55,7 @@ async function ensureSpec(core: ServerCore, plural: string, wanted: Specified): 
   try {
     await core.storage.commit([{ key: stored.key, expect: stored.revision, object }]);
   } catch (error) {
-    // Somebody was faster: the next round looks again.
+    // Another writer was faster: the next round checks again.
     if (!(error instanceof PreconditionError)) throw error;
   }
 }

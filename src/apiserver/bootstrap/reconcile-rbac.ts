@@ -7,7 +7,7 @@ import { missingRules } from '../authorization/rule-cover.ts';
 
 const autoupdate = 'rbac.authorization.kubernetes.io/autoupdate';
 
-/** True unless somebody has put `rbac.authorization.kubernetes.io/autoupdate: "false"` on the object. */
+/** True unless the object has `rbac.authorization.kubernetes.io/autoupdate: "false"`. */
 function mayUpdate({ annotations = {} }: ObjectMeta): boolean {
   return !Object.hasOwn(annotations, autoupdate) || annotations[autoupdate] !== 'false';
 }

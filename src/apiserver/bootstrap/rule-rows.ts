@@ -29,7 +29,7 @@ export interface BootstrapRole {
 }
 
 export interface BootstrapBinding {
-  /** Of the binding and, unless `role` says otherwise, of the role. */
+  /** Of the binding and, unless `role` differs, of the role. */
   readonly name: string;
   readonly role?: string;
   /** Of the binding and of the role; absent: both are of the cluster. */

@@ -75,7 +75,7 @@ export async function ensureObject(
       track: () => undefined,
     });
   } catch (error) {
-    // Somebody was faster, or the namespace is just being deleted: the next round tries again.
+    // Another writer was faster, or the namespace is being deleted: the next round tries again.
     if (!(error instanceof StatusError)) throw error;
     core.log.warn(
       { object: `${namespace}/${name}`, resource: plural, reason: error.reason, err: error },
@@ -168,8 +168,8 @@ function kubernetesSlice(
 }
 
 /**
- * Makes an object that only the server writes say where the server is now: after a restart that may be elsewhere.
- * Stored as it is: on a machine without a network the address is a loopback one, which validation refuses.
+ * Updates an object that only the server writes with the server's present address, which may change at a restart.
+ * Stored without validation: on a machine without a network the address is a loopback one, which validation refuses.
  */
 async function storeCurrent(
   core: ServerCore,
@@ -215,7 +215,7 @@ function isService(object: KubeObject): object is Service {
   return object.kind === 'Service' && 'spec' in object;
 }
 
-/** Where somebody was faster the next round looks again. */
+/** On a conflict the next round tries again. */
 async function commitUnlessOvertaken(core: ServerCore, write: Write): Promise<void> {
   try {
     await core.storage.commit([write]);

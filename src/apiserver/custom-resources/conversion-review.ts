@@ -33,9 +33,9 @@ export function conversionReviewOf(
 }
 
 /**
- * The objects of an answer (`getConvertedObjectsFromResponse`). Answers of v1beta1 need not name their question.
+ * The objects of an answer (`getConvertedObjectsFromResponse`). Answers of v1beta1 need no uid.
  *
- * @throws {Error} in kube-apiserver's words when it is no answer, or tells of a failure.
+ * @throws {Error} with kube-apiserver's text for an invalid answer or a failure.
  */
 export function convertedObjects(
   review: JsonRecord,

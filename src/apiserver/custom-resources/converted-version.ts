@@ -10,7 +10,7 @@ export class ConvertedVersion implements StoredObject {
   readonly revision: number;
   isDecorated = true;
   readonly #bytes: Buffer;
-  /** Kept while somebody uses it: the text is what lasts, as with stored versions. */
+  /** The object is held weakly: the text is what lasts, as with stored versions. */
   #held: WeakRef<KubeObject> | undefined;
 
   constructor({ key, revision }: StoredObject, object: KubeObject) {

@@ -181,12 +181,12 @@ export class CustomResourceDefinitions {
     try {
       if (!(await this.#accept(stored, stored.object)) && isDeleted) this.#empty(key);
     } catch (error) {
-      // Somebody wrote in between: that write brings us here again.
+      // Another write came in between: its event calls this again.
       if (!(error instanceof PreconditionError)) throw error;
     }
   }
 
-  /** Beside the others: the webhooks of one definition may take their time, and nobody waits for them. */
+  /** In parallel with others: the webhooks of one definition may be slow, and no request waits for them. */
   #empty(key: string): void {
     if (this.#retrying.has(key)) return;
     const running = this.#emptying.get(key);
@@ -198,7 +198,7 @@ export class CustomResourceDefinitions {
     this.#emptying.set(key, run);
     void this.#finalizeStored(key)
       .catch((error: unknown) => {
-        // Somebody wrote in between: that write brings us here again.
+        // Another write came in between: its event calls this again.
         if (error instanceof PreconditionError) return;
         this.#core.log.error({ err: error, key }, 'cannot remove the objects of a CustomResourceDefinition');
       })
@@ -260,7 +260,7 @@ export class CustomResourceDefinitions {
     if (deletionTimestamp === undefined || !finalizers.includes(cleanupFinalizer)) return;
     const now = timestamp(this.#core.now());
     const inProgress = terminating(definition, 'InstanceDeletionInProgress', now);
-    // What failed stays told until a try succeeds.
+    // A failure stays reported until a try succeeds.
     if (!hasFailed(definition) && !jsonEqual(inProgress, definition.status)) {
       await this.#write(stored, definition, inProgress);
       return;

@@ -23,8 +23,8 @@ export interface Emptied {
 }
 
 /**
- * Deletes all objects of a custom resource whose definition goes (apiextensions `finalizer` controller). Those with
- * finalizers stay until somebody has taken them off.
+ * Deletes all objects of a custom resource whose definition is being deleted (apiextensions `finalizer` controller).
+ * Those with finalizers stay until these are removed.
  */
 export async function emptyResource(core: ServerCore, resource: ServedResource): Promise<Emptied> {
   const { group, plural } = resource.definition;

@@ -13,8 +13,8 @@ import { conversionReview, conversionReviewOf, convertedObjects } from './conver
 /** Seconds that a question may take, all tries together (`apiserver/pkg/util/webhook/authentication.go`). */
 const timeoutSeconds = 30;
 /** What one question may have, so that neither side holds up others for long with a big list. */
-const mostObjects = 500;
-const mostCharacters = 1024 * 1024;
+const maxObjects = 500;
+const maxCharacters = 1024 * 1024;
 
 /** What a converter needs besides the definition. */
 export interface ConverterContext {
@@ -114,7 +114,7 @@ function* questionsOf(objects: readonly (readonly [number, KubeObject])[]): Gene
   let characters = 0;
   for (const [place, object] of objects) {
     const text = encodeSorted(object);
-    const isFull = question.length === mostObjects || characters + text.length > mostCharacters;
+    const isFull = question.length === maxObjects || characters + text.length > maxCharacters;
     if (isFull && question.length > 0) {
       yield question;
       question = [];

@@ -30,9 +30,9 @@ interface WrittenDocument {
 }
 
 /**
- * Serves `/api`, `/api/v1`, `/apis`, `/apis/<group>` and `/apis/<group>/<version>`, aggregated discovery included.
- * It also answers every other path below `/api` and `/apis` that nobody serves, since only it knows which groups
- * exist: a Status below a built-in group, plain text elsewhere.
+ * Serves `/api`, `/api/v1`, `/apis`, `/apis/<group>` and `/apis/<group>/<version>`, aggregated discovery included. It
+ * also answers all unknown paths below `/api` and `/apis`, as it knows which groups exist: a Status below a built-in
+ * group, plain text elsewhere.
  *
  * @param address host and port as clients reach them.
  */

@@ -24,7 +24,7 @@ const text = 'text/plain; charset=utf-8';
 
 /**
  * Serves `/healthz`, `/livez`, `/readyz` with `?verbose` and `?exclude=<name>`, and one path per check, whatever the
- * method (apiserver `server/healthz/healthz.go`). Why a check failed is told on its own path only.
+ * method (apiserver `server/healthz/healthz.go`). The reason of a failure is shown on the check's own path only.
  */
 export function healthHandler(checks: readonly HealthCheck[]): Handler {
   return async (request, reply) => {

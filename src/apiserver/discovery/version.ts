@@ -5,7 +5,7 @@ import { requireProducible } from '../http/negotiation.ts';
 /** The version of Kubernetes whose answers this server gives. */
 export const kubernetesVersion = { major: '1', minor: '36', patch: '0' } as const;
 
-/** What `/version` tells besides the Kubernetes version. */
+/** Fields of `/version` besides the Kubernetes version. */
 export interface BuildInfo {
   /** Of servicenet, as in package.json. */
   readonly version: string;
@@ -13,7 +13,7 @@ export interface BuildInfo {
   readonly platform: string;
 }
 
-/** Serves `/version` (apimachinery `version/types.go`). The build metadata says which program answers. */
+/** Serves `/version` (apimachinery `version/types.go`). The build metadata names this program. */
 export function versionHandler(build: BuildInfo): Handler {
   const { major, minor, patch } = kubernetesVersion;
   const body = {

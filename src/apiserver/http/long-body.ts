@@ -26,10 +26,7 @@ const pieceBytes = 256 * 1024;
 /** What is shorter goes out in one piece, with the head of the answer in the same write. */
 const longFrom = pieceBytes / 4;
 
-/**
- * Buffers that no answer uses. Fresh memory for each list costs more than to fill it: the kernel has to clear it,
- * and V8 marks the whole heap each time that 64 MiB of buffers came and went.
- */
+/** Free buffers, for reuse: the kernel clears fresh memory, and external memory triggers garbage collections. */
 const spare: Buffer[] = [];
 const maxSpare = 8;
 
@@ -44,10 +41,10 @@ export function endWith(response: ServerResponse, body: LongBody, length: number
   writeInto(response, body);
 }
 
-/** Ends an answer whose status and headers are set with a body that is compressed, of a length that nobody knows yet. */
+/** Ends an answer whose status and headers are set with a compressed body of unknown length. */
 export function endCompressed(response: ServerResponse, body: Buffer | string | LongBody): void {
   const gzip = createGzip({ level: 1 });
-  // When one side fails the other is destroyed: there is nobody left to tell.
+  // When one side fails the other is destroyed, without a report.
   pipeline(gzip, response, () => undefined);
   if (Buffer.isBuffer(body) || typeof body === 'string') gzip.end(body);
   else writeInto(gzip, body);

@@ -5,7 +5,7 @@ export interface Refusal {
   readonly code: 429 | 503;
   /** Whole seconds, from 0; in the header `Retry-After`, and in the Status unless it is 0. */
   readonly retryAfterSeconds: number;
-  /** Default: what kube-apiserver says for a moment after a CustomResourceDefinition was created. */
+  /** Default: kube-apiserver's text just after a CustomResourceDefinition was created. */
   readonly message?: string;
 }
 

@@ -75,7 +75,7 @@ export class HttpReply implements Reply {
       endCompressed(this.response, payload);
       return;
     }
-    // 304 tells of a document that is not sent.
+    // 304 describes a document that is not sent.
     if (status !== 304) head.push('Content-Length', String(length));
     this.response.writeHead(status, head);
     // nothing else here is more than ASCII

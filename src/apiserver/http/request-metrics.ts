@@ -32,8 +32,8 @@ export class RequestMetrics {
   private process: Registry | undefined;
 
   /**
-   * @param isServed whether there is such a resource and subresource. What else clients ask for is counted without a name:
-   * labels are kept for ever, and anybody can make names up, without a credential too where that is a 403.
+   * @param isServed whether the resource and subresource exist. Requests for others are counted without a name: labels
+   * are kept for ever, and any client can invent names, also without credentials where that is a 403.
    */
   constructor(isServed: (info: RequestInfo) => boolean) {
     this.isServed = isServed;

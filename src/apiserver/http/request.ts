@@ -38,7 +38,7 @@ function decode(raw: string): string {
   }
 }
 
-/** Of all requests without one, which are most: nobody changes it. */
+/** Shared by all requests without one; never changed. */
 const noQuery = new URLSearchParams();
 
 /**

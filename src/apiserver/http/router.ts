@@ -1,6 +1,6 @@
 import type { Handler, Reply } from './exchange.ts';
 
-/** What kube-apiserver answers for a path that nobody serves. */
+/** kube-apiserver's answer for unknown paths. */
 export function replyNotFound(reply: Reply): void {
   reply.send(404, 'text/plain; charset=utf-8', '404 page not found\n', {
     'X-Content-Type-Options': 'nosniff',

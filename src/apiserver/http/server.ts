@@ -33,7 +33,7 @@ export interface HttpServerOptions {
   readonly upgrade?: UpgradeHandler;
   readonly log: Logger;
   readonly limits?: Partial<HttpLimits>;
-  /** Told of every answer, when its last byte is handed over or the client is gone. */
+  /** Called for every answer, when its last byte was passed on or the client is gone. */
   readonly observe?: RequestObserver;
 }
 
@@ -64,8 +64,8 @@ const defaultLimits: HttpLimits = {
 };
 
 /**
- * Headers of one request. Some versions of Node leave out those behind them, and the ones by which a proxy in front of this
- * server says for whom it asks may be the last: a request with more of them is refused, here or by Node.
+ * The limit of headers of one request. Some versions of Node drop further ones, and those by which a proxy impersonates
+ * users may come last: requests with more are refused, here or by Node.
  */
 const maxHeaders = 2000;
 
@@ -162,7 +162,7 @@ class Front {
   serve(incoming: IncomingMessage, response: ServerResponse): void {
     const started = performance.now();
     if (this.closer.closing) response.shouldKeepAlive = false;
-    // a client that goes away makes no noise: `close` on the response is what tells of it
+    // A client that disconnects causes no error here: `close` of the response reports it.
     response.on('error', ignore);
     const { headers } = incoming;
     const url = incoming.url ?? '/';

@@ -2,7 +2,7 @@ import type { Server } from 'node:https';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
-/** Ends a server: long-running requests are told, short ones are waited for. */
+/** Stops a server: long-running requests are notified, short ones are waited for. */
 export interface Closer {
   readonly closing: boolean;
   /** Calls back when the server begins to close, at once when it has. Returns how to take it back. */

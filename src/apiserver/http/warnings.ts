@@ -15,7 +15,7 @@ export function warningHeaders(texts: readonly string[]): string[] {
 }
 
 /**
- * The first text that does not fit turns cutting on, for those before it as well; from then on texts are told until the
+ * The first text that does not fit turns cutting on, for earlier ones as well; from then on texts are added until the
  * limit is reached.
  */
 function bounded(texts: readonly string[]): readonly string[] {

@@ -6,7 +6,7 @@ import { metadataMember, typeMembers } from './custom-component.ts';
 /** Schemas by component name. */
 export type Components = ReadonlyMap<string, JsonRecord>;
 
-/** What a definition says of one of its versions. */
+/** The parts of a definition's version. */
 export interface CustomVersion {
   /** The `openAPIV3Schema`; undefined where the definition has none. */
   readonly schema: unknown;
@@ -20,7 +20,7 @@ export type CustomSchema = (resource: DiscoveredResource) => CustomVersion | und
 export const metaV1 = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 
 const refPrefix = '#/components/schemas/';
-/** Deeper schemas are cut: a definition that nests so far is nobody's. */
+/** The depth limit of schemas; deeper parts are cut. */
 const maxDepth = 100;
 
 /** Read on the first request for a document: most servers are never asked for one. */
@@ -49,7 +49,7 @@ export function referenced(ref: unknown): string | undefined {
   return typeof ref === 'string' && ref.startsWith(refPrefix) ? ref.slice(refPrefix.length) : undefined;
 }
 
-/** All components with those of the served custom resources, and lists where nobody has written one down. */
+/** All components with those of the served custom resources, and generated lists where there are none. */
 export function completeComponents(
   builtIn: Components,
   resources: readonly DiscoveredResource[],

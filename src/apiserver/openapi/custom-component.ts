@@ -26,10 +26,10 @@ export function metadataMember(): JsonRecord {
 
 /**
  * A definition's schema as OpenAPI shows it: objects in it that are resources themselves have what all resources have
- * (apiextensions-apiserver `pkg/controller/openapi/builder` addEmbeddedProperties), and what is an integer or a string
- * says so in standard words (`schema/unfold.go`).
+ * (apiextensions-apiserver `pkg/controller/openapi/builder` addEmbeddedProperties), and IntOrString is expressed in
+ * standard terms (`schema/unfold.go`).
  *
- * @param v2 in OpenAPI v2, which cannot say the latter, and where an object that may hold anything lists nothing.
+ * @param v2 for OpenAPI v2, which has no such terms, and where an object that may hold anything lists no properties.
  */
 export function publishedSchema(schema: JsonRecord, v2: boolean, depth = 0): JsonRecord {
   if (depth > maxDepth) return schema;

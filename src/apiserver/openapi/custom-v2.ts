@@ -28,7 +28,7 @@ const rewritten: ReadonlySet<string> = new Set([
 const maxDepth = 100;
 
 /**
- * A structural schema without what v2 cannot say and without what kubectl cannot read in it (apiextensions-apiserver
+ * A structural schema without features that v2 lacks or that kubectl cannot parse (apiextensions-apiserver
  * `pkg/controller/openapi/v2`, `ToStructuralOpenAPIV2`).
  */
 function withoutV3(schema: unknown, depth: number): JsonRecord {

@@ -158,9 +158,9 @@ async function sendV2(request: ApiRequest, reply: Reply, snapshot: Snapshot): Pr
 }
 
 /**
- * In the form that the client accepts; both have one ETag, `Vary` tells them apart. 406 without a body for others.
+ * In the form that the client accepts; both have the same ETag, so `Vary` is set. 406 without a body for others.
  *
- * @param headersOf what is said of the document with this hash; with a `Location` it is to be asked for there.
+ * @param headersOf the headers of the document with this hash; with a `Location` it is a redirect.
  */
 async function sendDocument(
   request: ApiRequest,

@@ -1,6 +1,6 @@
 import type { ApiRequest, Reply } from '../http/exchange.ts';
 
-/** A document with what says whether a client has it already. */
+/** A document with its validators for caches. */
 export interface Content {
   /** A media type, or a text that is one by its looks. */
   readonly contentType: string;
@@ -25,7 +25,7 @@ export function serveContent(request: ApiRequest, reply: Reply, content: Content
   } else reply.sendAsIs(200, contentType, body, { ...headers, ...lastModified });
 }
 
-/** A tag says it alone, the time only where none was sent. */
+/** An ETag decides alone; the time only without one. */
 function isKnown({ headers }: ApiRequest, { etag = '', modified }: Content): boolean {
   const tags = headers['if-none-match'];
   if (tags !== undefined && tags !== '') {

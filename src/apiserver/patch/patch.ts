@@ -26,7 +26,7 @@ export interface PatchRequest {
   readonly bytes: Buffer;
   /** The stored object, with apiVersion and kind; not changed. */
   readonly live: KubeObject;
-  /** Its JSON, members in the order of the encoding, where it is at hand. */
+  /** Its JSON, members in the order of the encoding, if available. */
   readonly liveText?: string | undefined;
   readonly expected: ExpectedKind;
   readonly fieldValidation: FieldValidation;

@@ -21,7 +21,7 @@ export function noMergeKey(item: unknown, mergeKey: string): StrategicPatchError
 }
 
 export function badPatchType(directive: unknown, item: unknown): StrategicPatchError {
-  // Go's %s tells of what is no string.
+  // Go's %s has a special form for values that are not strings.
   const shown =
     typeof directive === 'string'
       ? directive

@@ -24,7 +24,7 @@ export const setElementOrder = '$setElementOrder';
 /**
  * `live` with the patch merged in; neither is changed.
  *
- * @param schema of the object; undefined where no schema says anything.
+ * @param schema of the object; undefined where there is none.
  * @throws {StrategicPatchError}
  */
 export function strategicMerge(schema: Schema | undefined, live: JsonRecord, patch: JsonRecord): JsonRecord {

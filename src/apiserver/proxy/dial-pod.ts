@@ -12,7 +12,7 @@ import type { ProxyTarget } from './endpoint-resolver.ts';
  */
 export type DialPod = (address: string, port: number) => Promise<Socket>;
 
-/** What clients are told where there is no way to a Pod. */
+/** The message to clients when a Pod cannot be reached. */
 export const noClusterNetwork = 'Pods are simulated and the cluster network is off: no Pod can be reached';
 
 /** kube-apiserver's dialer (`net.Dialer{Timeout: 30 * time.Second}`). */
@@ -57,7 +57,7 @@ export async function openRequest(
 ): Promise<ClientRequest> {
   const { scheme, host, port } = target;
   const socket = await dialInTime(dialPod, target, signal);
-  // An error that nobody listens to would end the process; the request reports it from here on.
+  // An `error` event without a listener would end the process; the request reports it from here on.
   socket.on('error', () => undefined);
   // The certificate of a Pod is for a name that is not known here: kube-apiserver does not check it either.
   const servername = isIP(host) === 0 ? { servername: host } : {};

@@ -30,8 +30,8 @@ export interface EndpointResolverOptions {
   /** In [0, 1). */
   random(): number;
   /**
-   * Also forwards to addresses that no Pod stands behind. kube-apiserver does not, so that whoever may write
-   * Endpoints cannot reach with the server's hands what is closed to them.
+   * Also forwards to addresses without a Pod. kube-apiserver does not, so that users who may write Endpoints cannot use
+   * the server to reach addresses that are closed to them.
    */
   readonly addressesWithoutPods?: boolean;
 }
@@ -113,7 +113,7 @@ function refersToPod(address: unknown): boolean {
   return recordAt(address, 'targetRef')['kind'] !== undefined;
 }
 
-/** True when a Pod of the namespace has the address, as its status and the target reference say. */
+/** True when a Pod of the namespace has the address, by its status and the target reference. */
 function mayForward(options: EndpointResolverOptions, namespace: string, address: unknown): boolean {
   const ip = textAt(address, 'ip');
   if (isClosed(ip)) return false;

@@ -71,8 +71,8 @@ export function queryOf(url: string): string {
 export function requestHeaders(request: ApiRequest): Record<string, string | string[]> {
   const { headers, incoming } = request;
   const forwarded = endToEnd(headers, (name) => consumed.test(name));
-  // Where the body ends is said here and in the same way as before, whatever `Connection` names: what stands behind a
-  // body without an end would be a request of its own. Without a length, Node must be told that a body follows.
+  // The framing of the body is set here, the same as in the request, whatever `Connection` names: bytes after a body
+  // without framing would be read as another request. Without a length, chunked encoding must be set.
   if (headers['content-length'] !== undefined) forwarded['content-length'] = headers['content-length'];
   if (headers['transfer-encoding'] !== undefined) forwarded['transfer-encoding'] = 'chunked';
   const client = incoming.socket.remoteAddress;

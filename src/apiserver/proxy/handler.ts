@@ -79,7 +79,7 @@ async function forward(
   else signal.addEventListener('abort', cut, { once: true });
   outgoing.once('close', () => signal.removeEventListener('abort', cut));
   const answered = answerOf(outgoing);
-  // the answer may be complete while the body still comes; after it, what fails there concerns nobody
+  // The answer may be complete while the body is still sent; failures after it are ignored.
   outgoing.on('error', () => incoming.unpipe(outgoing));
   incoming.pipe(outgoing);
   const { response, upgraded } = await answered.catch(unreachable);

@@ -36,7 +36,7 @@ export async function readPage(response: IncomingMessage, method: string): Promi
     const plain = encoding === 'gzip' ? await unzip(body, { maxOutputLength: 4 * maxBytes }) : body;
     return { text: plain.toString('latin1'), read };
   } catch {
-    // broken off, or not what it says it is: the client shall see it as it came
+    // Truncated or mislabelled content: the client gets it unchanged.
     return { read };
   }
 }

@@ -28,11 +28,11 @@ export interface BodyKind {
   readonly group: string;
   readonly version: string;
   readonly kind: string;
-  /** The name of its schema; undefined for what a request's path and query say (PodExecOptions). */
+  /** The name of its schema; undefined for options in path and query (PodExecOptions). */
   readonly schema: string | undefined;
 }
 
-/** What an admission plugin may say besides refusing. */
+/** What an admission plugin can return besides a refusal. */
 export interface AdmissionReply {
   warn(text: string): void;
 }
@@ -47,7 +47,7 @@ export interface AdmissionPlugin {
   ): Promise<KubeObject | undefined>;
   /** Runs after validation, before the store. */
   validate?(attributes: AdmissionAttributes, reply: AdmissionReply): Promise<void>;
-  /** False when the plugin has nothing to say on the resource: no promise is made then. */
+  /** False when the plugin does not handle the resource: no promise is made then. */
   handles(attributes: AdmissionAttributes): boolean;
 }
 

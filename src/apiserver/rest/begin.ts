@@ -47,7 +47,7 @@ export async function commitWith(
   return stored[reservation.creates.length];
 }
 
-/** Somebody stored an object of the name of a side object while the request was under way. */
+/** Another request stored an object with the name of a side object meanwhile. */
 function takenSide(reservation: Reservation, error: unknown): StatusError | undefined {
   if (!(error instanceof PreconditionError)) return undefined;
   return reservation.creates.find((side) => keyOfSide(side) === error.key)?.taken();

@@ -66,7 +66,7 @@ export async function createObject(
   }
 }
 
-/** Whoever has a `generateName` is told that no name was found, also with a name of its own (`CheckGeneratedNameError`). */
+/** With `generateName` the error is that no name was found, also for an explicit name (`CheckGeneratedNameError`). */
 function lastNameTried(error: unknown, generateName = ''): unknown {
   if (generateName === '' || !(error instanceof StatusError) || error.reason !== 'AlreadyExists')
     return error;
@@ -99,7 +99,7 @@ async function createOnce(core: ServerCore, resource: ServedResource, creation: 
   };
   const reply = { warn: (text: string) => creation.warn(text) };
   checkNamespaceLifecycle(core.storage, attributes);
-  // Before admission: what plugins and webhooks add belongs to nobody (apiserver `handlers/create.go`).
+  // Before admission: fields that plugins and webhooks add have no owner (apiserver `handlers/create.go`).
   const tracking = creation.track(object);
   if (tracking instanceof Promise) await tracking;
   const webhooks = core.admission.handles(attributes);

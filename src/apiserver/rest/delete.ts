@@ -238,7 +238,7 @@ function askedFinalizers(present: readonly string[], options: DeleteOptions): st
   return asked === undefined || others.includes(asked) ? others : [...others, asked];
 }
 
-/** What a delete says about dependents, in the old words or the new; undefined when it does not. */
+/** The propagation policy of a delete, from the old option or the new; undefined without one. */
 function propagationPolicyOf({ orphanDependents, propagationPolicy }: DeleteOptions): string | undefined {
   if (orphanDependents === undefined) return propagationPolicy;
   return orphanDependents ? 'Orphan' : 'Background';

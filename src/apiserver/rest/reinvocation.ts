@@ -12,7 +12,7 @@ export class Reinvocation {
     return this.#isSecond;
   }
 
-  /** True when the first round changed what somebody may want to look at again. */
+  /** True when the first round changed the object and some plugin must be called again. */
   get isWanted(): boolean {
     return this.#isWanted;
   }
@@ -58,13 +58,13 @@ class PluginRounds {
     return !this.#rounds.isSecond || this.#again.has(id);
   }
 
-  /** Tells that one has changed the object, before {@link asked} tells that it was asked. */
+  /** Records that a plugin has changed the object, before {@link asked} records that it was called. */
   changed(): void {
     this.#askAgain();
     this.#rounds.want();
   }
 
-  /** Tells that one with IfNeeded was asked. */
+  /** Records a call of a webhook with IfNeeded. */
   asked(id: string): void {
     this.#asked.add(id);
   }

@@ -39,8 +39,8 @@ export interface ServedForm {
 }
 
 /**
- * How objects get from and to the version that they are stored in where somebody has to be asked. All methods reject
- * with a StatusError, 500, when there is no answer.
+ * Converts objects from and to the storage version where a webhook is needed. All methods reject with a StatusError,
+ * 500, when there is no answer.
  */
 export interface VersionConversion {
   /** Stored versions as the resource serves them, in their order; those that were asked about lately without a question. */
@@ -59,9 +59,9 @@ export interface VersionConversion {
 
 /**
  * @param schema of the kind, with apiVersion, kind and metadata among its fields.
- * @param table is asked for when the first table is wanted.
+ * @param table is called for the first table.
  * @param schemaOfVersion only custom resources have it: the schema of any version of the definition.
- * @param forms how objects are stored; absent: as the definition says.
+ * @param forms how objects are stored; absent: as in the definition.
  */
 export function serveResource(
   definition: ResourceDefinition,

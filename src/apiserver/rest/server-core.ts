@@ -14,8 +14,8 @@ export interface ServerCore {
   readonly log: Logger;
   readonly watches: OpenWatches;
   /**
-   * The revision at which a new store was first served: nobody was given an older one, and clients that name
-   * revision 1 want one that is certainly too old.
+   * The first revision of a new store that is served: clients were never given an older one, and clients that request
+   * revision 1 expect that it is too old.
    */
   firstRevision: number;
   /** In [0, 1). */

@@ -1,6 +1,6 @@
 /**
- * What kube-apiserver's storage says when an object is not the one that a client meant
- * (`storage.Preconditions.Check`): clients see it as it is.
+ * The error of kube-apiserver's storage for a failed precondition (`storage.Preconditions.Check`): passed to clients
+ * unchanged.
  *
  * @param key where kube-apiserver keeps the object in etcd.
  * @param found what the stored object has, "" where there is none.

@@ -26,8 +26,8 @@ export function isVersion(resourceVersion: string): boolean {
 }
 
 /**
- * What an update may not change of the metadata, taken from the stored object (`rest.BeforeUpdate`). Runs before
- * validation, so that a client that leaves these fields out is not told that they are immutable.
+ * Restores immutable metadata of an update from the stored object (`rest.BeforeUpdate`). Runs before validation, so
+ * that leaving these fields out is no error.
  */
 export function keepSystemFields(object: KubeObject, old: KubeObject): void {
   const { metadata } = object;

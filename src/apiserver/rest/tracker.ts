@@ -19,7 +19,7 @@ export function tracker(
   return trackAs(core, resource, manager, request.info.subresource);
 }
 
-/** Which fields whoever writes to an endpoint comes to own; `subresource` is "" for the main resource. */
+/** The fields that writers of an endpoint can own; `subresource` is "" for the main resource. */
 export function ownableFields({ definition }: ServedResource, subresource: string): OwnableFields {
   const { strategy } = definition;
   if (subresource === '') return strategy;

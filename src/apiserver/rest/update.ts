@@ -47,7 +47,7 @@ export interface ObjectView {
   readonly subresource: string;
   readonly body: BodyKind;
   read(object: KubeObject): KubeObject;
-  /** The object with what the other one says. */
+  /** The object with the members of the other one. */
   write(object: KubeObject, view: KubeObject): KubeObject;
 }
 
@@ -193,7 +193,7 @@ async function createByUpdate(core: ServerCore, resource: ServedResource, update
   const forced = update.create === 'always' && update.subresource === '';
   const mayCreate = forced || (update.create !== 'never' && allowCreateOnUpdate);
   if (!mayCreate) throw notFound(resource.groupResource, name);
-  // The store looks at the precondition before anybody computes the object.
+  // The store checks the precondition before the object is computed.
   if (update.uid !== '') {
     throw conflict(resource.groupResource, name, uidMismatch(resource, namespace, name, update.uid, ''));
   }

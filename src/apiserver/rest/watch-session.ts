@@ -31,14 +31,14 @@ const bookmarkEvery = 60_000;
 /** A bookmark is sent so long before the end of a watch. */
 const bookmarkBeforeEnd = 2_000;
 /** `setTimeout`'s limit, 24 days: with a longer time it would call at once. */
-const longestTimer = 2 ** 31 - 1;
+const maxTimerMs = 2 ** 31 - 1;
 /** Bytes of lines that are made before the client has to read on. */
 const enough = 64 * 1024;
 /** Events that are read from the store at a time, and initial objects. */
 const batch = 100;
 
 /**
- * One open watch. It keeps no events: it knows up to which revision its client was told everything, and reads on from
+ * One open watch. It buffers no events: it knows the revision up to which its client has all events, and continues from
  * the store's history when the client has read what was sent. A watch whose next events the history has lost is ended
  * (kube-apiserver ends one whose channel is full, `cacheWatcher.add`).
  */
@@ -61,7 +61,7 @@ export class WatchSession implements Sender {
   #isRunning = false;
   #isConverting = false;
   #isReplaced = false;
-  /** The definition goes or changes: the watch ends when its client was told what has happened. */
+  /** The definition is deleted or changed: the watch ends when its client has all events. */
   readonly #onReplaced = (): void => {
     this.#isReplaced = true;
     if (this.#isIdle) this.end();
@@ -87,7 +87,7 @@ export class WatchSession implements Sender {
   endAfter(milliseconds: number): void {
     if (this.#isOver) return;
     this.#deadline = performance.now() + milliseconds;
-    this.#timers.push(setTimeout(() => this.end(), Math.min(milliseconds, longestTimer)));
+    this.#timers.push(setTimeout(() => this.end(), Math.min(milliseconds, maxTimerMs)));
   }
 
   /** Ends the watch: {@link run} resolves. */
@@ -181,7 +181,7 @@ export class WatchSession implements Sender {
         const send = (): void => this.#sendBookmark();
         this.#timers.push(setInterval(send, bookmarkEvery));
         const last = this.#deadline - performance.now() - bookmarkBeforeEnd;
-        if (last > 0 && last <= longestTimer) this.#timers.push(setTimeout(send, last));
+        if (last > 0 && last <= maxTimerMs) this.#timers.push(setTimeout(send, last));
       }
       const { replaced } = resource;
       if (replaced?.aborted === true) this.#onReplaced();
@@ -280,7 +280,7 @@ export class WatchSession implements Sender {
     return sent;
   }
 
-  /** What the client is told of an event; undefined: nothing. */
+  /** The watch event for a stored event; undefined: none. */
   #lineOf({ type, current, previous, revision }: StorageEvent): Buffer | undefined {
     const { selection } = this.#watch;
     if (selection.everything) return this.#storedLine(type, current);
@@ -319,7 +319,7 @@ export class WatchSession implements Sender {
     return line(this.#mediaType, 'DELETED', encodeObject(resource.schema, shown));
   }
 
-  /** Says how far the watch is, where its client was told everything. */
+  /** Sends a bookmark where the client has all events. */
   #sendBookmark(): void {
     this.send();
     if (this.#isIdle && !this.#isOver) this.#writer.write(this.#bookmark(this.#core.storage.revision));

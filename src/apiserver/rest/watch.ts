@@ -15,7 +15,7 @@ const minTimeout = 1_800;
  * Serves a watch until its time is over, the client is gone or the server stops.
  *
  * @throws {StatusError} before the stream has begun. A resourceVersion that is too old, or for the initial events
- *   too new for three seconds, is told inside the stream.
+ *   too new for three seconds, is reported inside the stream.
  */
 export async function watchObjects(
   core: ServerCore,

@@ -130,7 +130,7 @@ function parseType(type: string, options: ReadonlyMap<string, string>): Schema {
   const goType = options.get('go');
   if (type.startsWith('#')) {
     const struct = builtinSchema(type.slice(1));
-    // A field may say another map type than its struct (`+structType` of the field in Go).
+    // A field may have another map type than its struct (`+structType` of the field in Go).
     const atomic = options.has('atomic') || (struct.atomic && !options.has('granular'));
     return atomic === struct.atomic ? struct : { ...struct, atomic };
   }

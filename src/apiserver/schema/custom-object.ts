@@ -1,8 +1,7 @@
 /**
  * Reads custom resources: pruning of undeclared fields, and metadata read as the typed ObjectMeta
  * (apiextensions-apiserver `apiserver/customresource_handler.go` unstructuredSchemaCoercer, `schema/pruning`,
- * `schema/objectmeta`). Values of a wrong type stay, without what nobody declared of them: they are for validation to
- * refuse.
+ * `schema/objectmeta`). Values of a wrong type stay, without undeclared fields: validation refuses them.
  */
 import { goQuote } from '../../objects/go-text.ts';
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
@@ -16,12 +15,12 @@ import { RawNumber } from './go-json.ts';
 import { repeatedFields } from './repeated-fields.ts';
 import { anySchema, type Schema, setMember, type StructSchema, undeclaredSchema } from './schema.ts';
 
-/** Nesting below which nothing is declared any more: nobody's schema, only an attacker's value. */
+/** The depth below which nothing is declared. */
 const maxDepth = 1_000;
 
 /**
- * The object without undeclared fields, and what Strict mode says of them: of the metadata first, of all else in path
- * order, of the metadata of embedded objects at last.
+ * The object without undeclared fields, and the errors of Strict mode: metadata first, then the rest in path order,
+ * then metadata of embedded objects.
  *
  * @param schema undefined for an object of another kind than the endpoint's, of which only metadata is read.
  * @throws {DecodeError} when metadata is not an ObjectMeta, here or in an embedded object.
@@ -97,7 +96,7 @@ type Segment = string | number | MapKey;
 
 /** One walk along an object and its schema. */
 class Pruning {
-  /** The paths of what nobody declares, and of what metadata of embedded objects cannot have. */
+  /** The paths of undeclared fields, and of unknown fields in metadata of embedded objects. */
   readonly unknown: string[] = [];
   readonly unknownMetadata: string[] = [];
   readonly #path: Segment[] = [];

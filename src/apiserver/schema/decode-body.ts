@@ -107,7 +107,7 @@ export function strictText(errors: readonly string[]): string {
   return `strict decoding error: ${errors.join(', ')}`;
 }
 
-/** Custom resources say themselves what they are. */
+/** Custom resources contain their own kind. */
 const unstated: GroupVersionKind = { group: '', version: '', kind: '' };
 
 const protobuf = 'application/vnd.kubernetes.protobuf';
@@ -121,9 +121,9 @@ interface ParsedBody {
 /**
  * Parses by content type.
  *
- * @param defaults what the body is when it does not say: protobuf cannot be read without.
+ * @param defaults kind and version for a body without them: protobuf cannot be parsed without.
  * @throws {JsonSyntaxError | YamlSyntaxError | ProtobufError}
- * @throws {StatusError} 413 when there is too much in it.
+ * @throws {StatusError} 413 for too many values.
  */
 export function parseBody(bytes: Buffer, contentType: string, defaults: GroupVersionKind): ParsedBody {
   if (contentType === protobuf) {
@@ -152,7 +152,7 @@ interface DecodedParts {
 }
 
 /**
- * Decodes what says to be `actual` where `expected` is wanted. @throws {DecodeError} whose message is the reason
+ * Decodes a body of kind `actual` where `expected` is required. @throws {DecodeError} whose message is the reason
  * alone, when the kind is unknown or another one, or a value does not fit.
  */
 export function decodeAs(parsed: ParsedJson, actual: GroupVersionKind, expected: ExpectedKind): DecodedParts {

@@ -1,7 +1,7 @@
 /** Decodes scalars: types checked with Go's texts, times, quantities and base64 put into canonical form. */
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import { canonicalAmount, canonicalQuantity } from '../../objects/quantity.ts';
-import { DecodeError, literalOf, MisfitError, type Walk } from './decode-walk.ts';
+import { DecodeError, literalOf, UnmarshalTypeError, type Walk } from './decode-walk.ts';
 import { canonicalBase64 } from './go-base64.ts';
 import { canonicalMicroTime, canonicalTime } from './go-time.ts';
 import { RawNumber } from './go-json.ts';
@@ -45,7 +45,7 @@ export function decodeLeaf(schema: LeafSchema, value: unknown, walk: Walk): unkn
       if (typeof value !== 'string') throw walk.mismatch(value, schema);
       return walk.fromMap
         ? translated(() => canonicalBase64(value), 'error decoding from json: ')
-        : translated(() => canonicalBase64(value), '', MisfitError);
+        : translated(() => canonicalBase64(value), '', UnmarshalTypeError);
     case 'quantity':
       return translated(() => canonicalQuantity(quantityText(value)));
     case 'any':

@@ -1,4 +1,4 @@
-/** Where a decode is, what it has to complain of, and how Go says so. */
+/** The path of a decode, its errors, and their texts in Go. */
 import { goQuote } from '../../objects/go-text.ts';
 import type { ParsedJson } from './go-json.ts';
 import { RawNumber } from './go-json.ts';
@@ -10,8 +10,8 @@ export class DecodeError extends Error {
 }
 
 /** A value of another type than its field's. Go reads on behind it: an error of a type's own parser comes first. */
-export class MisfitError extends DecodeError {
-  override readonly name = 'MisfitError';
+export class UnmarshalTypeError extends DecodeError {
+  override readonly name = 'UnmarshalTypeError';
 }
 
 /** kube keeps so many strict errors of one body (sigs.k8s.io/json). */
@@ -30,7 +30,7 @@ export class Walk {
   readonly path: (string | number)[] = [];
 
   /** The first value that did not fit, to be reported when the whole body was read. */
-  misfit: MisfitError | undefined;
+  firstMismatch: UnmarshalTypeError | undefined;
   /** Inside a type with a parser of its own (UnmarshalJSON), which minds no strictness. */
   lenient = false;
 
@@ -67,12 +67,12 @@ export class Walk {
       this.fields.length === 0 || this.fromMap
         ? 'Go value'
         : `Go struct field ${this.struct}.${this.fields.join('.')}`;
-    const Kind = custom || this.fromMap ? DecodeError : MisfitError;
+    const Kind = custom || this.fromMap ? DecodeError : UnmarshalTypeError;
     return new Kind(`json: cannot unmarshal ${goValueName(value, goType)} into ${where} of type ${goType}`);
   }
 }
 
-/** What `DefaultUnstructuredConverter.FromUnstructured` says of a value that does not fit. */
+/** The error of `DefaultUnstructuredConverter.FromUnstructured` for a value of a wrong type. */
 function converterError(value: unknown, schema: Schema): string {
   const kind = goKind(value);
   if (schema.type === 'struct') return `cannot restore struct from: ${kind}`;

@@ -5,7 +5,7 @@
  */
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import { decodeAmount, decodeLeaf } from './decode-leaf.ts';
-import { DecodeError, MisfitError, Walk } from './decode-walk.ts';
+import { DecodeError, UnmarshalTypeError, Walk } from './decode-walk.ts';
 import type { ParsedJson } from './go-json.ts';
 import { RawNumber } from './go-json.ts';
 import {
@@ -37,7 +37,7 @@ export interface Decoded {
 export function decodeStruct(schema: StructSchema, parsed: ParsedJson): Decoded {
   const walk = new Walk(parsed);
   const decoded = decode(schema, parsed.value, walk);
-  if (walk.misfit !== undefined) throw walk.misfit;
+  if (walk.firstMismatch !== undefined) throw walk.firstMismatch;
   const object = isRecord(decoded) ? decoded : {};
   return { object, strictErrors: walk.strictErrors };
 }
@@ -67,7 +67,7 @@ export function decodeMapValue(schema: StructSchema, value: unknown): Decoded {
 export function checkValue(schema: Schema, parsed: ParsedJson): readonly string[] {
   const walk = new Walk(parsed);
   decode(schema, parsed.value, walk);
-  if (walk.misfit !== undefined) throw walk.misfit;
+  if (walk.firstMismatch !== undefined) throw walk.firstMismatch;
   return walk.strictErrors;
 }
 
@@ -83,13 +83,13 @@ const misfits: ReadonlySet<Schema['type']> = new Set([
 
 /** The decoded value, or undefined for null, for what Go would encode as nothing, and for what does not fit. */
 function decode(schema: Schema, value: unknown, walk: Walk): unknown {
-  // Only the first is told: a body may have thousands.
-  if (walk.misfit !== undefined && misfits.has(schema.type)) return undefined;
+  // Only the first is reported: a body may have thousands.
+  if (walk.firstMismatch !== undefined && misfits.has(schema.type)) return undefined;
   try {
     return decodeAny(schema, value, walk);
   } catch (error) {
-    if (!(error instanceof MisfitError)) throw error;
-    walk.misfit ??= error;
+    if (!(error instanceof UnmarshalTypeError)) throw error;
+    walk.firstMismatch ??= error;
     return undefined;
   }
 }

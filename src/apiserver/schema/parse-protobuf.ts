@@ -25,10 +25,10 @@ interface Reading {
  * The object in a body: kind and apiVersion as sent, and the fields of that kind. Fields that the kind lacks are
  * skipped, as protobuf has it.
  *
- * @param defaults what the body is when it does not say.
- * @throws {ProtobufError} for what is no message of the kind.
- * @throws {JsonSyntaxError} for raw JSON inside of it that is none.
- * @throws {StatusError} 413 when there is too much in it.
+ * @param defaults kind and version for a body without them.
+ * @throws {ProtobufError} for an invalid message.
+ * @throws {JsonSyntaxError} for invalid raw JSON in it.
+ * @throws {StatusError} 413 for too many values.
  */
 export function parseProtobuf(bytes: Buffer, defaults: GroupVersionKind): Record<string, unknown> {
   if (bytes.length === 0) throw new ProtobufError('empty data');

@@ -15,7 +15,7 @@ export interface ParsedYaml {
   readonly value: unknown;
   /** False: the value holds no RawNumber. */
   readonly hasRawNumbers: boolean;
-  /** What a strict reader says of keys that are set twice, all in one text; undefined when there are none. */
+  /** The strict error of repeated keys, all in one text; undefined when there are none. */
   readonly duplicates: string | undefined;
 }
 

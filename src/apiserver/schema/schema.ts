@@ -26,7 +26,7 @@ export interface StructSchema {
   readonly nullable?: boolean;
 }
 
-/** What a structural schema says of an object beyond its fields. */
+/** The parts of a structural schema beyond its fields. */
 export interface CustomStruct {
   /** Undeclared fields are kept (`x-kubernetes-preserve-unknown-fields`). */
   readonly keepUnknown: boolean;
@@ -105,7 +105,7 @@ export interface LeafSchema {
 /** Anything at all, kept as it is. */
 export const anySchema: LeafSchema = { type: 'any', goType: 'interface {}' };
 
-/** Custom resources: what `additionalProperties: true` says of values. Objects among them lose their members. */
+/** Custom resources: the meaning of `additionalProperties: true` for values. Objects among them lose their members. */
 export const undeclaredSchema: LeafSchema = { type: 'any', goType: 'interface {}' };
 
 /** A fresh zero value of a type, as Go encodes it. */

@@ -18,7 +18,7 @@ export function versionText({ group, version }: { group: string; version: string
   return group === '' ? version : `${group}/${version}`;
 }
 
-/** What a body says it is; what it leaves out is taken from `defaults`. @throws {VersionKindError} */
+/** Kind and version of a body, completed from `defaults`. @throws {VersionKindError} */
 export function interpretKind(value: unknown, defaults: GroupVersionKind): GroupVersionKind {
   const { apiVersion, kind } = readVersionKind(value);
   const { group, version } = parseVersion(apiVersion);

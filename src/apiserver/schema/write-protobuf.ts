@@ -10,7 +10,7 @@ import { WireWriter } from './wire-writer.ts';
 
 const prefix = Buffer.from('k8s\0');
 
-/** What kube-apiserver says of kinds that have no protobuf. */
+/** kube-apiserver's message for kinds without protobuf. */
 export const notMarshalable =
   'object *unstructured.Unstructured does not implement the protobuf marshalling interface and cannot be encoded to a protobuf message';
 

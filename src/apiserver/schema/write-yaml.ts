@@ -7,7 +7,7 @@ import { blockHints, escaped, isBreak, styleOf } from './yaml-text.ts';
 /** Lines are folded at the first space behind this column. */
 const width = 80;
 /** Longer keys, in bytes, stand behind a question mark. */
-const longestKey = 128;
+const maxSimpleKeyLength = 128;
 
 /** A JSON value as sigs.k8s.io/yaml writes it, with yaml.v2: two blanks a level, lists at the depth of their key. */
 export function writeYaml(value: unknown): string {
@@ -87,7 +87,7 @@ class Page {
     for (const key of keys) {
       this.toLine(indent);
       const value = map[key];
-      if (Buffer.byteLength(key) > longestKey || Array.from(key).some(isBreak)) {
+      if (Buffer.byteLength(key) > maxSimpleKeyLength || Array.from(key).some(isBreak)) {
         this.#indicator('?');
         this.#scalar(key, indent + 2, false);
         this.toLine(indent);

@@ -60,7 +60,7 @@ function openQuote(text: string, at: number): string {
     : scannerError(lastLine(text), 'found unexpected end of stream');
 }
 
-/** An open bracket: what closes it, and what its entry at hand has so far. */
+/** An open bracket: its closing character, and the state of its present entry. */
 interface Flow {
   readonly end: string;
   /** The entry has its colon. */

@@ -51,13 +51,13 @@ const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$
 /**
  * The value of a scalar; not finite for `.inf` and `.nan`.
  *
- * @throws {YamlSyntaxError} where its tag says something that it is not.
+ * @throws {YamlSyntaxError} when it does not match its tag.
  */
 export function scalarValue({ text, tag, isPlain }: ScalarText): Resolved['value'] {
   if (tag === undefined || tag === '!') return isPlain ? resolve(text).value : text;
   const name = tag.startsWith(prefix) ? tag.slice(prefix.length) : '';
   if (name === 'binary') return decoded(text);
-  // Tags that yaml.v2 does not know say nothing.
+  // Tags that yaml.v2 does not know are ignored.
   if (!kinds.has(name) || name === 'str') return text;
   const { kind, value } = resolve(text);
   if (kind === name || (name === 'float' && kind === 'int')) return value;

@@ -61,7 +61,7 @@ export class EventWindow {
     if (event.revision % CHECKPOINT_EVERY === 0) this.checkpoints.push({ revision: event.revision, root });
   }
 
-  /** Forgets what is out of bounds now, and says what the oldest kept revision is. */
+  /** Drops what is out of bounds now, and returns the oldest kept revision. */
   compact(): number {
     const { revisions, milliseconds, bytes = Infinity } = this.retain;
     const deadline = this.clock() - milliseconds;

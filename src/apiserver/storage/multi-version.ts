@@ -10,7 +10,7 @@ import {
 } from './ordered-tree.ts';
 import {
   FutureRevisionError,
-  type ListOptions,
+  type StorageListOptions,
   type ListResult,
   PreconditionError,
   type Storage,
@@ -33,7 +33,7 @@ export interface MultiVersionOptions {
   readonly onListenerError: ListenerErrorHandler;
 }
 
-/** Writes that passed their preconditions but that nobody can read yet. */
+/** Writes that passed their preconditions but are not visible yet. */
 export interface StagedCommit {
   readonly events: readonly StorageEvent[];
   /** The tree behind each event. */
@@ -101,7 +101,7 @@ export class MultiVersionStore {
   }
 
   /** See {@link Storage.list}. */
-  list(prefix: string, options: ListOptions = {}): ListResult {
+  list(prefix: string, options: StorageListOptions = {}): ListResult {
     const { revision = this.revision, from, limit = Infinity } = options;
     if (revision > this.revision) throw new FutureRevisionError(revision, this.revision);
     const newest = this.published.root;
@@ -177,7 +177,7 @@ export class MultiVersionStore {
     return true;
   }
 
-  /** Makes the oldest staged commit visible, all its writes at once, and tells the watchers. */
+  /** Makes the oldest staged commit visible, all its writes at once, and notifies the watchers. */
   publish(commit: StagedCommit, time = this.clock()): void {
     const last = commit.events.at(-1);
     const root = commit.roots.at(-1);

@@ -1,7 +1,7 @@
 /**
- * An immutable ordered map: a B+tree whose updates copy only the path to the changed leaf and share the rest.
- * Whoever holds a root holds a snapshot for ever, at no cost to later writers. Every node knows how many items are
- * below it, so the position of a key and the size of a range are O(log n).
+ * An immutable ordered map: a B+tree whose updates copy only the path to the changed leaf and share the rest. A root is
+ * a snapshot that costs later writers nothing. Every node has the number of items below it, so that the position of a
+ * key and the size of a range are O(log n).
  */
 export interface Keyed {
   readonly key: string;

@@ -21,7 +21,7 @@ export interface Storage {
    */
   getForUpdate(key: string): StoredObject | undefined;
   /** Objects below a prefix, in key order. @throws {CompactedError} @throws {FutureRevisionError} */
-  list(prefix: string, options?: ListOptions): ListResult;
+  list(prefix: string, options?: StorageListOptions): ListResult;
   /** How many objects are below a prefix now. */
   count(prefix: string): number;
   /**
@@ -78,7 +78,7 @@ export interface Write {
   readonly object: KubeObject | undefined;
 }
 
-export interface ListOptions {
+export interface StorageListOptions {
   /** List as of this revision; absent: the newest. */
   readonly revision?: number;
   /** Only this full key and greater ones. What follows a key begins at the key and a NUL. */

@@ -92,7 +92,7 @@ class TextVersion implements StoredObject {
 
 function decode(text: string): KubeObject {
   const object: unknown = JSON.parse(text);
-  // This guards against a broken encoder only: a checksum says that bytes on disk are those that were written.
+  // Guards against a broken encoder only: damage on the disk is found by checksums.
   if (!isKubeObject(object)) throw new TypeError('a stored version is not a Kubernetes object');
   deepFreeze(object);
   return object;

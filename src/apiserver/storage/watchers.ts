@@ -2,7 +2,7 @@ import type { StorageEvent, Unsubscribe } from './storage.ts';
 
 export type Listener = (event: StorageEvent) => void;
 
-/** Called with what a listener threw. The listener stays subscribed, and nobody else notices. */
+/** Called with an error that a listener threw. The listener stays subscribed, and other listeners are not affected. */
 export type ListenerErrorHandler = (error: unknown, event: StorageEvent) => void;
 
 interface Watcher {
@@ -13,9 +13,9 @@ interface Watcher {
 }
 
 /**
- * Who listens to which prefix. An event looks up its resource and its namespace, so it costs nothing to the
- * watchers of others. Listeners are called synchronously and events are delivered strictly in order: what a
- * listener causes by writing or subscribing is delivered when the present event has reached everybody.
+ * Listeners by prefix. An event looks up its resource and its namespace, so that it costs watchers of others nothing.
+ * Listeners are called synchronously and events are delivered strictly in order: events caused by a listener are
+ * delivered after the present event has reached all.
  */
 export class Watchers {
   private readonly byPrefix = new Map<string, Set<Watcher>>();
@@ -45,7 +45,7 @@ export class Watchers {
     };
   }
 
-  /** Hands events to everybody who listens to their resource or namespace. */
+  /** Passes events to the listeners of their resource or namespace. */
   deliver(events: readonly StorageEvent[]): void {
     for (const event of events) this.queue.push(event);
     if (this.delivering) return;

@@ -176,8 +176,8 @@ async function readChange(resource: ServedResource, request: ApiRequest, reply: 
 }
 
 /**
- * The scheme of custom resources has no Scale to name: whatever is wrong with one, this is said
- * (`handlers/rest.go` transformDecodeError).
+ * The scheme of custom resources has no Scale: every decoding error has this text (`handlers/rest.go`
+ * transformDecodeError).
  */
 function decodeCustom(body: BodyToDecode): DecodedBody {
   try {

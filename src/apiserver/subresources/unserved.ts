@@ -34,7 +34,7 @@ export function wantsContainer({ group, resource, subresource }: ApiRequest['inf
   return group === '' && resource === 'pods' && streams.has(subresource);
 }
 
-/** 501 that says why there are no logs, streams and ports. */
+/** 501 with the reason why there are no logs, streams and ports. */
 export function noContainer(info: ApiRequest['info']): StatusError {
   return notSimulated(info, 'container behind', info.name);
 }

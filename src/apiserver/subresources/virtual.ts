@@ -37,7 +37,7 @@ export const virtualResources: readonly ResourceDefinition[] = [
   },
 ];
 
-/** There is no scheduler, controller manager or etcd of its own to tell of: the list is empty. */
+/** There is no scheduler, controller manager or etcd to report: the list is empty. */
 export const componentStatuses: ResourceHandler = (core, resource, request, reply) => {
   if (request.method !== 'GET') throw methodNotAllowed(['GET']);
   if (request.info.name !== '') throw notFound(resource.groupResource, request.info.name);

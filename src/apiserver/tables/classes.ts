@@ -1,4 +1,4 @@
-/** Tables of the classes that Pods and volumes refer to, and of what drivers of volumes say of themselves. */
+/** Tables of the classes that Pods and volumes refer to, and of CSI objects. */
 import type { KubeObject } from '../../objects/meta.ts';
 import { at, listAt, numberAt, scalarAt, textAt } from '../../objects/read.ts';
 import { type TableConverter, ageColumn, ageOf, column, nameColumn, nameOf } from './table.ts';

@@ -127,7 +127,7 @@ export const secrets: TableConverter = {
   ],
 };
 
-/** The number of secrets, which stood here once, said nothing any more. */
+/** Without the number of secrets, as in kube-apiserver. */
 export const serviceAccounts: TableConverter = {
   columns: [nameColumn, ageColumn],
   cells: (object, now) => [nameOf(object), ageOf(object, now)],

@@ -17,22 +17,22 @@ export function parseJsonPath(text: string): JsonPath | undefined {
     try {
       return find(path, [value]);
     } catch (error) {
-      if (error instanceof MisfitError) return [];
+      if (error instanceof JsonPathError) return [];
       throw error;
     }
   };
 }
 
 /** A step that does not fit what it meets: nothing is found at all. */
-class MisfitError extends Error {
-  override readonly name = 'MisfitError';
+class JsonPathError extends Error {
+  override readonly name = 'JsonPathError';
 }
 
 function find(path: readonly PathNode[], start: readonly unknown[]): unknown[] {
   let found = [...start];
   for (const node of path) {
     found = take(node, found);
-    if (found.length > maxFound) throw new MisfitError();
+    if (found.length > maxFound) throw new JsonPathError();
   }
   return found;
 }
@@ -55,10 +55,10 @@ function take(node: PathNode, input: readonly unknown[]): unknown[] {
       // A text is there even where nothing is.
       return typeof node.value === 'string' ? [node.value] : input.map(() => node.value);
     case 'keyword':
-      throw new MisfitError();
+      throw new JsonPathError();
     case 'filter':
       return input.flatMap((value) => {
-        if (!Array.isArray(value)) throw new MisfitError();
+        if (!Array.isArray(value)) throw new JsonPathError();
         const list: readonly unknown[] = value;
         return list.filter((item) => passes(node, item));
       });
@@ -74,23 +74,23 @@ function childrenOf(value: unknown): unknown[] {
 function withDescendants(value: unknown, found: unknown[]): unknown[] {
   const children = childrenOf(value);
   if (children.length === 0) return found;
-  if (found.push(value) > maxFound) throw new MisfitError();
+  if (found.push(value) > maxFound) throw new JsonPathError();
   for (const child of children) withDescendants(child, found);
   return found;
 }
 
 function sliceOf({ start, end, step }: Extract<PathNode, { type: 'slice' }>, value: unknown): unknown[] {
   if (value === null) return [];
-  if (!Array.isArray(value)) throw new MisfitError();
+  if (!Array.isArray(value)) throw new JsonPathError();
   const list: readonly unknown[] = value;
   const { length } = list;
   const from = (start.value ?? 0) < 0 ? (start.value ?? 0) + length : (start.value ?? 0);
   let to = end.value ?? length;
   if (to < 0 || (to === 0 && end.derived === true)) to += length;
   if (from === to) return [];
-  if (from < 0 || from >= length || to > length || to < from) throw new MisfitError();
+  if (from < 0 || from >= length || to > length || to < from) throw new JsonPathError();
   const stride = step.value ?? 1;
-  if (stride <= 0) throw new MisfitError();
+  if (stride <= 0) throw new JsonPathError();
   return list.slice(from, to).filter((_item, i) => i % stride === 0);
 }
 
@@ -99,21 +99,21 @@ function passes({ left, operator, right }: Extract<PathNode, { type: 'filter' }>
     try {
       return find(left, [item]).length > 0;
     } catch (error) {
-      // What was at hand when a step did not fit is taken for found.
-      if (error instanceof MisfitError) return true;
+      // Values found before a step failed are returned.
+      if (error instanceof JsonPathError) return true;
       throw error;
     }
   }
   const lefts = find(left, [item]);
   if (lefts.length === 0) return false;
   const rights = lefts.length > 1 ? [] : find(right, [item]);
-  if (lefts.length > 1 || rights.length > 1) throw new MisfitError();
+  if (lefts.length > 1 || rights.length > 1) throw new JsonPathError();
   return rights.length > 0 && compare(lefts[0], operator, rights[0]);
 }
 
 /** Scalars of one type only can be compared, and but texts and numbers have no order. */
 function compare(left: unknown, operator: string, right: unknown): boolean {
-  if (kindOf(left) !== kindOf(right)) throw new MisfitError();
+  if (kindOf(left) !== kindOf(right)) throw new JsonPathError();
   if (operator === '==') return left === right;
   if (operator === '!=') return left !== right;
   const order = orderOf(left, right);
@@ -127,19 +127,19 @@ function compare(left: unknown, operator: string, right: unknown): boolean {
     case '>=':
       return order >= 0;
     default:
-      throw new MisfitError();
+      throw new JsonPathError();
   }
 }
 
 function kindOf(value: unknown): string {
   if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'float';
   if (typeof value === 'string' || typeof value === 'boolean') return typeof value;
-  throw new MisfitError();
+  throw new JsonPathError();
 }
 
 function orderOf(left: unknown, right: unknown): number {
   if (typeof left === 'number' && typeof right === 'number') return left - right;
   if (typeof left === 'string' && typeof right === 'string')
     return Buffer.compare(Buffer.from(left), Buffer.from(right));
-  throw new MisfitError();
+  throw new JsonPathError();
 }

@@ -146,7 +146,7 @@ function summarizeContainers(pod: KubeObject, summary: PodSummary, ready: boolea
       summary.ready++;
     }
   }
-  // The first container is done; what the others do says more.
+  // The first container is done; the state of the others is shown.
   if (summary.reason !== 'Completed') return;
   if (running && ready) summary.reason = 'Running';
   else if (failure !== '') summary.reason = failure;

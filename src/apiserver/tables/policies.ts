@@ -59,7 +59,7 @@ export const policyBindings: TableConverter = {
   },
 };
 
-/** Parameters by name, or else by labels; without a namespace nobody knows whether they have one. */
+/** Parameters by name, or else by labels; without a namespace it is unknown whether they have one. */
 function referenceText(reference: unknown): string {
   const name = textAt(reference, 'name');
   if (name !== '') return `${textAt(reference, 'namespace') || '*'}/${name}`;

@@ -42,7 +42,7 @@ export interface PatternProgram {
 
 /** Go's error for patterns that are too large. The limit here is lower, to bound the time. */
 const tooLarge = 'error parsing regexp: expression too large';
-const mostCompiled = 200;
+const maxCompiled = 200;
 const compiled = new Map<string, PatternProgram>();
 
 /** True for a pattern that is in the cache. */
@@ -60,7 +60,7 @@ export function compilePattern(pattern: string): PatternProgram {
   if (known !== undefined) return known;
   if (compileSteps(pattern) > maxCompileSteps) throw new EvaluationError(tooLarge);
   const made = compile(pattern);
-  if (compiled.size >= mostCompiled) compiled.clear();
+  if (compiled.size >= maxCompiled) compiled.clear();
   compiled.set(pattern, made);
   return made;
 }

@@ -17,7 +17,7 @@ const perVisit = 2;
 
 /** True when some part of the text matches. @throws {CostLimitError} */
 export function hasMatch(program: PatternProgram, text: string, meter: Meter): boolean {
-  const way = new WayBack(program, text, meter);
+  const way = new BackwardScan(program, text, meter);
   let found = false;
   do found ||= way.has(program.start);
   while (!found && way.back());
@@ -34,7 +34,7 @@ export function hasMatch(program: PatternProgram, text: string, meter: Meter): b
 export function findMatches(program: PatternProgram, text: string, limit: number, meter: Meter): string[] {
   const most = limit < 0 ? text.length + 1 : limit;
   if (most === 0) return [];
-  const reach = new Reach(program, text, meter);
+  const reach = new Reachability(program, text, meter);
   const found: string[] = [];
   let before = -1;
   let at = 0;
@@ -52,7 +52,7 @@ export function findMatches(program: PatternProgram, text: string, limit: number
 }
 
 /** The instructions that lead to a match, for every offset of a text. */
-class Reach {
+class Reachability {
   readonly program: PatternProgram;
   readonly text: string;
   readonly meter: Meter;
@@ -70,7 +70,7 @@ class Reach {
     this.#words = Math.ceil(program.instructions.length / wordBits);
     meter.work((text.length + 1) * this.#words);
     this.#bits = new Uint32Array((text.length + 1) * this.#words);
-    const way = new WayBack(program, text, meter);
+    const way = new BackwardScan(program, text, meter);
     do this.#keep(way);
     while (way.back());
   }
@@ -86,7 +86,7 @@ class Reach {
     return this.#walk;
   }
 
-  #keep(way: WayBack): void {
+  #keep(way: BackwardScan): void {
     const row = way.at * this.#words;
     for (const instruction of way.alive()) {
       const index = row + (instruction >>> 5);
@@ -96,7 +96,7 @@ class Reach {
 }
 
 /** Walks from the end of a text to its start with the instructions that lead to a match. */
-class WayBack {
+class BackwardScan {
   /** The offset in UTF-16 units, never inside a surrogate pair. */
   at: number;
   readonly #program: PatternProgram;
@@ -175,7 +175,7 @@ class WayBack {
 }
 
 /** The end of the match that begins at an offset where one exists. @throws {CostLimitError} */
-function matchEnd(reach: Reach, start: number): number {
+function matchEnd(reach: Reachability, start: number): number {
   const { program, text } = reach;
   let at = start;
   let from = program.start;
@@ -188,7 +188,7 @@ function matchEnd(reach: Reach, start: number): number {
 }
 
 /** The instruction that consumes the next character on the preferred path. Undefined: the match ends here. */
-function preferred(reach: Reach, from: number, at: number): Instruction | undefined {
+function preferred(reach: Reachability, from: number, at: number): Instruction | undefined {
   const { instructions } = reach.program;
   const walk = reach.nextWalk();
   const waiting = [from];

@@ -13,7 +13,7 @@ const heading = ['NAMESPACE', 'NAME', 'TYPE', 'CLUSTER-IP', 'EXTERNAL-IP', 'PORT
 /** Characters of a pool's bar. */
 const barLength = 20;
 /** Lines of Events that are shown if there is room. */
-const mostEvents = 8;
+const maxEvents = 8;
 const fewestEvents = 3;
 
 /** The lines to show: a summary, the pools, the Services, the last Events. Never more than `size.rows`. */
@@ -26,7 +26,7 @@ export function renderScreen(view: View, title: string, size: ScreenSize, colour
   const pools = view.pools.slice(0, 4).map((pool) => fit(poolLine(pool), size.columns));
   const fixed = head.length + pools.length + 4;
   const room = Math.max(0, size.rows - fixed);
-  const wanted = Math.min(view.events.length, mostEvents);
+  const wanted = Math.min(view.events.length, maxEvents);
   const events = Math.min(wanted, Math.max(Math.min(fewestEvents, wanted), room - view.services.length));
   const services = Math.max(0, room - events);
   const shown = view.services.slice(

@@ -41,7 +41,7 @@ class DisruptionReconciler extends Reconciler {
   readonly #replicationControllers: Informer<ReplicationController>;
   readonly #status: StatusWriter<PodDisruptionBudget>;
   /** The last message of Events by budget: an Event is recorded only for a new one. */
-  readonly #told = new Map<ObjectKey, string>();
+  readonly #lastMessages = new Map<ObjectKey, string>();
 
   constructor(context: ControllerContext) {
     super(context, 'disruption');
@@ -96,7 +96,7 @@ class DisruptionReconciler extends Reconciler {
   ): Promise<ReconcileResult | undefined> {
     const budget = this.#budgets.cache.get(key);
     if (budget === undefined) {
-      this.#told.delete(key);
+      this.#lastMessages.delete(key);
       return undefined;
     }
     if (!this.#status.settled(key)) return { requeueAfter: lookAgain };
@@ -114,12 +114,12 @@ class DisruptionReconciler extends Reconciler {
   #tell(key: ObjectKey, budget: PodDisruptionBudget, pods: readonly Pod[]): void {
     const event = planBudgetEvent(budget, pods);
     if (event === undefined) {
-      this.#told.delete(key);
+      this.#lastMessages.delete(key);
       return;
     }
     const { type, reason, message } = event;
-    if (this.#told.get(key) === message) return;
-    this.#told.set(key, message);
+    if (this.#lastMessages.get(key) === message) return;
+    this.#lastMessages.set(key, message);
     this.context.events.event(budget, type, reason, message);
   }
 

@@ -25,7 +25,7 @@ const discoveryDelay = 500;
  * Milliseconds to the next discovery while some groups cannot be read: doubling, up to kube-controller-manager's
  * period.
  */
-const unread = { first: 500, longest: 30_000 };
+const unread = { first: 500, max: 30_000 };
 /**
  * Milliseconds after which the work begins or goes on although some resources are unknown, so that one broken extension
  * API server does not stop it (`initialSyncTimeout`). Waiting is needed because orphaning and foreground deletion are
@@ -93,7 +93,7 @@ export class Monitors {
         await this.#stale.promise;
         await clock.sleep(discoveryDelay, signal);
       } else {
-        await clock.sleep(Math.min(unread.first * 2 ** failures++, unread.longest), signal);
+        await clock.sleep(Math.min(unread.first * 2 ** failures++, unread.max), signal);
       }
     }
     for (const monitor of this.#running.values()) monitor.abort();

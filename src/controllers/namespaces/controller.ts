@@ -21,7 +21,7 @@ export interface NamespacesOptions {
 }
 
 /** Milliseconds until the next pass over a namespace that is not empty. */
-const nextPass = { first: 500, longest: 15_000 };
+const nextPass = { first: 500, max: 15_000 };
 
 /** Empties namespaces that are being deleted (kube-controller-manager's `namespace-controller`). */
 export function namespacesController({
@@ -70,7 +70,7 @@ function start(context: ControllerContext, transport: Transport, gracePeriod: nu
     }
     const count = passes.get(key) ?? 0;
     passes.set(key, count + 1);
-    return { requeueAfter: Math.min(nextPass.first * 2 ** count, nextPass.longest) };
+    return { requeueAfter: Math.min(nextPass.first * 2 ** count, nextPass.max) };
   };
 
   const controller = new Controller({

@@ -7,7 +7,7 @@ import type { IPFamily } from '../../objects/address.ts';
 /** `--node-cidr-mask-size-ipv4` and `…-ipv6` of kube-controller-manager. */
 const nodeMask = { IPv4: 24, IPv6: 64 } as const;
 /** The most nodes in one CIDR. */
-const mostNodes = 2 ** 16;
+const maxNodes = 2 ** 16;
 
 /** Allocates the node-sized parts of one cluster CIDR, lowest first. */
 export class NodeCidrs {
@@ -30,7 +30,7 @@ export class NodeCidrs {
     }
     this.#network = cidr.network;
     this.#hostBits = BigInt(addressBits(cidr.family) - this.#mask);
-    this.#taken = createBitmap(Math.min(2 ** (this.#mask - cidr.prefixLength), mostNodes));
+    this.#taken = createBitmap(Math.min(2 ** (this.#mask - cidr.prefixLength), maxNodes));
   }
 
   /** Allocates the lowest free part; undefined when all are taken. */

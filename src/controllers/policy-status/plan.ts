@@ -30,7 +30,7 @@ export interface KnownResource {
   readonly versions: readonly string[];
 }
 
-const mostKinds = 10;
+const maxKinds = 10;
 
 /** True for a policy whose present generation was not checked yet. */
 export function isUnchecked({ metadata, status }: ValidatingAdmissionPolicy): boolean {
@@ -56,10 +56,10 @@ export function kindsToCheck(
         plurals.flatMap((plural) => kindsOf({ group, version, plural }, resources)),
       ),
     );
-    for (const kind of kinds.slice(0, mostKinds)) {
+    for (const kind of kinds.slice(0, maxKinds)) {
       found.set(`${kind.group}/${kind.version}/${kind.kind}`, kind);
     }
-    if (kinds.length >= mostKinds) break;
+    if (kinds.length >= maxKinds) break;
   }
   return [...found.values()].sort(
     (a, b) => order(a.group, b.group) || order(a.version, b.version) || order(a.kind, b.kind),

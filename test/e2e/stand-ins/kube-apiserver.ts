@@ -6,7 +6,7 @@ import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { openStore } from '../../../src/apiserver/open-store.ts';
 import { ResourceTable } from '../../../src/apiserver/rest/resource-table.ts';
-import { startApiServer } from '../../../src/apiserver/server.ts';
+import { createApiServer } from '../../../src/apiserver/server.ts';
 import { serviceCidrs } from '../../../src/config/service-ranges.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { flagsOf, noteFlags } from './flags.ts';
@@ -31,7 +31,7 @@ const authorizationMode = flag('authorization-mode');
 if (authorizationMode !== 'RBAC') throw new Error(`--authorization-mode=${authorizationMode}`);
 
 const log = createLog({ level: 'info', format: 'json' });
-const server = await startApiServer({
+const server = await createApiServer({
   bindAddress: flag('bind-address'),
   port: Number(flag('secure-port')),
   serviceCidrs: serviceCidrs(flag('service-cluster-ip-range')),

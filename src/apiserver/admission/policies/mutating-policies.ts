@@ -28,14 +28,14 @@ import { concerns, type Invocation, invocationsOf, policyInput, policyKind } fro
 
 const policies = policyKind<MutatingAdmissionPolicy>('MutatingAdmissionPolicy', 'mutatingadmissionpolicies');
 
-/** A policy could not be evaluated or its patch not applied: `failurePolicy` says what that means. */
+/** A policy could not be evaluated or its patch not applied: `failurePolicy` decides. */
 interface Failure {
   readonly policy: MutatingAdmissionPolicy;
   readonly binding: PolicyBinding;
   readonly why: string;
 }
 
-/** The plugin MutatingAdmissionPolicy: changes objects as the policies that are bound say (KEP 3962). */
+/** The plugin MutatingAdmissionPolicy: applies the bound policies to objects (KEP 3962). */
 export class MutatingPolicies implements AdmissionPlugin {
   readonly #core: ServerCore;
   readonly #authorizer: Authorizer;
@@ -116,7 +116,7 @@ function idOf({ policy, binding, params }: Invocation<MutatingAdmissionPolicy>):
   return JSON.stringify([policy.metadata.name, binding.metadata.name, namespace, name]);
 }
 
-/** The object with the patch, decoded and defaulted again; a text says why it cannot be applied. */
+/** The object with the patch, decoded and defaulted again; a text is the reason why it cannot be applied. */
 function patchedObject(
   resource: ServedResource,
   object: KubeObject,
@@ -150,7 +150,7 @@ function patchedObject(
   }
 }
 
-/** The object with all that an apply configuration sets; nobody owns what it sets. */
+/** The object with the fields of an apply configuration, without field ownership. */
 function mergedObject(schema: StructSchema, served: KubeObject, patch: JsonRecord): KubeObject | string {
   const config = { ...patch, apiVersion: served.apiVersion, kind: served.kind };
   const faults = validateConfig(schema, config);

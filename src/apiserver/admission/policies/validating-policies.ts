@@ -23,8 +23,8 @@ const codes: ReadonlyMap<string, number> = new Map([
 ]);
 
 /**
- * The plugin ValidatingAdmissionPolicy: asks the policies that are bound about writes, and does with what they
- * refuse what the bindings say (apiserver `admission/plugin/policy/validating`).
+ * The plugin ValidatingAdmissionPolicy: evaluates the bound policies for writes, and treats refusals as the bindings
+ * say (apiserver `admission/plugin/policy/validating`).
  */
 export class ValidatingPolicies implements AdmissionPlugin {
   readonly #core: ServerCore;

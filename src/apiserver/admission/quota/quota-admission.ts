@@ -18,7 +18,7 @@ const maxAttempts = 20;
  */
 export class QuotaAdmission implements AdmissionPlugin {
   readonly #core: ServerCore;
-  /** Told of quotas whose usage was raised for a write that may yet fail. */
+  /** Notified of quotas whose usage was raised for a write that may still fail. */
   readonly #raised: (key: string) => void;
 
   constructor(core: ServerCore, raised: (key: string) => void) {

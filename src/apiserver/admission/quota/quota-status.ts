@@ -13,8 +13,8 @@ const quotas = listPrefix('', 'resourcequotas');
 const settleMilliseconds = 100;
 
 /**
- * Keeps `status` of ResourceQuotas what the objects of their namespaces say (`pkg/controller/resourcequota`): new
- * quotas and changed limits at once, objects that come and go a moment later.
+ * Keeps `status` of ResourceQuotas equal to the usage of their namespaces (`pkg/controller/resourcequota`): at once for
+ * new quotas and changed limits, shortly after for created and deleted objects.
  */
 export class QuotaStatuses {
   readonly #core: ServerCore;

@@ -97,7 +97,7 @@ function understood<T>(read: () => T): T {
   }
 }
 
-/** An answer that is an error may say why in a Status. */
+/** An error may have its reason in a Status. */
 function statusMessage({ bytes }: WebhookAnswer): string | undefined {
   let value: unknown;
   try {
@@ -125,7 +125,7 @@ const messages: ReadonlyMap<number, string> = new Map([
   ],
 ]);
 
-/** What client-go says of a code (apimachinery `errors.NewGenericServerResponse`). */
+/** client-go's message for a code (apimachinery `errors.NewGenericServerResponse`). */
 function codeMessage({ status, contentType, bytes }: WebhookAnswer): string {
   const isText = contentType === '' || /^text\//i.test(contentType);
   const shown = isText ? bytes.toString('utf8', 0, maxShown).trim() : 'unknown';

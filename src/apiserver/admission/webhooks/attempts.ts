@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 import { type Dispatcher, request } from 'undici';
 
 /** A webhook that asks to be asked again is asked so often (client-go `rest/request.go` maxRetries). */
-const mostRetries = 10;
+const maxRetries = 10;
 const headers = {
   'content-type': 'application/json',
   accept: 'application/json, */*',
@@ -30,7 +30,7 @@ export async function postUntilAnswered(
 ): Promise<Dispatcher.ResponseData> {
   for (let attempt = 0; ; attempt++) {
     const answer = await request(url, { method: 'POST', dispatcher, headers, body, signal });
-    const seconds = attempt < mostRetries ? retryAfter(answer) : undefined;
+    const seconds = attempt < maxRetries ? retryAfter(answer) : undefined;
     if (seconds === undefined) return answer;
     await answer.body.dump();
     try {

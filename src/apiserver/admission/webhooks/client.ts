@@ -92,9 +92,8 @@ function serviceUrl(service: ServiceReference): string {
 }
 
 /**
- * A Service is reached at one of its endpoints, under its own name; a Pod only through the cluster network. What the
- * cluster gives away as an address is never dialled in the network of the machine, whether a URL or an ExternalName
- * says it.
+ * A Service is reached at one of its endpoints, under its own name; a Pod only through the cluster network. Addresses
+ * that the cluster allocates are never dialled in the machine's network, neither from a URL nor from an ExternalName.
  */
 function connector(
   ca: string,

@@ -15,7 +15,7 @@ export interface Hook {
   readonly id: string;
   readonly name: string;
   readonly rules: readonly WebhookRule[];
-  /** `failurePolicy: Ignore`: a webhook that cannot be asked has no say. */
+  /** `failurePolicy: Ignore`: a webhook that cannot be called is skipped. */
   readonly ignoresFailures: boolean;
   /** `matchPolicy: Equivalent`: also asked about other versions of the resources of its rules. */
   readonly matchesEquivalents: boolean;

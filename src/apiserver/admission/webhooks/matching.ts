@@ -15,12 +15,15 @@ export interface Invocation {
   readonly resource: ServedResource;
 }
 
-/** What decides about which requests somebody is asked. */
+/** The fields that select the requests for a webhook or policy. */
 export type Matching = Pick<Hook, 'rules' | 'matchesEquivalents' | 'namespaceSelector' | 'objectSelector'>;
 
 const configurationGroup = 'admissionregistration.k8s.io';
 
-/** Webhooks have no say in webhook configurations and admission policies: nobody could take them away again. */
+/**
+ * Webhooks are not called for webhook configurations and admission policies: otherwise it could be impossible to remove
+ * them.
+ */
 export function isExempt({ resource }: AdmissionAttributes): boolean {
   return resource.definition.group === configurationGroup;
 }

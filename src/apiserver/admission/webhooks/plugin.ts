@@ -27,7 +27,7 @@ import {
   versionedFor,
 } from './review.ts';
 
-/** A webhook could not be asked, or its answer is none: `failurePolicy` says what that means. */
+/** A webhook could not be called, or its answer is invalid: `failurePolicy` decides. */
 class WebhookFailure extends Error {
   override readonly name = 'WebhookFailure';
 }
@@ -126,7 +126,7 @@ export class AdmissionWebhooks implements AdmissionPlugin {
     return object;
   }
 
-  /** Asks the validating webhooks, all at once; the first of them that refuses is heard. */
+  /** Calls the validating webhooks in parallel; the first refusal is returned. */
   async validate(attributes: AdmissionAttributes, reply: AdmissionReply): Promise<void> {
     const invocations: Asked[] = [];
     for (const hook of this.#validating.hooks) {
@@ -192,7 +192,9 @@ export class AdmissionWebhooks implements AdmissionPlugin {
       : { object: await requestedForm(attributes, patched), changed: true };
   }
 
-  /** What the webhook says; undefined when it cannot be asked and `failurePolicy` ignores that. @throws {StatusError} */
+  /**
+   * The webhook's answer; undefined when it cannot be called and `failurePolicy` ignores that. @throws {StatusError}
+   */
   async #ask(
     invocation: Invocation,
     attributes: AdmissionAttributes,

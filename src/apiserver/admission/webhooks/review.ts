@@ -8,10 +8,10 @@ import { encodeObject } from '../../schema/encode.ts';
 import type { ReviewKind, ReviewVersion } from './answer.ts';
 import type { Invocation } from './matching.ts';
 
-/** What a webhook said. */
+/** The answer of a webhook. */
 export interface Verdict {
   readonly allowed: boolean;
-  /** A Status that says why not. */
+  /** A Status with the reason of a refusal. */
   readonly result: JsonRecord;
   /** A JSON Patch as text; "" changes nothing. */
   readonly patch: string;
@@ -40,12 +40,12 @@ export function reviewOf(
   return `${head},"request":${first},"object":${object},"oldObject":${oldObject},${last}}`;
 }
 
-/** What the question says behind the objects. */
+/** The JSON of the review after the objects. */
 export function restOf(attributes: AdmissionAttributes): object {
   return { dryRun: attributes.dryRun, options: attributes.options ?? defaultOptions(attributes) };
 }
 
-/** What the question says before the objects. */
+/** The JSON of the review before the objects. */
 export function requestOf(resource: ServedResource, attributes: AdmissionAttributes): object {
   const { resource: requested, subresource, operation, user, name } = attributes;
   return {
@@ -117,8 +117,8 @@ export function servedObject(resource: ServedResource, object: KubeObject, body?
 }
 
 /**
- * A write as somebody sees it who is asked about another version of the resource (apiserver `VersionedAttributes`):
- * the same, but where a webhook converts.
+ * A write in the version of the resource that a webhook matches (apiserver `VersionedAttributes`): the same, but where
+ * a webhook converts.
  *
  * @throws {StatusError} 500 when that fails.
  */

@@ -10,7 +10,7 @@ import {
 import { subjectOf } from './attributes.ts';
 
 /**
- * Checks a review of the caller (`self`), of anybody (`subject`), or of anybody in one namespace (`local`).
+ * Checks a review of the caller (`self`), of any user (`subject`), or of any user in one namespace (`local`).
  *
  * @throws {StatusError} 422, without a Kind: the decoded object of Kubernetes no longer has one.
  */
@@ -89,7 +89,7 @@ const wiped: ReadonlySet<string> = new Set([
 
 function checkMeta({ metadata }: KubeObject, namespaced: boolean): FieldError[] {
   const { name, generateName, namespace, ...rest } = metadata;
-  // In Go's order of fields, whoever has added them.
+  // In Go's order of fields.
   const shown = Object.entries({ name, generateName, namespace, ...rest }).filter(
     ([key, value]) => value !== undefined && !wiped.has(key),
   );

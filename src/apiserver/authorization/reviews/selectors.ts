@@ -1,6 +1,6 @@
 /**
- * Selectors of access reviews (`pkg/registry/authorization/util/helpers.go`, KEP-4601). The authorizers that there are
- * here look at none, as RBAC does not in kube-apiserver: what cannot be read of them is told, and nothing else follows.
+ * Selectors of access reviews (`pkg/registry/authorization/util/helpers.go`, KEP-4601). The authorizers here ignore
+ * them, as RBAC does in kube-apiserver: parse errors are reported, without further effect.
  */
 import { parseFieldSelector } from '../../../objects/field-selector.ts';
 import { isRecord, isStringList, type JsonRecord } from '../../../objects/json.ts';

@@ -190,7 +190,7 @@ class ApplyRun {
     return plainError(`failed to create typed live object (${this.#subject()}): ${this.#faultsOfLive()}`);
   }
 
-  /** Validation lets some kinds store list items without their key: no apply can tell those apart. */
+  /** Some kinds may have list items without their key: apply cannot distinguish them. */
   #faultsOfLive(): string {
     const faults = validateConfig(this.#schema, this.base);
     return joinErrors(faults.filter((text) => !text.includes(': duplicate entries')));
@@ -209,8 +209,8 @@ class ApplyRun {
   }
 
   /**
-   * Who owns what before this apply. An object that nobody tracked belongs to "before-first-apply", so that the
-   * first apply does not silently change it.
+   * The owners before this apply. An object without managed fields belongs to "before-first-apply", so that the first
+   * apply does not silently change it.
    */
   #readManagers(): Managers {
     let managers: Managers;
@@ -295,7 +295,7 @@ class ApplyRun {
     }
   }
 
-  /** `namespace/name; group/version, Kind=kind`, as the configuration says. */
+  /** `namespace/name; group/version, Kind=kind` of the configuration. */
   #subject(): string {
     const metadata = isRecord(this.#config['metadata']) ? this.#config['metadata'] : {};
     const text = (value: unknown): string => (typeof value === 'string' ? value : '');
@@ -311,7 +311,7 @@ function withManagers(object: KubeObject, managers: Managers): KubeObject {
   return object;
 }
 
-/** Nobody owns names and what the server sets; a row that is left with nothing goes. */
+/** Removes names and fields that the server sets from all owners; empty entries are dropped. */
 function takeUnowned(managers: Managers, id: string): void {
   const row = managers.get(id);
   if (row === undefined) return;

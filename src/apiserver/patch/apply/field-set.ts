@@ -4,7 +4,7 @@
  */
 import { compareElements } from './path-element.ts';
 
-/** A node of the trie. Its path is what leads to it; `owned` says whether that path itself is in the set. */
+/** A node of the trie, at the path that leads to it; `owned` is true when that path itself is in the set. */
 export interface FieldSet {
   readonly owned: boolean;
   /** By path element as FieldsV1 writes it: `f:name`, `k:{"port":80}`, `v:"x"`, `i:0`. Never holds empty sets. */

@@ -5,7 +5,7 @@ import { shareJson } from '../../schema/encode.ts';
 import { emptySet, type FieldSet, isEmptySet, leafSet, setOf } from './field-set.ts';
 import { compareElements, parseKey } from './path-element.ts';
 
-/** Fields that nobody could own; the message says why. */
+/** Invalid fields; the message has the reason. */
 export class FieldsV1Error extends Error {
   override readonly name = 'FieldsV1Error';
 }
@@ -28,7 +28,7 @@ const sharedSets = new WeakMap<object, FieldSet>();
 /** Texts that are remembered, and what they may come to in characters: what belongs to one takes four times as much. */
 const maxShared = { texts: 4_096, characters: 4 * 2 ** 20 };
 /** A longer text is not remembered: it would push out many others, and hardly comes again. */
-const longestShared = maxShared.characters / 64;
+const maxSharedLength = maxShared.characters / 64;
 let sharedCharacters = 0;
 const none: FieldsV1 = Object.freeze({});
 
@@ -41,7 +41,7 @@ export function encodeFields(set: FieldSet): FieldsV1 {
   const known = shared.get(text);
   if (known !== undefined) return known.fields;
   const encoded = encodeNode(set);
-  if (text.length > longestShared) return encoded;
+  if (text.length > maxSharedLength) return encoded;
   // Equal sets whose elements are in another order.
   const sorted = JSON.stringify(encoded);
   const found = shared.get(sorted) ?? { fields: encoded, set };

@@ -21,8 +21,8 @@ const annotation = 'kubectl.kubernetes.io/last-applied-configuration';
 const maxAnnotationBytes = 256 * 1024;
 
 /**
- * Fields that a client-side apply set and nobody changed since: `kubectl` may take them over from whoever is
- * recorded as their owner.
+ * Fields that a client-side apply set and that are unchanged since: `kubectl` may take them over from their recorded
+ * owner.
  */
 export function fieldsOfLastApplied(schema: StructSchema, live: KubeObject): FieldSet {
   const text = live.metadata.annotations?.[annotation];
@@ -38,8 +38,8 @@ export function fieldsOfLastApplied(schema: StructSchema, live: KubeObject): Fie
 }
 
 /**
- * The object with its annotation brought up to date, where it has one, so that client-side applies go on working.
- * It does not say that the manager owns the annotation.
+ * The object with its last-applied annotation updated, if it has one, so that client-side applies keep working. The
+ * manager does not own the annotation.
  */
 export function withLastApplied(live: KubeObject, config: unknown): KubeObject {
   const { annotations } = live.metadata;

@@ -25,8 +25,8 @@ export class ManagedFieldsError extends Error {
 }
 
 /**
- * What tells a row from the others. An applier is the same in every version. Identifiers sort as Kubernetes', which
- * are JSON texts.
+ * The identifier of an entry. An applier is the same in every version. Identifiers sort as Kubernetes', which are JSON
+ * texts.
  */
 export function managerId(
   row: Pick<Managed, 'manager' | 'operation' | 'apiVersion' | 'subresource'>,

@@ -2,7 +2,7 @@
 import type { FieldPath, OwnableFields } from '../../../registry/generic/strategy.ts';
 import { difference, type FieldSet, isEmptySet, leafSet, setOf, withoutPath } from './field-set.ts';
 
-/** Fields that identify an object, or that only the server sets: nobody owns them. */
+/** Fields that identify an object, or that only the server sets: they have no owner. */
 const unowned: FieldSet = setOf(
   false,
   new Map([
@@ -34,7 +34,9 @@ export function stripUnowned(set: FieldSet): FieldSet {
   return difference(set, unowned);
 }
 
-/** Leaves out what whoever writes to an endpoint cannot own (`fieldpath.NewExcludeSetFilter`, `NewIncludeMatcherFilter`). */
+/**
+ * Removes fields that writers of an endpoint cannot own (`fieldpath.NewExcludeSetFilter`, `NewIncludeMatcherFilter`).
+ */
 export function onlyOwnable(set: FieldSet, { resetFields = [], onlyFields }: OwnableFields): FieldSet {
   const rest = resetFields.reduce(withoutPath, set);
   return onlyFields === undefined ? rest : alongPaths(rest, onlyFields);

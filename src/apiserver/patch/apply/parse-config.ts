@@ -11,9 +11,9 @@ import { YamlSyntaxError } from '../../schema/yaml-syntax-error.ts';
 import { jsonTypeName, parseVersion, VersionKindError } from '../../schema/version-kind.ts';
 
 /**
- * The configuration, and what a strict reader says of repeated keys. JSON is YAML; its own parser only is faster.
+ * The configuration, and the strict errors of repeated keys. JSON is YAML; its own parser is faster.
  *
- * @throws {StatusError} 400, or 413 when there is too much in it.
+ * @throws {StatusError} 400, or 413 for too many values.
  */
 export function parseConfig(bytes: Buffer): { config: JsonRecord; duplicates: string | undefined } {
   const parsed = parseFastJson(bytes) ?? parseSlowYaml(bytes);
@@ -48,7 +48,7 @@ function parseSlowYaml(bytes: Buffer): { value: unknown; duplicates: string | un
   }
 }
 
-/** An applied object must say what it is: of the kind and version of the request. @throws {StatusError} 400 */
+/** An applied object must have the kind and version of the request. @throws {StatusError} 400 */
 export function checkConfigKind(config: JsonRecord, expected: ExpectedKind): void {
   const { apiVersion, kind } = config;
   const kindText = typeof kind === 'string' ? kind : '';

@@ -51,7 +51,7 @@ export function memberElement(name: string): string {
 /**
  * The path element of an item of a list whose type is `set` or `map`.
  *
- * @throws {PathElementError} when the item cannot be told from the others.
+ * @throws {PathElementError} when the item has no identity.
  */
 export function itemElement(list: ListSchema, item: unknown): string {
   if (list.listType === 'map') return keyElement(list, item);

@@ -5,8 +5,8 @@ import { itemElement } from './path-element.ts';
 import { asFields, asItems, isEmptyValue, memberSchema } from './typed-value.ts';
 
 /**
- * A text that objects of one schema have in common only when `changedFields` says the same of them, seen from an
- * empty object. Takes members in the order that they have.
+ * A text that is equal for objects of one schema only when `changedFields` from an empty object is equal. Members are
+ * taken in their own order.
  *
  * @throws {PathElementError} for a list item without an identity.
  */

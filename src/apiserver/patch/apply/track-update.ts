@@ -33,8 +33,8 @@ export interface UpdateToTrack {
   /** The stored object; for a create undefined. */
   readonly live: KubeObject | undefined;
   /**
-   * The object as the client wants it: decoded and defaulted, before the strategy has allocated anything
-   * (kube-apiserver tracks at this moment, so a clusterIP that the server picks belongs to nobody).
+   * The object as the client sent it: decoded and defaulted, before the strategy has allocated anything (kube-apiserver
+   * tracks at this moment, so a clusterIP that the server allocates has no owner).
    */
   readonly next: KubeObject;
   readonly manager: string;
@@ -88,7 +88,7 @@ type Entries = ManagedFieldsEntry[] | undefined;
 /** What was found for the shapes of the objects created last, of each schema. */
 const created = new WeakMap<StructSchema, Map<string, Entries>>();
 const maxShapes = 256;
-const longestShape = 4_096;
+const maxShapeLength = 4_096;
 
 /** Objects that one program creates mostly have one shape: what their creator owns is worked out once. */
 function trackCreate(update: UpdateToTrack): Entries {
@@ -100,7 +100,7 @@ function trackCreate(update: UpdateToTrack): Entries {
     if (error instanceof PathElementError) return undefined;
     throw error;
   }
-  if (shape.length > longestShape) return track(update);
+  if (shape.length > maxShapeLength) return track(update);
   let shapes = created.get(schema);
   if (shapes === undefined) created.set(schema, (shapes = new Map<string, Entries>()));
   if (shapes.has(shape)) {
@@ -199,7 +199,7 @@ function changesBy(
 ): Changes | undefined {
   dropEmptyRows(managers);
   const changed = onlyOwnable(changedFields(schema, from, to), ownable);
-  // What is removed only matters to those who own something, and of a new object nobody does.
+  // Removed fields matter only to owners, and a new object has none.
   const removed = managers.size === 0 ? emptySet : onlyOwnable(removedFields(schema, from, to), ownable);
   return isEmptySet(changed) && isEmptySet(removed) ? undefined : { changed, removed };
 }

@@ -86,8 +86,8 @@ export class DataDirectory {
   }
 
   /**
-   * A log that was begun and failed must be gone for good before the present one grows: it says that it follows on
-   * what is there now. If that fails too, the present log ends here.
+   * A log that was created but failed must be removed before the present one grows, as it claims to follow the present
+   * state. If that fails too, the present log ends here.
    */
   private discardLog(number: number): void {
     const file = logFile(this.directory, number);

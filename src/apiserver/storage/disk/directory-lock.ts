@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { ForeignLockError, StorageLockedError } from './errors.ts';
 
-/** SQLITE_BUSY: somebody else holds the lock. */
+/** SQLITE_BUSY: another process holds the lock. */
 const BUSY = 5;
 /** SQLITE_NOTADB: the file has a content, and not that of a database. */
 const NOT_A_DATABASE = 26;

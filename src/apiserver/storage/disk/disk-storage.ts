@@ -32,7 +32,7 @@ const SNAPSHOT_AFTER = 32 * 1024 * 1024;
 export async function openDiskStorage(directory: string, options: DiskStorageOptions): Promise<Storage> {
   const files = options.files ?? fileSystem;
   makeDirectory(files, directory);
-  // the lock would only say that it cannot be taken
+  // Otherwise the error would only be that the lock cannot be taken.
   fs.accessSync(directory, fs.constants.R_OK | fs.constants.W_OK | fs.constants.X_OK);
   const unlock = await lockDirectory(directory);
   try {

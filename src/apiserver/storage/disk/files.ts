@@ -31,7 +31,7 @@ const datasync = promisify(fs.fdatasync);
 /** Up to here a copy into the page cache is cheaper than a trip through the thread pool. */
 const SYNCHRONOUS_WRITE = 256 * 1024;
 
-/** The file system. Files hold Secrets, so nobody else may read them. */
+/** The file system. Files hold Secrets, so only their owner may read them. */
 export const fileSystem: FileLayer = {
   create: (path) => writable(fs.openSync(path, 'w', 0o600)),
   open: (path) => writable(fs.openSync(path, 'r+')),
@@ -51,7 +51,7 @@ function writable(file: number): WritableFile {
   return {
     async write(bytes, position) {
       let done = 0;
-      // A short write is no error: the next one says why.
+      // A short write is no error: the next one reports the cause.
       while (done < bytes.length) {
         const left = bytes.length - done;
         if (left <= SYNCHRONOUS_WRITE) done += fs.writeSync(file, bytes, done, left, position + done);

@@ -17,7 +17,7 @@ export type Found =
   | { readonly kind: 'end' }
   /**
    * A write that was cut off, and nothing behind it. It was never acknowledged, unless the disk lost what it had
-   * confirmed: that cannot be told apart.
+   * confirmed: the two cannot be distinguished.
    */
   | { readonly kind: 'torn'; readonly reason: string }
   /** Bytes that were once written completely are different now. */

@@ -41,7 +41,7 @@ class MirroringReconciler extends Reconciler {
   /** Deleted Services that matched the selector of Services. */
   readonly #departed = new Set<ObjectKey>();
   /** The last messages of Events by Endpoints: Events are recorded only for new ones. */
-  readonly #told = new Map<ObjectKey, string>();
+  readonly #lastMessages = new Map<ObjectKey, string>();
 
   constructor(context: ControllerContext, maxPerSubset: number) {
     super(context, 'endpoint_slice_mirroring');
@@ -103,7 +103,7 @@ class MirroringReconciler extends Reconciler {
       .filter(({ metadata }) => metadata.labels?.[managedByLabel] === mirroringController);
     if (endpoints === undefined || !isMirrored(endpoints) || service === undefined || hasSelector(service)) {
       this.#tracker.forget(key);
-      this.#told.delete(key);
+      this.#lastMessages.delete(key);
       // Without a Service, only the labels of the mirror (those of the Endpoints) show whether it matches the selector
       // of Services.
       const ours = (slice: EndpointSlice): boolean =>
@@ -139,9 +139,9 @@ class MirroringReconciler extends Reconciler {
 
   #tell(key: ObjectKey, endpoints: Endpoints, events: ReturnType<typeof planMirror>['events']): void {
     const all = events.map(({ message }) => message).join('\n');
-    if (this.#told.get(key) === all) return;
-    if (all === '') this.#told.delete(key);
-    else this.#told.set(key, all);
+    if (this.#lastMessages.get(key) === all) return;
+    if (all === '') this.#lastMessages.delete(key);
+    else this.#lastMessages.set(key, all);
     for (const { type, reason, message } of events) {
       this.context.events.event(endpoints, type, reason, message);
     }

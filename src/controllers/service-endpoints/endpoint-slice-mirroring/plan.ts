@@ -20,7 +20,7 @@ export const mirroringController = 'endpointslicemirroring-controller.k8s.io';
 const skipMirrorLabel = 'endpointslice.kubernetes.io/skip-mirror';
 const leaderAnnotation = 'control-plane.alpha.kubernetes.io/leader';
 const lastAppliedAnnotation = 'kubectl.kubernetes.io/last-applied-configuration';
-const longestName = 253;
+const maxNameLength = 253;
 
 /** The input of a plan. */
 export interface MirrorInput {
@@ -176,7 +176,7 @@ function sliceOf(endpoints: Endpoints): EndpointSlice {
 
 function named(slice: EndpointSlice, endpoints: Endpoints): EndpointSlice {
   const { name = '' } = endpoints.metadata;
-  const generateName = name.length < longestName ? `${name}-` : name;
+  const generateName = name.length < maxNameLength ? `${name}-` : name;
   return { ...slice, metadata: { generateName, ...slice.metadata } };
 }
 

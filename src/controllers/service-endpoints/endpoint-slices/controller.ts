@@ -57,7 +57,7 @@ class EndpointSliceReconciler extends Reconciler {
   readonly #withoutNode = new PodsWithoutNode();
   readonly #times = new TriggerTimes();
   /** The last message of Events by Service: an Event is recorded only for a new one. */
-  readonly #told = new Map<ObjectKey, string>();
+  readonly #lastMessages = new Map<ObjectKey, string>();
 
   constructor(context: ControllerContext, maxPerSlice: number) {
     super(context, 'endpoint_slice', { workers: 10 });
@@ -141,7 +141,7 @@ class EndpointSliceReconciler extends Reconciler {
       maxPerSlice: this.#maxPerSlice,
     });
     this.topology.note(key, plan.topologyHints);
-    this.#withoutNode.note(key, plan.homeless);
+    this.#withoutNode.note(key, plan.withoutNode);
     await this.#write(key, service, plan, signal);
     this.#tell(key, service, plan);
     return undefined;
@@ -153,35 +153,35 @@ class EndpointSliceReconciler extends Reconciler {
     const { counts, failures } = await this.#writer.write(plan, owner, signal);
     if (failures.length === 0) this.context.log.info({ key, ...counts }, 'endpoint slices written');
     // A conflict is expected when the cache is behind.
-    const told = failures.filter(({ error }) => !isConflict(error));
-    if (told.length > 0) {
+    const reported = failures.filter(({ error }) => !isConflict(error));
+    if (reported.length > 0) {
       const { namespace = '', name = '' } = service.metadata;
-      const reasons = told.map(({ attempt, error }) => {
+      const reasons = reported.map(({ attempt, error }) => {
         const why = error instanceof Error ? error.message : String(error);
         return `${attempt} for Service ${joinKey(namespace, name)}: ${why}`;
       });
       this.#fail(key, service, reasons);
     }
-    const [first] = told.length > 0 ? told : failures;
+    const [first] = reported.length > 0 ? reported : failures;
     if (first !== undefined) throw first.error;
   }
 
   #tell(key: ObjectKey, service: Service, plan: SlicesPlan): void {
     const { namespace = '', name = '' } = service.metadata;
-    if (plan.homeless.length > 0) {
-      const reasons = plan.homeless.map(
+    if (plan.withoutNode.length > 0) {
+      const reasons = plan.withoutNode.map(
         ({ metadata, spec }) =>
           `skipping Pod ${metadata.name ?? ''} for Service ${joinKey(namespace, name)}: Node ${spec.nodeName ?? ''} Not Found`,
       );
       this.#fail(key, service, reasons);
     }
     if (plan.events.length === 0) {
-      if (plan.homeless.length === 0) this.#told.delete(key);
+      if (plan.withoutNode.length === 0) this.#lastMessages.delete(key);
       return;
     }
     const all = plan.events.map(({ message }) => message).join('\n');
-    if (this.#told.get(key) === all) return;
-    this.#told.set(key, all);
+    if (this.#lastMessages.get(key) === all) return;
+    this.#lastMessages.set(key, all);
     for (const { type, reason, message } of plan.events) {
       this.context.events.event(service, type, reason, message);
     }
@@ -189,8 +189,8 @@ class EndpointSliceReconciler extends Reconciler {
 
   #fail(key: ObjectKey, service: Service, reasons: readonly string[]): void {
     const why = reasons.length === 1 ? reasons.join('') : `[${reasons.join(', ')}]`;
-    if (this.#told.get(key) === why) return;
-    this.#told.set(key, why);
+    if (this.#lastMessages.get(key) === why) return;
+    this.#lastMessages.set(key, why);
     const { namespace = '', name = '' } = service.metadata;
     const message = `Error updating Endpoint Slices for Service ${joinKey(namespace, name)}: ${why}`;
     this.context.events.event(service, 'Warning', 'FailedToUpdateEndpointSlices', message);
@@ -207,7 +207,7 @@ class EndpointSliceReconciler extends Reconciler {
     this.#tracker.forget(key);
     this.#times.forget(key);
     this.#grace.forget(key);
-    this.#told.delete(key);
+    this.#lastMessages.delete(key);
     this.#withoutNode.note(key, []);
     this.topology.note(key, new Map());
   }

@@ -21,7 +21,7 @@ export interface PortGroup {
 export interface Groups {
   byPorts: Map<string, PortGroup>;
   /** Pods whose Node is not known. */
-  homeless: Pod[];
+  withoutNode: Pod[];
 }
 
 /**
@@ -35,7 +35,7 @@ export function groupPods(
   placeOf: (nodeName: string) => NodePlace | undefined,
 ): Groups {
   const byPorts = new Map<string, PortGroup>();
-  const homeless: Pod[] = [];
+  const withoutNode: Pod[] = [];
   for (const pod of pods) {
     if (!mayBackService(pod)) continue;
     const ports = resolvePorts(service, pod);
@@ -47,13 +47,13 @@ export function groupPods(
     }
     const place = placeOf(pod.spec.nodeName ?? '');
     if (place === undefined && service.spec.publishNotReadyAddresses !== true) {
-      homeless.push(pod);
+      withoutNode.push(pod);
       continue;
     }
     const endpoint = toEndpoint(service, pod, family, place);
     if (endpoint.addresses.length > 0) group.endpoints.set(endpointKey(endpoint), endpoint);
   }
-  return { byPorts, homeless };
+  return { byPorts, withoutNode };
 }
 
 function toEndpoint(service: Service, pod: Pod, family: IPFamily, place: NodePlace | undefined): Endpoint {

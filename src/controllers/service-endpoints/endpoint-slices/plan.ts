@@ -59,7 +59,7 @@ export interface SlicesPlan {
   delete: EndpointSlice[];
   events: PlannedEvent[];
   /** Pods that are left out because their Node is missing; the Service must be planned again when it appears. */
-  homeless: Pod[];
+  withoutNode: Pod[];
   /** Hints by capacity, per address family, if any. */
   topologyHints: Map<string, HintsByZone>;
 }
@@ -73,7 +73,7 @@ export function planSlices(input: SlicesInput): SlicesPlan {
     update: [],
     delete: existing.filter((slice) => !families.some((family) => family === slice.addressType)),
     events: [],
-    homeless: [],
+    withoutNode: [],
     topologyHints: new Map(),
   };
   let hadHints = input.hadTopologyHints;
@@ -85,8 +85,8 @@ export function planSlices(input: SlicesInput): SlicesPlan {
 function planFamily(input: SlicesInput, family: IPFamily, hadHints: boolean, plan: SlicesPlan): boolean {
   const { service, triggerTime } = input;
   const existing = input.existing.filter((slice) => slice.addressType === family);
-  const { packing, homeless } = packFamily(input, family, existing);
-  for (const pod of homeless) if (!plan.homeless.includes(pod)) plan.homeless.push(pod);
+  const { packing, withoutNode } = packFamily(input, family, existing);
+  for (const pod of withoutNode) if (!plan.withoutNode.includes(pod)) plan.withoutNode.push(pod);
 
   const touched = new Set<EndpointSlice | undefined>(packing.delete);
   for (const draft of packing.update) touched.add(draft.existing);
@@ -112,10 +112,10 @@ function packFamily(
   { service, pods, placeOf, maxPerSlice }: SlicesInput,
   family: IPFamily,
   existing: readonly EndpointSlice[],
-): { packing: Packing; homeless: Pod[] } {
+): { packing: Packing; withoutNode: Pod[] } {
   const labels = sliceLabels(service);
   const needsLabels = (slice: EndpointSlice): boolean => labelsDiffer(slice, labels);
-  const { byPorts, homeless } = groupPods(service, pods, family, placeOf);
+  const { byPorts, withoutNode } = groupPods(service, pods, family, placeOf);
   const packing: Packing = { create: [], update: [], delete: [] };
   const owned = new Map<string, EndpointSlice[]>();
   for (const slice of existing) {
@@ -151,7 +151,7 @@ function packFamily(
       packing.create.push({ slice: newSlice(service, family, []), endpoints: [], existing: undefined });
     }
   }
-  return { packing, homeless };
+  return { packing, withoutNode };
 }
 
 /**

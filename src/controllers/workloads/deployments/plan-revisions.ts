@@ -9,7 +9,7 @@ export const revisionAnnotation = 'deployment.kubernetes.io/revision';
 const maxRevision = 2n ** 63n - 1n;
 const revisionHistoryAnnotation = 'deployment.kubernetes.io/revision-history';
 /** The most characters of the revision history; the oldest are dropped first. */
-const longestHistory = 2000;
+const maxHistoryLength = 2000;
 export const desiredReplicasAnnotation = 'deployment.kubernetes.io/desired-replicas';
 export const maxReplicasAnnotation = 'deployment.kubernetes.io/max-replicas';
 
@@ -76,7 +76,7 @@ export function newestAnnotations(deployment: Deployment, generations: Generatio
 function withRevision(history = '', revision: bigint): string {
   const revisions = history === '' ? [] : history.split(',');
   revisions.push(String(revision));
-  while (revisions.join(',').length > longestHistory) revisions.shift();
+  while (revisions.join(',').length > maxHistoryLength) revisions.shift();
   return revisions.join(',');
 }
 

@@ -7,7 +7,7 @@ const ruleLimit = 10_000_000;
 const schemaLimit = 100_000_000;
 /** Rules below this share of the limit are not listed when the total is too high. */
 const notableCost = schemaLimit / 100;
-const mostToldOf = 4;
+const maxListed = 4;
 
 /** Sums the cost of the rules of one schema. */
 export class RuleCosts {
@@ -25,7 +25,7 @@ export class RuleCosts {
     if (cost >= notableCost) {
       this.#notable.push({ field, cost });
       this.#notable.sort((a, b) => b.cost - a.cost);
-      this.#notable.splice(mostToldOf);
+      this.#notable.splice(maxListed);
     }
     return cost > ruleLimit
       ? [forbiddenField(field, tooCostly(`estimated ${what} cost`, cost / ruleLimit))]

@@ -24,7 +24,7 @@ class FilledInformer<T extends KubeObject> implements Informer<T> {
   readonly hasSynced = true;
   readonly isListing = false;
   readonly lastEventAt = 0;
-  readonly hindrance = undefined;
+  readonly syncProblem = undefined;
 
   constructor(resource: ResourceType<T>) {
     this.resource = resource;

@@ -177,12 +177,12 @@ describe('planSlices', () => {
   it('leaves out pods of unknown nodes, unless what is not ready is published', () => {
     const lost = pod('p', { node: 'gone' });
     const plan = planSlices(input({ pods: [lost] }));
-    expect(plan.homeless).toEqual([lost]);
+    expect(plan.withoutNode).toEqual([lost]);
     expect(namesIn(plan.create)).toEqual([]);
     const published = planSlices(
       input({ pods: [lost], service: service({ publishNotReadyAddresses: true }) }),
     );
-    expect(published.homeless).toEqual([]);
+    expect(published.withoutNode).toEqual([]);
     expect(published.create[0]?.endpoints?.[0]).toMatchObject({ nodeName: 'gone' });
     expect(published.create[0]?.endpoints?.[0]).not.toHaveProperty('zone');
   });
