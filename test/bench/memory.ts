@@ -112,7 +112,7 @@ try {
       name: `resident memory, ${services} Services and ${pods} Pods`,
       value: memory,
       unit: 'MiB',
-      budget: '≤ 600 MiB',
+      budget: '≤ 900 MiB',
     },
     { name: 'highest resident memory', value: highest, unit: 'MiB' },
     { name: 'processor time until settled', value: processor / 1e6, unit: 's' },
