@@ -338,7 +338,7 @@ describe('LeaderElector', () => {
     expect(a.elector.isLeader).toBe(false);
   });
 
-  it('stops work at once when somebody else holds the lease', async () => {
+  it('stops work at once when another process holds the lease', async () => {
     const a = candidate('a');
     await until(() => a.working);
     store.edit({ holderIdentity: 'thief', leaseDurationSeconds: 15 });

@@ -134,7 +134,7 @@ describe('optionals', () => {
   });
 });
 
-test('what is wrong with optMap and optFlatMap is told as cel-go 0.30 tells it', () => {
+test('errors of optMap and optFlatMap have the text of cel-go 0.30', () => {
   const faults = (source: string): string[] => {
     const fault = issuesOf(source);
     return Array.from(fault.matchAll(/^ERROR: <input>:1:(.*)$/gm), ([, text = '']) => text);

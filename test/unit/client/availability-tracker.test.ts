@@ -49,7 +49,7 @@ class Asked {
 const refused = new ConnectionError('ECONNREFUSED', 'GET https://api: connect ECONNREFUSED');
 
 describe('an API server that cannot be reached', () => {
-  test('is told of once a minute, and when it answers again', async () => {
+  test('is logged once a minute, and when it answers again', async () => {
     const asked = new Asked();
     for (let i = 0; i < 12; i++) {
       await asked.ask(refused);

@@ -52,7 +52,7 @@ describe('SharedParts', () => {
     }
   });
 
-  it('forgets parts that nobody has had for long', () => {
+  it('drops the least recently used parts', () => {
     const parts = new SharedParts();
     const first = kept(parts, pod('first', 'web'));
     for (let i = 0; i < 5000; i++) kept(parts, pod('p', `only-${i}`));

@@ -43,7 +43,7 @@ describe('Expectations', () => {
     expect(expectations.settled('o')).toBe(true);
   });
 
-  it('does not wait for an object that somebody deleted', () => {
+  it('does not wait for an object that another client deleted', () => {
     const { informer, expectations } = start();
     informer.upsert(lease('5'), false);
     expectations.written('o', lease('11'));

@@ -36,7 +36,7 @@ describe('selectControllers', () => {
     );
   });
 
-  it('chooses beside a cluster what nobody else runs there, and more only by name', () => {
+  it('chooses for a cluster the controllers that it lacks, and others only by name', () => {
     const nowhere = new Error('nothing is asked before a controller starts');
     const transport: Transport = {
       server: 'http://127.0.0.1',

@@ -145,7 +145,7 @@ describe('HealthServer', () => {
 });
 
 describe('Metrics', () => {
-  it('refreshes computed gauges at each scrape, until told not to', async () => {
+  it('refreshes computed gauges at each scrape, until the refresh is removed', async () => {
     const metrics = new Metrics();
     let now = 0;
     const remove = metrics.beforeScrape(() => metrics.cacheAge.set({ resource: 'pods' }, ++now));

@@ -36,7 +36,7 @@ const accepted = [
 describe('judgeNames', () => {
   const taken = { plural: 'bs', singular: 'b', shortNames: ['x', 'y'], kind: 'B', listKind: 'BList' };
 
-  test('accepts names that nobody has, also a short one that is its own plural', () => {
+  test('accepts unused names, also a short one that is its own plural', () => {
     expect(messages(definition({ ...as, shortNames: ['as'] }), definition(taken, taken))).toEqual(accepted);
   });
 

@@ -63,7 +63,7 @@ describe('planBudgetEvent', () => {
 });
 
 describe('planBudgetStatus', () => {
-  it('counts Pods that finished, which nobody need keep', () => {
+  it('counts Pods that finished', () => {
     const pods = [...five, pod('f', { phase: 'Succeeded' })];
     expect(planBudgetStatus(budget({ minAvailable: 2 }), pods, 0, now)).toMatchObject({
       expectedPods: 6,

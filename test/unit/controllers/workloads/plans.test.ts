@@ -20,7 +20,7 @@ describe('planClaim', () => {
   const other = { ...deployment(), metadata: { name: 'other', uid: 'other' } };
   const selector = compileLabelSelector(owner.spec.selector);
 
-  it('takes in what is nobody’s, lets go what it no longer selects, and touches nothing of others', () => {
+  it('adopts orphans, releases what it no longer selects, and leaves objects of other owners alone', () => {
     const owned = pod('owned', { owner });
     const renamed = pod('renamed', { owner, labels: { app: 'debug' } });
     const free = pod('free');

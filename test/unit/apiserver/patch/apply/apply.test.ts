@@ -104,7 +104,7 @@ describe('applyObject', () => {
     });
   });
 
-  it('removes what its manager no longer applies, unless somebody else does', () => {
+  it('removes what its manager no longer applies, unless another manager does', () => {
     let live = apply('m1', { data: { x: '1', y: '2' } });
     live = apply('m2', { data: { y: '2' } }, { live });
     live = apply('m1', { data: {} }, { live });
@@ -178,7 +178,7 @@ describe('applyObject', () => {
     expect(member(apply('m', { data: { k: '1' } }, { live }), 'data')).toEqual({ k: '1' });
   });
 
-  it('protects an object that nobody tracked', () => {
+  it('protects an object without managed fields', () => {
     const live: KubeObject & { data: object } = {
       apiVersion: 'v1',
       kind: 'ConfigMap',
@@ -393,7 +393,7 @@ describe('whatever is applied', () => {
   // An empty map would be a value of its own, which managers can conflict about.
   const configOf = (values: object) => (Object.keys(values).length === 0 ? {} : { data: values });
 
-  it('a value stays as long as somebody applies it, and goes with the last', () => {
+  it('a value stays while a manager applies it, and is removed with the last', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
         let live: KubeObject | undefined;

@@ -270,7 +270,7 @@ describe('planDeployment', () => {
     expect(timed.condition('Progressing')).toBeUndefined();
   });
 
-  it('tells the failure of a ReplicaSet with its time, and leaves what was told while it is paused', () => {
+  it('reports the failure of a ReplicaSet with its time, and keeps the condition while it is paused', () => {
     const model = new Model(deployment());
     model.step();
     const failure = { type: 'ReplicaFailure', status: 'True', reason: 'FailedCreate', message: 'no' };

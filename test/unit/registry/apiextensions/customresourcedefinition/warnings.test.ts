@@ -23,7 +23,7 @@ const nested: JsonSchema = {
   items: { type: 'object', additionalProperties: { type: 'string', format: 'tonnage' } },
 };
 
-test('formats that nobody checks are told of once each', () => {
+test('formats that are not checked are reported once each', () => {
   const all = definition({
     a: { type: 'string', format: 'ship' },
     b: { type: 'string', format: 'ship' },

@@ -186,7 +186,7 @@ it('a StatefulSet mounts the volumes that it claims', () => {
   });
 });
 
-it('a DaemonSet counts the changes of its template in an annotation, which nobody else writes', () => {
+it('a DaemonSet counts the changes of its template in an annotation that clients cannot write', () => {
   const definition = definitionOf('DaemonSet');
   const name = 'deprecated.daemonset.template.generation';
   const countOf = ({ metadata }: KubeObject): string | undefined => metadata.annotations?.[name];
