@@ -44,7 +44,7 @@ async function answerOf(socket: TLSSocket, silence = 1000): Promise<string> {
 }
 
 const head = (method: string, path: string, ...headers: string[]): string =>
-  [`${method} ${path} HTTP/1.1`, 'Host: x', `Authorization: Bearer ${server.token}`, ...headers, '', ''].join(
+  [`${method} ${path} HTTP/1.1`, 'Host: 127.0.0.1', `Authorization: Bearer ${server.token}`, ...headers, '', ''].join(
     '\r\n',
   );
 
@@ -210,7 +210,7 @@ describe('clients that give up', () => {
 describe('slow and strange senders', () => {
   test('do not keep others waiting', async () => {
     const slow = await Promise.all(Array.from({ length: 50 }, open));
-    for (const socket of slow) socket.write('POST /api/v1/namespaces HTTP/1.1\r\nHost: x\r\nX-Slow: ');
+    for (const socket of slow) socket.write('POST /api/v1/namespaces HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ');
     const trickle = setInterval(() => {
       for (const socket of slow) if (socket.writable) socket.write('x');
     }, 50);
@@ -228,14 +228,14 @@ describe('slow and strange senders', () => {
   });
 
   test.each<[string, string, readonly number[]]>([
-    ['no path', 'GET  HTTP/1.1\r\nHost: x\r\n\r\n', [400]],
-    ['no method', ' / HTTP/1.1\r\nHost: x\r\n\r\n', [400]],
-    ['another protocol', 'GET / HTTP/9.9\r\nHost: x\r\n\r\n', [400, 505]],
+    ['no path', 'GET  HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n', [400]],
+    ['no method', ' / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n', [400]],
+    ['another protocol', 'GET / HTTP/9.9\r\nHost: 127.0.0.1\r\n\r\n', [400, 505]],
     ['HTTP/2 without asking', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', [400, 404, 405, 505]],
     ['no host', 'GET / HTTP/1.1\r\n\r\n', [400]],
     ['binary', '\u0000\u0001\u0002\u0003\r\n\r\n', [400]],
-    ['a raw byte above 127 in the path', 'GET /\u00ff HTTP/1.1\r\nHost: x\r\n\r\n', [400, 401, 403, 404]],
-    ['CONNECT', 'CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n', [400, 401, 404, 405]],
+    ['a raw byte above 127 in the path', 'GET /\u00ff HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n', [400, 401, 403, 404]],
+    ['CONNECT', 'CONNECT example.com:443 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n', [400, 401, 404, 405]],
   ])('%s is refused', async (_, text, allowed) => {
     const socket = await open();
     socket.write(Buffer.from(text, 'latin1'));
@@ -251,7 +251,7 @@ describe('slow and strange senders', () => {
     expect(await answerOf(socket, timeoutMs)).toMatch(/^HTTP\/1\.1 200/);
     const plain = (await import('node:net')).connect({ host: '127.0.0.1', port });
     plain.on('error', () => undefined);
-    plain.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    plain.write('GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n');
     await once(plain, 'close');
     await isWell();
   });

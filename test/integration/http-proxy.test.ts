@@ -177,7 +177,7 @@ describe('a proxied request', () => {
     'is one request, where %s hides another in its body',
     async (method) => {
       const { send } = await front(await backend(echo));
-      const body = 'DELETE /hidden HTTP/1.1\r\nHost: x\r\n\r\n';
+      const body = 'DELETE /hidden HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n';
       const length = { 'content-length': String(body.length) };
       const chunks = { 'transfer-encoding': 'chunked' };
       for (const connection of ['content-length', 'transfer-encoding', 'content-length, transfer-encoding']) {
@@ -275,7 +275,7 @@ describe('a proxied request', () => {
     for (const path of ['/api/v1/namespaces/ns/services', '/api/v1/namespaces/ns/pods']) {
       const late = connectTls({ host: '127.0.0.1', port, ca: ca.certificate });
       late.write(
-        `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\nContent-Length: 9\r\n\r\nabc`,
+        `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: ${authorization}\r\nContent-Length: 9\r\n\r\nabc`,
       );
       late.resume().on('error', () => undefined);
       await once(late, 'close');
@@ -456,7 +456,7 @@ describe('a WebSocket', () => {
     cleanups.push(() => void raw.close());
     const { port } = await front({ scheme: 'http', host: '127.0.0.1', port: await listen(raw) });
     const client = connectTls({ host: '127.0.0.1', port, ca: ca.certificate });
-    const asked = `GET ${proxyPath}/ HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\n`;
+    const asked = `GET ${proxyPath}/ HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: ${authorization}\r\n`;
     client.write(`${asked}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`);
     const chunks: Buffer[] = [];
     client.on('error', () => undefined).on('data', (chunk: Buffer) => chunks.push(chunk));

@@ -400,7 +400,7 @@ describe('bodies', () => {
     });
     const socket = await rawSocket();
     socket.write(
-      'POST /x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\nContent-Length: 10\r\n\r\nabc',
+      'POST /x HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer secret\r\nContent-Length: 10\r\n\r\nabc',
     );
     await arrived.promise;
     socket.destroy();
@@ -412,11 +412,11 @@ describe('bodies', () => {
   test('that come too slowly time out', async () => {
     const { rawSocket } = await start(echo, { limits: { headersTimeout: 100, requestTimeout: 200 } });
     const slowHeaders = await rawSocket();
-    slowHeaders.write('GET /x HTTP/1.1\r\nHost: x\r\n');
+    slowHeaders.write('GET /x HTTP/1.1\r\nHost: 127.0.0.1\r\n');
     const refused = readAll(slowHeaders);
     const slowBody = await rawSocket();
     slowBody.write(
-      'POST /x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\nContent-Length: 10\r\n\r\nabc',
+      'POST /x HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer secret\r\nContent-Length: 10\r\n\r\nabc',
     );
     const texts = await Promise.all([refused, readAll(slowBody)]);
     expect(texts[0]).toContain('HTTP/1.1 408');
@@ -432,9 +432,9 @@ describe('bodies', () => {
       return performance.now() - begun;
     };
     const headers = await rawSocket();
-    headers.write('GET /x HTTP/1.1\r\nHost: x\r\nX-Slow: ');
+    headers.write('GET /x HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ');
     const body = await rawSocket();
-    body.write('POST /x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\nContent-Length: 1000\r\n\r\n');
+    body.write('POST /x HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer secret\r\nContent-Length: 1000\r\n\r\n');
     for (const after of await Promise.all([closedAfter(headers, 'x'), closedAfter(body, 'x')])) {
       expect(after).toBeGreaterThan(900);
       expect(after).toBeLessThan(1700);
@@ -455,12 +455,12 @@ describe('bad input', () => {
     ['not HTTP', 'hello\r\n\r\n', /^HTTP\/1\.1 400 Bad Request/],
     [
       'both lengths',
-      'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
+      'POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
       /^HTTP\/1\.1 400/,
     ],
     [
       'too many headers',
-      `GET / HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(1024 * 1024 + 10)}\r\n\r\n`,
+      `GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nA: ${'a'.repeat(1024 * 1024 + 10)}\r\n\r\n`,
       /^HTTP\/1\.1 431/,
     ],
   ])('%s is refused, and the server lives on', async (_name, bytes, answer) => {
@@ -476,7 +476,7 @@ describe('bad input', () => {
     const { rawSocket, send } = await start(echo);
     const socket = await rawSocket();
     socket.resume();
-    socket.end('GET /x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n\r\n');
+    socket.end('GET /x HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer secret\r\n\r\n');
     await once(socket, 'close');
     expect((await send('/x')).status).toBe(200);
   });
@@ -569,7 +569,7 @@ describe('answers in parts', () => {
     for (const [i, socket] of idle.entries()) {
       const encoding = i % 2 === 0 ? '' : 'Accept-Encoding: gzip\r\n';
       socket.pause();
-      socket.write(`GET /many HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n${encoding}\r\n`);
+      socket.write(`GET /many HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer secret\r\n${encoding}\r\n`);
     }
     const expected = Buffer.from((bodies.get('/many') ?? []).join(''));
     expect((await send('/many')).body.equals(expected)).toBe(true);
@@ -616,7 +616,7 @@ describe('requests at the same time', () => {
 
 describe('requests that take too long', () => {
   const get = (path: string): string =>
-    `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n\r\n`;
+    `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer secret\r\n\r\n`;
   /** More than the buffers of a socket hold. */
   const large = Buffer.alloc(32 * 1024 * 1024);
 
@@ -695,7 +695,7 @@ describe('streams', () => {
       ended++;
     });
     const socket = await rawSocket();
-    socket.write('GET /api/v1/services?watch=1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n\r\n');
+    socket.write('GET /api/v1/services?watch=1 HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer secret\r\n\r\n');
     await once(socket, 'data');
     socket.destroy();
     await expect.poll(() => ended).toBe(1);
@@ -749,7 +749,7 @@ test('every request of a connection is authenticated', async () => {
 
 describe('framing of streams', () => {
   const get = (path: string, version = '1.1') =>
-    `GET ${path} HTTP/${version}\r\nHost: x\r\nAuthorization: Bearer secret\r\n\r\n`;
+    `GET ${path} HTTP/${version}\r\nHost: 127.0.0.1\r\nAuthorization: Bearer secret\r\n\r\n`;
   const lines: Handler = (_request, reply) => {
     const stream = reply.stream(200, { 'Content-Type': 'text/plain' });
     for (const line of ['one\n', 'one\n', '', Buffer.from('zwölf\n'), 'x'.repeat(300)]) stream.write(line);
@@ -829,7 +829,7 @@ describe('closing', () => {
       { observe: () => second.resolve(undefined) },
     );
     const get = (path: string): string =>
-      `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n\r\n`;
+      `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer secret\r\n\r\n`;
     const answers = exchange(await rawSocket(), get('/1') + get('/2'), 'answer /2');
     await expect.poll(() => arrived).toBe(2);
     const closed = server.close(60_000);
@@ -854,7 +854,7 @@ describe('closing', () => {
 });
 
 describe('upgrades', () => {
-  const head = 'Host: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n';
+  const head = 'Host: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n';
   const upgrade: UpgradeHandler = async (request, socket) => {
     if (request.info.subresource !== 'proxy') throw notFound({ group: '', resource: 'pods' }, 'x');
     socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');

@@ -108,7 +108,7 @@ class SlowWatcher {
     const socket = connect({ host: hostname, port: Number(port), ca: server.ca });
     await once(socket, 'secureConnect');
     socket.write(
-      `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${server.token}\r\nConnection: close\r\n\r\n`,
+      `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${server.token}\r\nConnection: close\r\n\r\n`,
     );
     return new SlowWatcher(socket);
   }

@@ -10,6 +10,7 @@ import { LogThrottle } from '../../telemetry/log-throttle.ts';
 import type { Authenticator } from '../authentication/authenticator.ts';
 import { refuseSocket } from './client-errors.ts';
 import type { Handler, UpgradeHandler } from './exchange.ts';
+import { HostCheck } from './host.ts';
 import { InFlight } from './in-flight.ts';
 import { LateBodies } from './late-bodies.ts';
 import { isLongRunning } from './long-running.ts';
@@ -146,6 +147,7 @@ class Front {
   private readonly requestTimeout: number;
   private readonly closer: Closer;
   private readonly lateBodies: LateBodies;
+  private readonly hostCheck: HostCheck;
   private readonly seldom = new LogThrottle(() => performance.now());
 
   constructor(options: HttpServerOptions, limits: HttpLimits, closer: Closer, lateBodies: LateBodies) {
@@ -157,6 +159,7 @@ class Front {
     this.requestTimeout = limits.requestTimeout;
     this.closer = closer;
     this.lateBodies = lateBodies;
+    this.hostCheck = new HostCheck(options.tls.certificate);
   }
 
   serve(incoming: IncomingMessage, response: ServerResponse): void {
@@ -177,6 +180,7 @@ class Front {
     let request: HttpRequest;
     try {
       checkHeaderCount(incoming);
+      this.hostCheck.check(incoming);
       const user = this.options.authenticator.authenticate(incoming);
       request = new HttpRequest(incoming, parseTarget(url), user, () => this.signalOf(response));
       const { info: target } = request;
@@ -226,6 +230,7 @@ class Front {
     });
     try {
       checkHeaderCount(incoming);
+      this.hostCheck.check(incoming);
       const user = this.options.authenticator.authenticate(incoming);
       const target = parseTarget(incoming.url ?? '/');
       const request = new HttpRequest(incoming, target, user, () => controller.signal);
