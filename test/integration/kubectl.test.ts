@@ -8,7 +8,7 @@ let server: TestServer;
 let kubectl: Kubectl;
 
 beforeAll(async () => {
-  server = await startApiServer({ controllers: ['*'] });
+  server = await startApiServer({ controllers: ['*'], addressPools: [] });
   kubectl = new Kubectl(server.kubeconfig);
 });
 afterAll(async () => {
