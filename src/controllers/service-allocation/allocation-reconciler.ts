@@ -14,26 +14,25 @@ import { Controller, Priority, TerminalError, type ReconcileResult } from '../..
 import { Expectations } from '../../runtime/expectations.ts';
 import { AllocationState } from './allocation-state.ts';
 import { changeCondition } from './condition.ts';
-import { HeldAddresses } from './held-addresses.ts';
+import { ServiceIPAddresses } from './service-ip-addresses.ts';
 import { serviceOf } from './ip-address.ts';
 import { AllocationMetrics } from './metrics.ts';
 import { addressesOf, planService, type ServicePlan, type Step } from './plan.ts';
 import { claimAnnotation, familyOf, formatClaim, viewOf } from './plan-view.ts';
-import { rangesOf, rangesOfFlags, type ServiceRanges } from './ranges.ts';
+import { rangesOf, rangesOfFlags, type ServiceRanges, type ServedKinds } from './ranges.ts';
 import type { Problem } from './reasons.ts';
-import type { ServedKinds } from './served.ts';
-import { Waiters } from './waiters.ts';
+import { RangeQueues } from './range-queues.ts';
 
 export interface AllocatingOptions {
-  /** The ranges of Services where the server has no ServiceCIDRs, and the cluster's families, primary first. */
+  /** The CIDRs of a server without ServiceCIDRs, and the cluster's families, primary first. */
   readonly serviceCidrs?: readonly ServiceCidr[];
   readonly nodePorts: PortRange;
 }
 
-/** When to look again for a write, or a whole list, that the cache has not shown, in milliseconds. */
-const behind: ReconcileResult = { requeueAfter: 1000 };
+/** While the cache does not show an own write, or is being listed. */
+const staleRequeue: ReconcileResult = { requeueAfter: 1000 };
 
-/** Allocates for Services on a server that does not. What happens to one Service is planned in plan.ts. */
+/** Allocates addresses and node ports on an API server that does not. The steps are planned in plan.ts. */
 export class AllocationReconciler {
   readonly controller: Controller;
   readonly #context: ControllerContext;
@@ -42,15 +41,15 @@ export class AllocationReconciler {
   readonly #addresses: Informer<IPAddress> | undefined;
   readonly #cidrs: Informer<ServiceCIDR> | undefined;
   readonly #client: ResourceClient<Service>;
-  readonly #held: HeldAddresses;
+  readonly #ipAddresses: ServiceIPAddresses;
   readonly #expectations: Expectations<Service>;
-  readonly #waiters = new Waiters();
+  readonly #queues = new RangeQueues();
   readonly #allocations: AllocationState;
   readonly #metrics: AllocationMetrics;
-  /** The version of each Service at which a step failed: the cache may be behind, which the server is asked then. */
+  /** The resourceVersion of each Service at which a step failed. Before the next try the server is asked for it. */
   readonly #failed = new Map<ObjectKey, string>();
-  /** What users were told, where the server keeps no conditions. */
-  readonly #told = new Map<ObjectKey, string>();
+  /** The last report about each Service, on a server that stores no conditions. */
+  readonly #lastReports = new Map<ObjectKey, string>();
   #ranges: ServiceRanges;
 
   constructor(context: ControllerContext, options: AllocatingOptions, served: ServedKinds) {
@@ -60,7 +59,7 @@ export class AllocationReconciler {
     this.#addresses = served.addresses ? context.informers.informer(ipAddresses) : undefined;
     this.#cidrs = served.cidrs ? context.informers.informer(serviceCIDRs) : undefined;
     this.#client = context.clients.for(services);
-    this.#held = new HeldAddresses({
+    this.#ipAddresses = new ServiceIPAddresses({
       informer: this.#addresses,
       client: context.clients.for(ipAddresses),
       services: this.#client,
@@ -83,24 +82,24 @@ export class AllocationReconciler {
       ],
       backoff: { base: 5, max: 60_000 },
     });
-    this.#follow();
+    this.#addHandlers();
   }
 
-  #follow(): void {
+  #addHandlers(): void {
     const { controller } = this;
-    const learn = (service: Service): void => {
+    const record = (service: Service): void => {
       const view = viewOf(service);
       for (const key of this.#allocations.set(view, service.metadata.resourceVersion ?? ''))
         controller.enqueue(key);
-      if (view.claim !== undefined) this.#allocations.putBack(view.key);
+      if (view.claim !== undefined) this.#allocations.releaseReserved(view.key);
     };
     this.#services.addHandler({
       added: (service, initial) => {
-        learn(service);
+        record(service);
         controller.enqueue(keyOf(service), initial ? { priority: Priority.resync } : {});
       },
       updated: (service) => {
-        learn(service);
+        record(service);
         controller.enqueue(keyOf(service));
       },
       deleted: (service) => {
@@ -109,29 +108,29 @@ export class AllocationReconciler {
         controller.enqueue(key);
       },
     });
-    const wakeOwner = (address: IPAddress): void => {
+    const enqueueUsers = (address: IPAddress): void => {
       const key = serviceOf(address);
       if (key !== '') controller.enqueue(key);
-      for (const { key: holder } of this.#allocations.others(address.metadata.name ?? '', ''))
-        controller.enqueue(holder);
+      for (const { key: user } of this.#allocations.usesByOthers(address.metadata.name ?? '', ''))
+        controller.enqueue(user);
     };
     this.#addresses?.addHandler({
       added: (address) => {
-        this.#allocations.block(address.metadata.name ?? '');
-        wakeOwner(address);
+        this.#allocations.addIPAddress(address.metadata.name ?? '');
+        enqueueUsers(address);
       },
-      updated: wakeOwner,
+      updated: enqueueUsers,
       deleted: (address) => {
-        this.#allocations.unblock(address.metadata.name ?? '');
-        wakeOwner(address);
+        this.#allocations.deleteIPAddress(address.metadata.name ?? '');
+        enqueueUsers(address);
       },
     });
-    const measure = (): void => this.#measure();
-    this.#cidrs?.addHandler({ added: measure, updated: measure, deleted: measure });
+    const update = (): void => this.#updateRanges();
+    this.#cidrs?.addHandler({ added: update, updated: update, deleted: update });
   }
 
-  /** The ranges changed: what was full may not be, what was in range may be out of it. */
-  #measure(): void {
+  /** Reconciles all Services if the ranges changed. */
+  #updateRanges(): void {
     const ranges = rangesOf(this.#cidrs?.cache.values() ?? [], this.#options.serviceCidrs);
     if (jsonEqual(ranges, this.#ranges)) return;
     this.#ranges = ranges;
@@ -145,33 +144,36 @@ export class AllocationReconciler {
   async #reconcile(key: ObjectKey, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     const service = this.#services.cache.get(key);
     if (service === undefined) {
-      this.#waiters.leave(key);
-      this.#told.delete(key);
+      this.#queues.delete(key);
+      this.#lastReports.delete(key);
       this.#failed.delete(key);
-      return (await this.#held.keep(key, undefined, new Set(), signal)) ? undefined : behind;
+      return (await this.#ipAddresses.reconcile(key, undefined, new Set(), signal))
+        ? undefined
+        : staleRequeue;
     }
-    // What is part old, part new shows no claim of others for sure.
+    // During a list the cache may lack the claim of another Service.
     if (!this.#expectations.settled(key) || this.#services.isListing || this.#addresses?.isListing === true) {
-      return behind;
+      return staleRequeue;
     }
-    // Without one a write would overwrite whatever came in between.
+    // Without one, a write is not conditional.
     if ((service.metadata.resourceVersion ?? '') === '') {
       throw new TerminalError('the server sent a Service without resourceVersion');
     }
-    this.#allocations.putBack(key);
+    this.#allocations.releaseReserved(key);
     const plan = planService({
       service,
       allocations: this.#allocations,
       cluster: this.#ranges.families,
-      ownerOf: this.#held.ownerOf,
+      ownerOf: this.#ipAddresses.ownerOf,
       random: this.#context.random,
     });
-    this.#wait(key, plan);
+    this.#updateQueues(key, plan);
     try {
       if (plan.step.do === 'wait') return undefined;
       if (plan.step.do !== 'nothing') return await this.#carryOut(service, plan.step, signal);
-      if (!(await this.#held.keep(key, service, addressesOf(service), signal))) return behind;
-      await this.#tell(service, plan.problem, signal);
+      if (!(await this.#ipAddresses.reconcile(key, service, addressesOf(service), signal)))
+        return staleRequeue;
+      await this.#report(service, plan.problem, signal);
     } catch (error) {
       if (!isNotFound(error)) throw error;
     }
@@ -186,15 +188,15 @@ export class AllocationReconciler {
     const key = keyOf(service);
     const { resourceVersion = '' } = service.metadata;
     const hasFailed = this.#failed.get(key) === resourceVersion;
-    if (hasFailed && !(await this.#held.isPresent(key, service, signal))) return behind;
+    if (hasFailed && !(await this.#ipAddresses.isCurrent(key, service, signal))) return staleRequeue;
     this.#failed.set(key, resourceVersion);
-    const isDone = await this.#take(service, step, signal);
+    const isDone = await this.#execute(service, step, signal);
     this.#failed.delete(key);
-    return isDone ? undefined : behind;
+    return isDone ? undefined : staleRequeue;
   }
 
-  /** Answers false when somebody who is no Service has an address, and the cache does not show it yet. */
-  async #take(
+  /** False if an address has an IPAddress object of another parent, which the cache does not show yet. */
+  async #execute(
     service: Service,
     step: Exclude<Step, { do: 'nothing' | 'wait' }>,
     signal: AbortSignal,
@@ -213,7 +215,7 @@ export class AllocationReconciler {
         break;
       case 'write': {
         for (const address of step.addresses) {
-          if (!(await this.#held.hold(address, key, signal))) return false;
+          if (!(await this.#ipAddresses.create(address, key, signal))) return false;
         }
         const metadata =
           service.metadata.annotations?.[claimAnnotation] === undefined
@@ -223,13 +225,13 @@ export class AllocationReconciler {
         break;
       }
     }
-    this.#metrics.stepped(step.do);
-    const given = step.do === 'claim' ? { values: formatClaim(step.claim) } : {};
-    this.#context.log.info({ key, step: step.do, ...given }, 'service allocation written');
+    this.#metrics.countStep(step.do);
+    const claimed = step.do === 'claim' ? { values: formatClaim(step.claim) } : {};
+    this.#context.log.info({ key, step: step.do, ...claimed }, 'service allocation written');
     return true;
   }
 
-  /** A JSON merge patch on condition that the Service has not changed. */
+  /** A JSON merge patch with the resourceVersion: a conflict if the Service has changed. */
   async #patch(
     service: Service,
     patch: { metadata: JsonRecord; spec?: JsonRecord },
@@ -243,13 +245,13 @@ export class AllocationReconciler {
     );
   }
 
-  /** Tells users what is wrong, or no more: once, in a condition and an Event. */
-  async #tell(service: Service, problem: Problem | undefined, signal: AbortSignal): Promise<void> {
+  /** Reports a problem, or its end, once: in the condition, an Event and the log. */
+  async #report(service: Service, problem: Problem | undefined, signal: AbortSignal): Promise<void> {
     const { clock, events, log } = this.#context;
     const key = keyOf(service);
     const change = changeCondition(service, problem, formatTime(clock.now()));
     const text = problem === undefined ? '' : `${problem.reason} ${problem.message}`;
-    if (change === undefined || this.#told.get(key) === text) return;
+    if (change === undefined || this.#lastReports.get(key) === text) return;
     const { namespace = '', name = '', resourceVersion = '' } = service.metadata;
     const patch = { metadata: { resourceVersion }, status: { conditions: change.conditions } };
     try {
@@ -258,38 +260,38 @@ export class AllocationReconciler {
         signal,
       });
       this.#expectations.written(key, written);
-      this.#told.delete(key);
+      this.#lastReports.delete(key);
     } catch (error) {
-      // A server without conditions of Services: the Event has to do.
+      // The server has no status subresource of Services.
       if (!isNotFound(error)) throw error;
-      this.#told.set(key, text);
+      this.#lastReports.set(key, text);
     }
     const { reason, message } = problem ?? {
       reason: 'Allocated',
       message: 'The Service has everything it asks for',
     };
     events.event(service, problem === undefined ? 'Normal' : 'Warning', reason, message);
-    if (problem !== undefined) this.#metrics.told(problem.reason);
+    if (problem !== undefined) this.#metrics.countProblem(problem.reason);
     log[problem === undefined ? 'info' : 'warn'](
       { key, reason, detail: message },
       'service allocation changed',
     );
   }
 
-  #wait(key: ObjectKey, plan: ServicePlan): void {
-    if (plan.waitsFor === undefined) this.#waiters.leave(key);
-    else this.#waiters.wait(plan.waitsFor, key);
-    for (const pool of this.#waiters.pools()) {
-      if (!this.#allocations.hasFree(pool)) continue;
-      const next = this.#waiters.next(pool);
+  #updateQueues(key: ObjectKey, plan: ServicePlan): void {
+    if (plan.waitsFor === undefined) this.#queues.delete(key);
+    else this.#queues.add(plan.waitsFor, key);
+    for (const range of this.#queues.ranges()) {
+      if (!this.#allocations.hasFree(range)) continue;
+      const next = this.#queues.next(range);
       if (next !== undefined) this.controller.enqueue(next);
     }
   }
 
   #freed(value: string): void {
-    const pool = familyOf(value) ?? 'port';
-    this.#waiters.freed(pool);
-    const next = this.#waiters.next(pool);
+    const range = familyOf(value) ?? 'port';
+    this.#queues.freed(range);
+    const next = this.#queues.next(range);
     if (next !== undefined) this.controller.enqueue(next);
   }
 }

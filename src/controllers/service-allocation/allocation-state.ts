@@ -1,4 +1,4 @@
-/** Who holds what in the cluster, as the caches show it, and what is left. Pure. */
+/** Which addresses and node ports the Services of a cluster use, by the caches. Pure. */
 import { AddressAllocator } from '../../allocation/address-allocator.ts';
 import { parseServiceCidr } from '../../allocation/address-range.ts';
 import { RangeFullError } from '../../allocation/errors.ts';
@@ -7,88 +7,83 @@ import type { ObjectKey } from '../../objects/key.ts';
 import type { IPFamily } from '../../objects/address.ts';
 import { claimValues, type ServiceView, specValues, type Value } from './plan-view.ts';
 
-/** How a Service holds a value: written in its spec, or claimed. */
-export interface Holder {
+/** A Service uses a value: it is in its spec, or claimed by its annotation. */
+export interface ValueUse {
   readonly key: ObjectKey;
   readonly how: 'spec' | 'claim';
   readonly age: string;
-  /** Of the Service, for claims that meet: the one that was written last gives way. */
+  /** Of the Service. Of two claims of a value, the one that was written last is withdrawn. */
   readonly resourceVersion: string;
 }
 
-interface Entry {
-  readonly values: ReadonlyMap<Value, Holder>;
-}
-
-/** One CIDR that Services get addresses from. */
+/** A CIDR of Service addresses. */
 export interface CidrState {
   readonly text: string;
-  /** False: it gives no new addresses. */
+  /** False: no new addresses are allocated from it. */
   readonly ready: boolean;
 }
 
 /**
- * The state of allocation. Filled by cache events in any order; a value is in use while any Service writes or claims
- * it, any IPAddress object is named so, or it was picked here and the claim has not shown yet.
+ * Filled by cache events in any order. A value is in use while a Service has it in its spec or claims it, an IPAddress
+ * object has its name, or it is reserved for a Service whose claim the cache does not show yet.
  */
 export class AllocationState {
   readonly nodePorts: PortAllocator;
-  readonly #services = new Map<ObjectKey, Entry>();
-  readonly #holders = new Map<Value, Map<ObjectKey, Holder>>();
-  readonly #picked = new Map<ObjectKey, readonly Value[]>();
-  /** How many reasons there are to leave a value alone. */
-  readonly #uses = new Map<Value, number>();
+  readonly #services = new Map<ObjectKey, ReadonlyMap<Value, ValueUse>>();
+  readonly #byValue = new Map<Value, Map<ObjectKey, ValueUse>>();
+  readonly #reserved = new Map<ObjectKey, readonly Value[]>();
+  /** How many Services, IPAddress objects and reservations use a value. */
+  readonly #useCounts = new Map<Value, number>();
   readonly #cidrs = new Map<string, { readonly addresses: AddressAllocator; ready: boolean }>();
   readonly #freed: (value: Value) => void;
 
-  /** @param freed is called when nothing holds a value any more. */
+  /** @param freed is called when a value is no longer in use. */
   constructor(nodePorts: PortRange, freed: (value: Value) => void = () => undefined) {
     this.nodePorts = new PortAllocator(nodePorts);
     this.#freed = freed;
   }
 
-  /** A Service as it is now. Returns the other Services that hold a value which this one gained or lost. */
+  /** Records a Service. Returns the other Services that use a value which this one gained or lost. */
   set(view: ServiceView, resourceVersion: string): Set<ObjectKey> {
     const { key, age } = view;
-    const values = new Map<Value, Holder>();
+    const values = new Map<Value, ValueUse>();
     for (const value of claimValues(view)) values.set(value, { key, how: 'claim', age, resourceVersion });
     for (const value of specValues(view)) values.set(value, { key, how: 'spec', age, resourceVersion });
     const touched = new Set<ObjectKey>();
-    // New ones first: what stays in use is not free in between.
-    for (const [value, holder] of values) this.#enter(value, holder, touched);
-    for (const value of this.#services.get(key)?.values.keys() ?? []) {
-      if (!values.has(value)) this.#leave(value, key, touched);
+    // New values first, so that values that stay in use are never free.
+    for (const [value, use] of values) this.#add(value, use, touched);
+    for (const value of this.#services.get(key)?.keys() ?? []) {
+      if (!values.has(value)) this.#remove(value, key, touched);
     }
-    this.#services.set(key, { values });
+    this.#services.set(key, values);
     touched.delete(key);
     return touched;
   }
 
-  /** A Service is gone. */
+  /** Removes a Service. Returns the other Services that use one of its values. */
   delete(key: ObjectKey): Set<ObjectKey> {
     const touched = new Set<ObjectKey>();
-    for (const value of this.#services.get(key)?.values.keys() ?? []) this.#leave(value, key, touched);
+    for (const value of this.#services.get(key)?.keys() ?? []) this.#remove(value, key, touched);
     this.#services.delete(key);
-    this.putBack(key);
+    this.releaseReserved(key);
     return touched;
   }
 
-  /** The other Services that hold a value. */
-  others(value: Value, key: ObjectKey): Holder[] {
-    return [...(this.#holders.get(value)?.values() ?? [])].filter((holder) => holder.key !== key);
+  /** The uses of a value by other Services. */
+  usesByOthers(value: Value, key: ObjectKey): ValueUse[] {
+    return [...(this.#byValue.get(value)?.values() ?? [])].filter((use) => use.key !== key);
   }
 
-  /** An IPAddress object of that name exists, whoever made it. Call once for each object. */
-  block(address: string): void {
-    this.#use(address);
+  /** Records an IPAddress object by its name, whatever its parent. Call once for each object. */
+  addIPAddress(address: string): void {
+    this.#countUse(address);
   }
 
-  /** The IPAddress object of that name is gone. */
-  unblock(address: string): void {
-    this.#unuse(address);
+  deleteIPAddress(address: string): void {
+    this.#uncountUse(address);
   }
 
-  /** The ranges that addresses come from. Text that is no CIDR is left out. */
+  /** Replaces the CIDRs. Text that is not a CIDR is left out. */
   setCidrs(cidrs: readonly CidrState[]): void {
     for (const text of this.#cidrs.keys())
       if (!cidrs.some((cidr) => cidr.text === text)) this.#cidrs.delete(text);
@@ -101,7 +96,7 @@ export class AllocationState {
       const parsed = parseServiceCidr(text);
       if (parsed === undefined) continue;
       const addresses = new AddressAllocator(parsed);
-      for (const value of this.#uses.keys()) if (addresses.contains(value)) addresses.allocate(value);
+      for (const value of this.#useCounts.keys()) if (addresses.contains(value)) addresses.allocate(value);
       this.#cidrs.set(text, { addresses, ready });
     }
   }
@@ -112,11 +107,11 @@ export class AllocationState {
     return false;
   }
 
-  /** True when {@link pickAddress} or {@link pickPort} would find something. */
-  hasFree(pool: IPFamily | 'port'): boolean {
-    if (pool === 'port') return this.nodePorts.free > 0;
+  /** True when {@link reserveAddress} or {@link reservePort} would succeed. */
+  hasFree(range: IPFamily | 'port'): boolean {
+    if (range === 'port') return this.nodePorts.free > 0;
     for (const { addresses, ready } of this.#cidrs.values()) {
-      if (ready && addresses.family === pool && addresses.free > 0) return true;
+      if (ready && addresses.family === range && addresses.free > 0) return true;
     }
     return false;
   }
@@ -126,11 +121,11 @@ export class AllocationState {
   }
 
   /**
-   * Picks a free address for a Service and keeps it until {@link putBack}, or until the Service is gone.
+   * Reserves a free address for a Service, until {@link releaseReserved} or the Service is deleted.
    *
    * @throws {RangeFullError}
    */
-  pickAddress(key: ObjectKey, family: IPFamily, random: () => number): string {
+  reserveAddress(key: ObjectKey, family: IPFamily, random: () => number): string {
     const ready = [...this.#cidrs.values()].filter(
       (cidr) => cidr.ready && cidr.addresses.family === family && cidr.addresses.free > 0,
     );
@@ -138,78 +133,78 @@ export class AllocationState {
     if (cidr === undefined) throw new RangeFullError();
     const address = cidr.addresses.allocateNext(random);
     cidr.addresses.release(address);
-    this.#pick(key, address);
+    this.#reserve(key, address);
     return address;
   }
 
-  /** The same for a node port. @throws {RangeFullError} */
-  pickPort(key: ObjectKey, random: () => number): number {
+  /** Reserves a free node port, likewise. @throws {RangeFullError} */
+  reservePort(key: ObjectKey, random: () => number): number {
     const port = this.nodePorts.allocateNext(random);
     this.nodePorts.release(port);
-    this.#pick(key, String(port));
+    this.#reserve(key, String(port));
     return port;
   }
 
-  /** Forgets what was picked for a Service: its claim shows by now, or will never. */
-  putBack(key: ObjectKey): void {
-    this.#forgetPicked(key, this.#freed);
+  /** Ends the reservations of a Service: the cache shows its claim, or it was not written. */
+  releaseReserved(key: ObjectKey): void {
+    this.#dropReserved(key, this.#freed);
   }
 
-  /** The same right after a pick that did not find all: nothing became free that was not free before. */
-  abandonPick(key: ObjectKey): void {
-    this.#forgetPicked(key, () => undefined);
+  /** The same for reservations that were just made: no value became free that was not free before. */
+  cancelReserved(key: ObjectKey): void {
+    this.#dropReserved(key, () => undefined);
   }
 
-  #forgetPicked(key: ObjectKey, freed: (value: Value) => void): void {
-    const picked = this.#picked.get(key) ?? [];
-    this.#picked.delete(key);
-    for (const value of picked) this.#unuse(value, freed);
+  #dropReserved(key: ObjectKey, freed: (value: Value) => void): void {
+    const reserved = this.#reserved.get(key) ?? [];
+    this.#reserved.delete(key);
+    for (const value of reserved) this.#uncountUse(value, freed);
   }
 
-  /** Taken and free addresses of each range. */
+  /** Numbers of used and free values of each range. */
   *ranges(): Generator<{ readonly range: string; readonly used: number; readonly free: number }> {
     for (const [range, { addresses }] of this.#cidrs)
       yield { range, used: addresses.used, free: addresses.free };
     yield { range: this.nodePorts.range, used: this.nodePorts.used, free: this.nodePorts.free };
   }
 
-  #pick(key: ObjectKey, value: Value): void {
-    this.#picked.set(key, [...(this.#picked.get(key) ?? []), value]);
-    this.#use(value);
+  #reserve(key: ObjectKey, value: Value): void {
+    this.#reserved.set(key, [...(this.#reserved.get(key) ?? []), value]);
+    this.#countUse(value);
   }
 
-  #enter(value: Value, holder: Holder, touched: Set<ObjectKey>): void {
-    const holders = this.#holders.get(value);
-    const old = holders?.get(holder.key);
-    if (holders === undefined) this.#holders.set(value, new Map([[holder.key, holder]]));
-    else holders.set(holder.key, holder);
-    if (old === undefined) this.#use(value);
-    if (old?.how === holder.how) return;
-    for (const other of holders?.keys() ?? []) touched.add(other);
+  #add(value: Value, use: ValueUse, touched: Set<ObjectKey>): void {
+    const uses = this.#byValue.get(value);
+    const before = uses?.get(use.key);
+    if (uses === undefined) this.#byValue.set(value, new Map([[use.key, use]]));
+    else uses.set(use.key, use);
+    if (before === undefined) this.#countUse(value);
+    if (before?.how === use.how) return;
+    for (const other of uses?.keys() ?? []) touched.add(other);
   }
 
-  #leave(value: Value, key: ObjectKey, touched: Set<ObjectKey>): void {
-    const holders = this.#holders.get(value);
-    holders?.delete(key);
-    for (const other of holders?.keys() ?? []) touched.add(other);
-    if (holders?.size === 0) this.#holders.delete(value);
-    this.#unuse(value);
+  #remove(value: Value, key: ObjectKey, touched: Set<ObjectKey>): void {
+    const uses = this.#byValue.get(value);
+    uses?.delete(key);
+    for (const other of uses?.keys() ?? []) touched.add(other);
+    if (uses?.size === 0) this.#byValue.delete(value);
+    this.#uncountUse(value);
   }
 
-  #use(value: Value): void {
-    const uses = this.#uses.get(value) ?? 0;
-    this.#uses.set(value, uses + 1);
+  #countUse(value: Value): void {
+    const uses = this.#useCounts.get(value) ?? 0;
+    this.#useCounts.set(value, uses + 1);
     if (uses === 0) this.#mark(value, true);
   }
 
-  #unuse(value: Value, freed = this.#freed): void {
-    const uses = this.#uses.get(value) ?? 0;
+  #uncountUse(value: Value, freed = this.#freed): void {
+    const uses = this.#useCounts.get(value) ?? 0;
     if (uses > 1) {
-      this.#uses.set(value, uses - 1);
+      this.#useCounts.set(value, uses - 1);
       return;
     }
     if (uses === 0) return;
-    this.#uses.delete(value);
+    this.#useCounts.delete(value);
     this.#mark(value, false);
     freed(value);
   }

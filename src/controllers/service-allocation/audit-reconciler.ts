@@ -13,24 +13,23 @@ import { AllocationState } from './allocation-state.ts';
 import { AllocationMetrics } from './metrics.ts';
 import { audit, type Finding } from './plan-audit.ts';
 import { viewOf } from './plan-view.ts';
-import { rangesOf, rangesOfFlags } from './ranges.ts';
-import type { ServedKinds } from './served.ts';
+import { rangesOf, rangesOfFlags, type ServedKinds } from './ranges.ts';
 
 export interface AuditingOptions {
   readonly serviceCidrs?: readonly ServiceCidr[];
   readonly nodePorts: PortRange;
 }
 
-/** The one key: findings are between objects. */
-const cluster = 'cluster';
-/** Milliseconds that changes are collected. */
-const collect = 2000;
-/** Milliseconds that a finding must last: caches of different kinds show one transaction at different times. */
-const settle = 10_000;
-/** Milliseconds between looks with nothing changed, as kube-apiserver's repair loops. */
-const resync = 180_000;
+/** The only key of the work queue. */
+const clusterKey = 'cluster';
+/** Milliseconds in which changes are collected. */
+const collectMs = 2000;
+/** Milliseconds before a finding is reported: the caches of two kinds show one transaction at different times. */
+const settleMs = 10_000;
+/** Milliseconds between audits without a change, as in kube-apiserver's repair loops. */
+const resyncMs = 180_000;
 
-/** Watches over what an API server allocated, and tells of what cannot be right. It writes nothing but Events. */
+/** Audits the allocations of an API server. It writes nothing but Events. */
 export class AuditReconciler {
   readonly controller: Controller;
   readonly #context: ControllerContext;
@@ -40,8 +39,8 @@ export class AuditReconciler {
   readonly #cidrs: Informer<ServiceCIDR> | undefined;
   readonly #allocations: AllocationState;
   readonly #metrics: AllocationMetrics;
-  /** Since when a finding is there (monotonic), and whether users know. */
-  readonly #known = new Map<string, { readonly since: number; told: boolean }>();
+  /** When a finding was first seen (monotonic milliseconds), and whether it was reported. */
+  readonly #known = new Map<string, { readonly since: number; isReported: boolean }>();
 
   constructor(context: ControllerContext, options: AuditingOptions, served: ServedKinds) {
     this.#context = context;
@@ -54,7 +53,7 @@ export class AuditReconciler {
     this.controller = new Controller({
       name: 'service_allocation_audit',
       context,
-      reconcile: () => this.#look(),
+      reconcile: () => this.#audit(),
       workers: 1,
       waitFor: [
         this.#services,
@@ -62,28 +61,28 @@ export class AuditReconciler {
         ...(this.#cidrs ? [this.#cidrs] : []),
       ],
     });
-    const changed = (): void => this.controller.enqueue(cluster, { after: collect });
-    const learn = (service: Service): void => {
+    const changed = (): void => this.controller.enqueue(clusterKey, { after: collectMs });
+    const record = (service: Service): void => {
       this.#allocations.set(viewOf(service), service.metadata.resourceVersion ?? '');
       changed();
     };
     this.#services.addHandler({
-      added: learn,
-      updated: learn,
+      added: record,
+      updated: record,
       deleted: (service) => {
         this.#allocations.delete(keyOf(service));
         changed();
       },
     });
-    const follow = { added: changed, updated: changed, deleted: changed };
-    this.#addresses?.addHandler(follow);
-    this.#cidrs?.addHandler(follow);
-    this.controller.enqueue(cluster);
+    const handler = { added: changed, updated: changed, deleted: changed };
+    this.#addresses?.addHandler(handler);
+    this.#cidrs?.addHandler(handler);
+    this.controller.enqueue(clusterKey);
   }
 
-  async #look(): Promise<ReconcileResult> {
+  async #audit(): Promise<ReconcileResult> {
     const lists = [this.#services, this.#addresses, this.#cidrs];
-    if (lists.some((informer) => informer?.isListing === true)) return { requeueAfter: collect };
+    if (lists.some((informer) => informer?.isListing === true)) return { requeueAfter: collectMs };
     const { clock } = this.#context;
     const { serviceCidrs } = this.#options;
     const ranges =
@@ -93,7 +92,7 @@ export class AuditReconciler {
     this.#allocations.setCidrs(ranges.cidrs);
     const present = new Set<string>();
     const confirmed: Finding[] = [];
-    let fresh = false;
+    let hasUnsettled = false;
     const now = clock.monotonic();
     const found = audit({
       allocations: this.#allocations,
@@ -107,31 +106,31 @@ export class AuditReconciler {
       if (finding === undefined) continue;
       const id = [finding.kind, finding.key, finding.reason, finding.value].join(' ');
       present.add(id);
-      const known = this.#known.get(id) ?? { since: now, told: false };
+      const known = this.#known.get(id) ?? { since: now, isReported: false };
       this.#known.set(id, known);
-      if (now - known.since < settle) {
-        fresh = true;
+      if (now - known.since < settleMs) {
+        hasUnsettled = true;
         continue;
       }
       confirmed.push(finding);
-      if (known.told) continue;
-      known.told = true;
-      this.#tell(finding);
+      if (known.isReported) continue;
+      known.isReported = true;
+      this.#report(finding);
     }
-    for (const [id, { told }] of this.#known) {
+    for (const [id, { isReported }] of this.#known) {
       if (present.has(id)) continue;
       this.#known.delete(id);
-      if (told) this.#context.log.info({ finding: id }, 'allocation finding is gone');
+      if (isReported) this.#context.log.info({ finding: id }, 'allocation finding is gone');
     }
-    this.#metrics.found(confirmed.map(({ reason }) => reason));
-    return { requeueAfter: fresh ? settle : resync };
+    this.#metrics.setFindings(confirmed.map(({ reason }) => reason));
+    return { requeueAfter: hasUnsettled ? settleMs : resyncMs };
   }
 
-  #tell({ kind, key, reason, message }: Finding): void {
+  #report({ kind, key, reason, message }: Finding): void {
     const object: KubeObject | undefined =
       kind === 'Service' ? this.#services.cache.get(key) : this.#addresses?.cache.get(key);
     this.#context.log.warn({ key, kind, reason, detail: message }, 'allocation finding');
-    this.#metrics.told(reason);
+    this.#metrics.countProblem(reason);
     if (object !== undefined) this.#context.events.event(object, 'Warning', reason, message);
   }
 }

@@ -4,10 +4,10 @@ import { listAt, textAt } from '../../objects/read.ts';
 import type { Service } from '../../objects/core.generated.ts';
 import type { Problem } from './reasons.ts';
 
-/** Says whether a Service has all addresses and ports that it asks for. Only on those that once had not. */
+/** Whether a Service has all addresses and ports that it requests. Only on Services that once had not. */
 const allocatedCondition = 'servicenet.dev/Allocated';
 
-/** What a Service's condition should become. */
+/** New conditions of a Service. */
 export interface ConditionChange {
   readonly conditions: readonly unknown[];
   readonly problem: Problem | undefined;
@@ -17,13 +17,13 @@ function isAllocated(condition: unknown): boolean {
   return textAt(condition, 'type') === allocatedCondition;
 }
 
-/** Whether the conditions of a Service say this already. */
-export function isTold({ status }: Service, { reason, message }: Problem): boolean {
+/** Whether the condition of a Service has this problem already. */
+export function isReported({ status }: Service, { reason, message }: Problem): boolean {
   const present = listAt(status, 'conditions').find(isAllocated);
   return textAt(present, 'reason') === reason && textAt(present, 'message') === message;
 }
 
-/** The change of a Service's conditions; undefined when they say it already. @param time RFC 3339. */
+/** The change of a Service's conditions; undefined if there is none. @param time RFC 3339. */
 export function changeCondition(
   service: Service,
   problem: Problem | undefined,

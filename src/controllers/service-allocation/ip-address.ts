@@ -6,27 +6,27 @@ import { familyOf } from './plan-view.ts';
 const managedByLabel = 'ipaddress.kubernetes.io/managed-by';
 const allocator = 'ipallocator.k8s.io';
 
-/** True for the objects of the allocator of clusterIPs, kube-apiserver's or ours; others belong to somebody else. */
-export function isAllocators({ metadata }: IPAddress): boolean {
+/** True for IPAddresses that the allocator of clusterIPs manages, in kube-apiserver or here. */
+export function isManaged({ metadata }: IPAddress): boolean {
   return metadata.labels?.[managedByLabel] === allocator;
 }
 
-/** The Service that an IPAddress belongs to; "" for another owner. */
+/** The Service that is the parent of an IPAddress; "" for another parent. */
 export function serviceOf(address: IPAddress): ObjectKey {
   const parent = (member: string): string => textAt(address.spec, 'parentRef', member);
   if (parent('group') !== '' || parent('resource') !== 'services') return '';
   return joinKey(parent('namespace'), parent('name'));
 }
 
-/** Index of the allocator's IPAddresses by their Service. */
+/** Index of managed IPAddresses by their Service. */
 export const byService = 'service';
 
 export function indexByService(address: IPAddress): readonly string[] {
-  const key = isAllocators(address) ? serviceOf(address) : '';
+  const key = isManaged(address) ? serviceOf(address) : '';
   return key === '' ? [] : [key];
 }
 
-/** The object that holds an address for a Service, as kube-apiserver's allocator makes it. */
+/** The IPAddress of a Service, as kube-apiserver's allocator creates it. */
 export function newIPAddress(address: string, service: ObjectKey): IPAddress {
   const { namespace, name } = splitKey(service);
   return {

@@ -3,7 +3,7 @@ import type { Metrics } from '../../telemetry/metrics.ts';
 import type { AllocationState } from './allocation-state.ts';
 import type { Reason } from './reasons.ts';
 
-/** What allocation tells of itself. */
+/** Metrics of allocation. */
 export class AllocationMetrics {
   readonly #steps: Counter<'step'>;
   readonly #problems: Counter<'reason'>;
@@ -50,15 +50,15 @@ export class AllocationMetrics {
     });
   }
 
-  stepped(step: 'claim' | 'retreat' | 'write'): void {
+  countStep(step: 'claim' | 'retreat' | 'write'): void {
     this.#steps.inc({ step });
   }
 
-  told(reason: Reason): void {
+  countProblem(reason: Reason): void {
     this.#problems.inc({ reason });
   }
 
-  found(reasons: Iterable<Reason>): void {
+  setFindings(reasons: Iterable<Reason>): void {
     this.#findings.reset();
     for (const reason of reasons) this.#findings.inc({ reason });
   }

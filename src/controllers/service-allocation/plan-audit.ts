@@ -1,15 +1,15 @@
-/** What is wrong with the addresses and node ports of a cluster whose API server allocates. Pure. */
+/** Finds inconsistent addresses and node ports in a cluster whose API server allocates them. Pure. */
 import { parseAddress } from '../../objects/address.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
 import type { Service } from '../../objects/core.generated.ts';
 import type { IPAddress } from '../../objects/networking.generated.ts';
 import type { AllocationState } from './allocation-state.ts';
-import { isAllocators, serviceOf } from './ip-address.ts';
+import { isManaged, serviceOf } from './ip-address.ts';
 import { problemsOf } from './plan-problem.ts';
 import { viewOf, type ServiceView } from './plan-view.ts';
 import type { Problem, Reason } from './reasons.ts';
 
-/** One thing that is wrong. */
+/** One inconsistency. */
 export interface Finding extends Problem {
   readonly kind: 'Service' | 'IPAddress';
   /** `namespace/name` of the Service, or the IPAddress's name. */
@@ -18,12 +18,12 @@ export interface Finding extends Problem {
   readonly value: string;
 }
 
-/** What an audit looks at. */
+/** The input of an audit. */
 export interface AuditInput {
   /** Of all Services. */
   readonly allocations: AllocationState;
   readonly services: Iterable<Service>;
-  /** By name; undefined where the server has no IPAddresses. */
+  /** By name; undefined if the server has no IPAddresses. */
   readonly addresses: AddressReader | undefined;
   readonly serviceOfKey: (key: ObjectKey) => Service | undefined;
 }
@@ -33,7 +33,7 @@ interface AddressReader {
   values(): Iterable<IPAddress>;
 }
 
-/** All findings, in no order; undefined after each object, where the caller may let others go on. */
+/** All findings, in no order; undefined after each object, so that the caller can yield to the event loop. */
 export function* audit({
   allocations,
   services,
@@ -43,16 +43,16 @@ export function* audit({
   for (const service of services) {
     const view = viewOf(service);
     for (const problem of problemsOf(view, allocations)) yield { ...problem, kind: 'Service', key: view.key };
-    if (addresses !== undefined) yield* unheld(view, allocations, addresses);
+    if (addresses !== undefined) yield* addressesWithoutObject(view, allocations, addresses);
     yield undefined;
   }
   for (const address of addresses?.values() ?? []) {
-    yield isAllocators(address) ? leaked(address, serviceOfKey) : undefined;
+    yield isManaged(address) ? orphaned(address, serviceOfKey) : undefined;
   }
 }
 
 /** Addresses without an IPAddress object of their Service. */
-function* unheld(
+function* addressesWithoutObject(
   view: ServiceView,
   allocations: AllocationState,
   addresses: AddressReader,
@@ -76,15 +76,15 @@ function* unheld(
     }
     const owner = serviceOf(object);
     if (owner === view.key) continue;
-    // Of two Services with one address the younger is told already, whoever the object names.
-    if (allocations.others(canonical, view.key).length > 0) continue;
+    // The younger of two Services with one address has its own finding.
+    if (allocations.usesByOthers(canonical, view.key).length > 0) continue;
     const message = `the ClusterIP [${family}]: ${canonical} for Service ${view.key} has a wrong reference`;
     yield finding(canonical, 'ClusterIPNotAllocated', message);
   }
 }
 
-/** An IPAddress that no Service has. */
-function leaked(
+/** An IPAddress without a Service that has its address. */
+function orphaned(
   address: IPAddress,
   serviceOfKey: (key: ObjectKey) => Service | undefined,
 ): Finding | undefined {

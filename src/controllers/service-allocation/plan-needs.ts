@@ -1,31 +1,31 @@
-/** What a Service lacks, and what it has too much of (`pkg/registry/core/service/storage/alloc.go`). Pure. */
+/** Which addresses and node ports a Service needs (`pkg/registry/core/service/storage/alloc.go`). Pure. */
 import type { IPFamily } from '../../objects/address.ts';
 import type { Claim, ServiceView } from './plan-view.ts';
 import { familyOf } from './plan-view.ts';
 
-/** The families of the cluster, by its service ranges: primary first; none while no range is known. */
+/** The families of the Service CIDRs, primary first; empty while none is known. */
 export type ClusterFamilies = readonly IPFamily[];
 
-/** How the addresses of a Service should be. */
+/** The families and addresses that a Service should have. */
 export interface Addressing {
   readonly policy: string;
   readonly families: readonly IPFamily[];
-  /** Those that it keeps, as written. */
+  /** The addresses that it keeps, as written. */
   readonly kept: readonly string[];
-  /** The families of the addresses that it lacks, in the order of `families`. */
+  /** The families of the missing addresses, in the order of `families`. */
   readonly missing: readonly IPFamily[];
 }
 
 /**
- * Decides policy, families and missing addresses of a Service that is no ExternalName. The text is what contradicts
- * itself or the cluster.
+ * Decides policy, families and missing addresses of a Service that is not an ExternalName. A text says why the Service
+ * contradicts itself or the cluster.
  */
 export function decideAddressing(view: ServiceView, cluster: ClusterFamilies): Addressing | string {
   const unbound = view.headless && !view.hasSelector;
   const policy = view.policy === '' ? (unbound ? 'RequireDualStack' : 'SingleStack') : view.policy;
   const single = policy === 'SingleStack';
   const kept = view.headless ? [] : view.clusterIPs.slice(0, single ? 1 : 2);
-  // A second address shows that the Service was dual-stack, and is asked to give it back.
+  // A second address of a SingleStack Service: it was dual-stack, and releases the address.
   const wasDual = view.clusterIPs.length > 1;
   const asked = single && wasDual ? view.families.slice(0, 1) : view.families;
   const families: IPFamily[] = [];
@@ -60,36 +60,36 @@ export function decideAddressing(view: ServiceView, cluster: ClusterFamilies): A
   return { policy, families, kept, missing: view.headless ? [] : families.slice(kept.length) };
 }
 
-/** How many node ports a Service lacks: ports of one number (53/TCP and 53/UDP) share one, as in kube-apiserver. */
+/** Number of missing node ports. Ports of one number (53/TCP and 53/UDP) share one, as in kube-apiserver. */
 export function missingNodePorts(view: ServiceView): number {
   if (!view.wantsNodePorts) return 0;
   return new Set(view.ports.map(({ port }) => port).filter((port) => !view.nodePortOf.has(port))).size;
 }
 
-export function missesHealthCheckPort(view: ServiceView): boolean {
+export function lacksHealthCheckPort(view: ServiceView): boolean {
   return view.wantsHealthCheck && view.healthCheckNodePort === 0;
 }
 
-/** The node port of each port, in order, once the claimed ones are given out; 0 where there is none. */
+/** The node port of each port, in order, with the claimed ones assigned; 0 for none. */
 export function assignNodePorts(view: ServiceView, claim: Claim): { ports: number[]; healthCheck: number } {
-  const left = claim.ports.values();
-  const next = (): number => left.next().value ?? 0;
-  const given = new Map<number, number>();
+  const claimed = claim.ports.values();
+  const next = (): number => claimed.next().value ?? 0;
+  const assigned = new Map<number, number>();
   const ports = view.ports.map(({ port, nodePort }) => {
     if (!view.mayHaveNodePorts) return 0;
     if (nodePort > 0 || !view.wantsNodePorts) return nodePort;
-    const number = given.get(port) ?? view.nodePortOf.get(port) ?? next();
-    given.set(port, number);
+    const number = assigned.get(port) ?? view.nodePortOf.get(port) ?? next();
+    assigned.set(port, number);
     return number;
   });
   const healthCheck = view.wantsHealthCheck ? view.healthCheckNodePort || next() : 0;
   return { ports, healthCheck };
 }
 
-/** True when a claim is exactly what a Service lacks. */
+/** True when a claim is exactly what is missing. */
 export function fits(view: ServiceView, addressing: Addressing | undefined, claim: Claim): boolean {
   const missing = addressing?.missing ?? [];
-  const ports = missingNodePorts(view) + (missesHealthCheckPort(view) ? 1 : 0);
+  const ports = missingNodePorts(view) + (lacksHealthCheckPort(view) ? 1 : 0);
   return (
     claim.ports.length === ports &&
     claim.addresses.length === missing.length &&

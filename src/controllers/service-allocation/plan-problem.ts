@@ -1,16 +1,16 @@
-/** What is wrong with the values that a Service writes in its spec. Pure. */
+/** Problems of the addresses and node ports in a Service's spec. Pure. */
 import { parseAddress } from '../../objects/address.ts';
 import type { AllocationState } from './allocation-state.ts';
 import type { ServiceView } from './plan-view.ts';
 import type { Problem } from './reasons.ts';
 
-/** The first problem; a value that two Services have is the younger one's. */
+/** The first problem. If two Services have one value, the problem is the younger one's. */
 export function planProblem(view: ServiceView, allocations: AllocationState): Problem | undefined {
   for (const problem of problemsOf(view, allocations)) return problem;
   return undefined;
 }
 
-/** All problems of the values that a Service writes. Messages are kube-apiserver's repair loops'. */
+/** All problems, with the messages of kube-apiserver's repair loops. */
 export function* problemsOf(
   view: ServiceView,
   allocations: AllocationState,
@@ -64,5 +64,5 @@ function* portProblems(
 }
 
 function isYounger(view: ServiceView, allocations: AllocationState, value: string): boolean {
-  return allocations.others(value, view.key).some(({ how, age }) => how === 'spec' && age < view.age);
+  return allocations.usesByOthers(value, view.key).some(({ how, age }) => how === 'spec' && age < view.age);
 }

@@ -1,4 +1,4 @@
-/** What allocation reads of a Service. Everything is checked: a broken server may send any shape. Pure. */
+/** The members of a Service that allocation needs. All are checked: a faulty server may send any type. Pure. */
 import { parseAddress } from '../../objects/address.ts';
 import { type ObjectKey, keyOf } from '../../objects/key.ts';
 import { at, listAt, numberAt, textAt } from '../../objects/read.ts';
@@ -6,12 +6,11 @@ import type { IPFamily } from '../../objects/address.ts';
 import type { Service } from '../../objects/core.generated.ts';
 
 /**
- * Marks values that a Service is about to get, as a list with commas: addresses, then node ports. A value is given
- * only after its claim was seen to be the only one (see plan.ts).
+ * Claims values before they are written to the spec: addresses, then node ports, separated by commas (see plan.ts).
  */
 export const claimAnnotation = 'servicenet.dev/allocation-claim';
 
-/** An address (canonical text) or a node port (decimal): they cannot be mistaken for each other. */
+/** An address (canonical text) or a node port (decimal digits). */
 export type Value = string;
 
 export interface PortView {
@@ -30,22 +29,22 @@ export interface ServiceView {
   readonly policy: string;
   readonly families: readonly string[];
   readonly ports: readonly PortView[];
-  /** The node port that ports of a number have; numbers without one are missing. */
+  /** Port number -> node port. Numbers without a node port are not in the map. */
   readonly nodePortOf: ReadonlyMap<number, number>;
-  /** Ports without a node port get one. */
+  /** Whether ports without a node port get one. */
   readonly wantsNodePorts: boolean;
-  /** Node ports have a meaning. */
+  /** Whether the type of the Service has node ports. */
   readonly mayHaveNodePorts: boolean;
   readonly wantsHealthCheck: boolean;
   /** 0 for none. */
   readonly healthCheckNodePort: number;
-  /** The claim's text; undefined for none. */
+  /** The value of the annotation; undefined for none. */
   readonly claim: string | undefined;
-  /** Orders Services by age: the older one keeps what two have. */
+  /** Orders Services by age: the older one keeps a value that two have. */
   readonly age: string;
 }
 
-/** Reads a Service; what is not of the right type counts as absent. */
+/** Reads a Service. Members of a wrong type count as absent. */
 export function viewOf(service: Service): ServiceView {
   const { metadata, spec } = service;
   const type = textAt(spec, 'type') === '' ? 'ClusterIP' : textAt(spec, 'type');
@@ -68,7 +67,7 @@ export function viewOf(service: Service): ServiceView {
     policy: textAt(spec, 'ipFamilyPolicy'),
     families: listAt(spec, 'ipFamilies').filter((item) => typeof item === 'string'),
     ports,
-    // The first one counts: later entries must not win.
+    // Reversed, so that the first port of a number counts.
     nodePortOf: new Map(
       ports.toReversed().flatMap(({ port, nodePort }) => (nodePort > 0 ? [[port, nodePort] as const] : [])),
     ),
@@ -82,7 +81,7 @@ export function viewOf(service: Service): ServiceView {
   };
 }
 
-/** All values written in a Service's spec, whatever its type: they are in use as long as they stand there. */
+/** All values in a Service's spec. They are in use whatever its type is. */
 export function specValues(view: ServiceView): Set<Value> {
   const values = new Set<Value>();
   for (const text of view.clusterIPs) {
@@ -94,18 +93,18 @@ export function specValues(view: ServiceView): Set<Value> {
   return values;
 }
 
-/** A claim, read. */
+/** A parsed claim. */
 export interface Claim {
   readonly addresses: readonly string[];
   readonly ports: readonly number[];
 }
 
-/** More than a Service can have: two addresses, and a port for each of its ports. */
-const longestClaim = 10_000;
+/** Most characters of a claim; more than a Service with the most ports needs. */
+const maxClaimLength = 10_000;
 
-/** The values of a claim; undefined for what is none of ours. */
+/** Parses a claim; undefined if it is invalid. */
 export function parseClaim(text: string): Claim | undefined {
-  if (text.length > longestClaim) return undefined;
+  if (text.length > maxClaimLength) return undefined;
   const addresses: string[] = [];
   const ports: number[] = [];
   for (const item of text.split(',')) {
@@ -120,7 +119,7 @@ export function formatClaim({ addresses, ports }: Claim): string {
   return [...addresses, ...ports].join(',');
 }
 
-/** The values that a claim marks. */
+/** The values of a Service's claim. */
 export function claimValues(view: ServiceView): Value[] {
   const claim = view.claim === undefined ? undefined : parseClaim(view.claim);
   return claim === undefined ? [] : [...claim.addresses, ...claim.ports.map(String)];

@@ -1,12 +1,11 @@
 /**
- * The next step for a Service on an API server that does not allocate. Pure.
+ * Plans the next step for a Service on an API server that does not allocate. Pure.
  *
- * A value is given in two writes, because nothing else makes two processes agree: a lease cannot, as a process may
- * hang, lose it, and go on. First the Service claims the value, in an annotation. When the claim shows in the cache,
- * so does every Service written before it; if none of them has the value or claims it, the value is written into the
- * spec, on condition that the Service has not changed since. Of two claims of one value at least one is seen by the
- * other side, whatever is late, lost, or sent twice: so one value never goes to two Services. A claim outlives its
- * author: whoever works next goes on from it.
+ * A value is allocated in two writes, so that two processes never allocate it twice. A lease does not prevent that: a
+ * process may hang, lose the lease, and continue. First the value is claimed in an annotation. When the cache shows the
+ * claim, it shows every Service that was written before. If none of them has or claims the value, it is written to the
+ * spec, provided that the Service has not changed. A cache that shows the later of two claims shows the earlier one too,
+ * whatever is delayed, lost or repeated, so that at most one of them continues. Any process can continue from a claim.
  */
 import { RangeFullError } from '../../allocation/errors.ts';
 import { parseAddress } from '../../objects/address.ts';
@@ -16,50 +15,50 @@ import { compareResourceVersions } from '../../objects/resource-version.ts';
 import type { IPFamily } from '../../objects/address.ts';
 import type { Service } from '../../objects/core.generated.ts';
 import type { AllocationState } from './allocation-state.ts';
+import { isReported } from './condition.ts';
 import {
   type Addressing,
   assignNodePorts,
   type ClusterFamilies,
   decideAddressing,
   fits,
-  missesHealthCheckPort,
+  lacksHealthCheckPort,
   missingNodePorts,
 } from './plan-needs.ts';
-import { isTold } from './condition.ts';
 import { planProblem } from './plan-problem.ts';
 import { type Claim, parseClaim, type ServiceView, viewOf } from './plan-view.ts';
 import type { Problem } from './reasons.ts';
 
 export type Step =
   | { readonly do: 'nothing' }
-  /** Another claim of the same value goes first; its end wakes this Service. */
+  /** A later claim of the same value has to be withdrawn first; that event enqueues this Service. */
   | { readonly do: 'wait' }
   | { readonly do: 'claim'; readonly claim: Claim }
-  /** Gives a claim up: somebody else has the value, or the Service needs something else by now. */
+  /** Withdraws the claim: another Service has the value, or the needs of the Service changed. */
   | { readonly do: 'retreat' }
-  /** Writes the spec's changed members (a JSON merge patch), and removes the claim. */
+  /** Writes the changed members of the spec (a JSON merge patch) and removes the claim. */
   | { readonly do: 'write'; readonly addresses: readonly string[]; readonly spec: JsonRecord };
 
-/** What a Service waits for when a range is full. */
-export type Pool = IPFamily | 'port';
+/** The ranges that can be full. */
+export type RangeKind = IPFamily | 'port';
 
 export interface ServicePlan {
   readonly step: Step;
   readonly problem?: Problem;
-  readonly waitsFor?: Pool;
+  readonly waitsFor?: RangeKind;
 }
 
-/** What a plan is made from. */
+/** The input of a plan. */
 export interface PlanInput {
   readonly service: Service;
   readonly allocations: AllocationState;
   readonly cluster: ClusterFamilies;
-  /** The Service that the IPAddress object of an address belongs to, "" for another owner; undefined for no object. */
+  /** The Service that is the parent of an IPAddress object, "" for another parent; undefined if there is no object. */
   readonly ownerOf: (address: string) => ObjectKey | undefined;
   readonly random: () => number;
 }
 
-const empty: Claim = { addresses: [], ports: [] };
+const emptyClaim: Claim = { addresses: [], ports: [] };
 
 export function planService(input: PlanInput): ServicePlan {
   const { service, allocations, cluster } = input;
@@ -70,16 +69,16 @@ export function planService(input: PlanInput): ServicePlan {
     return { step: view.claim === undefined ? { do: 'nothing' } : { do: 'retreat' }, problem };
   }
   const problem = planProblem(view, allocations);
-  const told = problem === undefined ? {} : { problem };
-  if (view.claim !== undefined) return { ...planClaimed(input, view, addressing, view.claim), ...told };
-  const lacks = (addressing?.missing.length ?? 0) + missingNodePorts(view) > 0 || missesHealthCheckPort(view);
-  if (lacks) return { ...told, ...pick(input, view, addressing) };
-  const spec = changes(service, view, addressing, empty);
-  if (Object.keys(spec).length === 0) return { step: { do: 'nothing' }, ...told };
-  return { step: { do: 'write', addresses: [], spec }, ...told };
+  const reported = problem === undefined ? {} : { problem };
+  if (view.claim !== undefined) return { ...planClaimed(input, view, addressing, view.claim), ...reported };
+  const lacks = (addressing?.missing.length ?? 0) + missingNodePorts(view) > 0 || lacksHealthCheckPort(view);
+  if (lacks) return { ...reported, ...planClaim(input, view, addressing) };
+  const spec = changes(service, view, addressing, emptyClaim);
+  if (Object.keys(spec).length === 0) return { step: { do: 'nothing' }, ...reported };
+  return { step: { do: 'write', addresses: [], spec }, ...reported };
 }
 
-/** Goes on from a claim that shows. */
+/** Continues from a claim in the cache. */
 function planClaimed(
   { service, allocations, ownerOf }: PlanInput,
   view: ServiceView,
@@ -96,11 +95,11 @@ function planClaimed(
   if (claim.ports.some((port) => !allocations.hasPort(port))) return retreat;
   let waits = false;
   for (const value of [...claim.addresses, ...claim.ports.map(String)]) {
-    for (const other of allocations.others(value, view.key)) {
-      const mine = service.metadata.resourceVersion ?? '';
-      const order = compareResourceVersions(other.resourceVersion, mine);
+    for (const other of allocations.usesByOthers(value, view.key)) {
+      const own = service.metadata.resourceVersion ?? '';
+      const order = compareResourceVersions(other.resourceVersion, own);
       if (other.how === 'spec' || order < 0 || (order === 0 && other.key < view.key)) return retreat;
-      // It came later, and gives way: only then is the value ours alone.
+      // The later claim is withdrawn first.
       waits = true;
     }
   }
@@ -110,41 +109,41 @@ function planClaimed(
   };
 }
 
-/** Picks what is missing, all or nothing. */
-function pick(
+/** Claims all missing values, or none if a range is full. */
+function planClaim(
   { service, allocations, random }: PlanInput,
   view: ServiceView,
   addressing: Addressing | undefined,
 ): ServicePlan {
   const claim: { readonly addresses: string[]; readonly ports: number[] } = { addresses: [], ports: [] };
-  const full = new Set<Pool>();
-  const take = (pool: Pool, next: () => void): void => {
+  const full = new Set<RangeKind>();
+  const reserve = (range: RangeKind, next: () => void): void => {
     try {
       next();
     } catch (error) {
       if (!(error instanceof RangeFullError)) throw error;
-      full.add(pool);
+      full.add(range);
     }
   };
   for (const family of addressing?.missing ?? []) {
-    take(family, () => claim.addresses.push(allocations.pickAddress(view.key, family, random)));
+    reserve(family, () => claim.addresses.push(allocations.reserveAddress(view.key, family, random)));
   }
-  const count = missingNodePorts(view) + (missesHealthCheckPort(view) ? 1 : 0);
+  const count = missingNodePorts(view) + (lacksHealthCheckPort(view) ? 1 : 0);
   for (let i = 0; i < count; i++)
-    take('port', () => claim.ports.push(allocations.pickPort(view.key, random)));
+    reserve('port', () => claim.ports.push(allocations.reservePort(view.key, random)));
   const [first] = full;
   if (first === undefined) return { step: { do: 'claim', claim } };
-  allocations.abandonPick(view.key);
-  // What users were told stays while it is true: whoever looks for the first time does not know what was full first.
-  const pool = [...full].find((each) => isTold(service, fullProblem(each, allocations))) ?? first;
-  return { step: { do: 'nothing' }, problem: fullProblem(pool, allocations), waitsFor: pool };
+  allocations.cancelReserved(view.key);
+  // If several ranges are full, the condition keeps the one that it names.
+  const range = [...full].find((each) => isReported(service, fullProblem(each, allocations))) ?? first;
+  return { step: { do: 'nothing' }, problem: fullProblem(range, allocations), waitsFor: range };
 }
 
-function fullProblem(pool: Pool, allocations: AllocationState): Problem {
-  if (pool !== 'port') {
+function fullProblem(range: RangeKind, allocations: AllocationState): Problem {
+  if (range !== 'port') {
     return {
       reason: 'ClusterIPRangeFull',
-      message: `No ${pool} address is left; you must add a ServiceCIDR in order to create new services`,
+      message: `No ${range} address is left; you must add a ServiceCIDR in order to create new services`,
     };
   }
   return {
@@ -153,7 +152,7 @@ function fullProblem(pool: Pool, allocations: AllocationState): Problem {
   };
 }
 
-/** The members of the spec that differ from what they should be, once the claimed values are given out. */
+/** The members of the spec that change when the claimed values are assigned. */
 function changes(
   { spec }: Service,
   view: ServiceView,
@@ -174,7 +173,7 @@ function changes(
   const result: JsonRecord = {};
   for (const [name, value] of Object.entries(wanted)) {
     const present: unknown = Reflect.get(spec, name);
-    if (!jsonEqual(value, isNothing(present) ? null : present)) result[name] = value;
+    if (!jsonEqual(value, isAbsent(present) ? null : present)) result[name] = value;
   }
   return result;
 }
@@ -185,17 +184,17 @@ function withNodePorts(ports: unknown, nodePorts: readonly number[]): unknown {
   return list.map((port, i) => {
     if (!isRecord(port)) return port;
     const { nodePort: _, ...rest } = port;
-    const given = nodePorts[i] ?? 0;
-    return given === 0 ? rest : { ...rest, nodePort: given };
+    const assigned = nodePorts[i] ?? 0;
+    return assigned === 0 ? rest : { ...rest, nodePort: assigned };
   });
 }
 
-/** Absent, or what a server writes for it. */
-function isNothing(value: unknown): boolean {
+/** Absent, or an empty value that a server may write for it. */
+function isAbsent(value: unknown): boolean {
   return value === undefined || value === '' || value === 0 || (Array.isArray(value) && value.length === 0);
 }
 
-/** The addresses that a Service writes or claims, canonical: those that it may have IPAddress objects for. */
+/** The addresses in a Service's spec and claim, canonical: those that may have an IPAddress object. */
 export function addressesOf(service: Service): Set<string> {
   const view = viewOf(service);
   const texts = view.type === 'ExternalName' ? [] : view.clusterIPs;

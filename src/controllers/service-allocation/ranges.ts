@@ -6,16 +6,22 @@ import type { CidrState } from './allocation-state.ts';
 import type { ClusterFamilies } from './plan-needs.ts';
 import { familyOf } from './plan-view.ts';
 
-/** The ranges that Services get addresses from. */
+/** Which kinds the API server has. */
+export interface ServedKinds {
+  readonly addresses: boolean;
+  readonly cidrs: boolean;
+}
+
+/** The CIDRs of Service addresses. */
 export interface ServiceRanges {
   readonly cidrs: readonly CidrState[];
   readonly families: ClusterFamilies;
 }
 
 /**
- * The ranges of ServiceCIDR objects. One that is deleted, or whose condition Ready is not True, gives no new addresses;
- * one without a condition counts as ready. The families are those of the flags, or of the ServiceCIDR `kubernetes`,
- * which an API server makes of its own flags.
+ * The ranges of ServiceCIDR objects. A deleted one, or one whose condition Ready is not True, is not ready; one without a
+ * condition is. The families are those of the flags, or of the ServiceCIDR `kubernetes`, which an API server creates from
+ * its flags.
  */
 export function rangesOf(
   objects: Iterable<ServiceCIDR>,
@@ -37,7 +43,7 @@ export function rangesOf(
   return { cidrs, families: families ?? [...new Set(cidrs.flatMap(({ text }) => familyOfCidr(text)))] };
 }
 
-/** The ranges of the flags, for servers without ServiceCIDRs. */
+/** The ranges of the flags, for a server without ServiceCIDRs. */
 export function rangesOfFlags(flags: readonly ServiceCidr[] | undefined): ServiceRanges {
   const cidrs = (flags ?? []).map(({ range }) => ({ text: range.text, ready: true }));
   return { cidrs, families: (flags ?? []).map(({ range }) => range.family) };

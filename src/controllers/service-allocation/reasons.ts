@@ -1,12 +1,12 @@
 /**
- * The one vocabulary of allocation: `reason` of Events, of the condition `servicenet.dev/Allocated`, of findings of
- * the audit, of log lines and of metrics. Where kube-apiserver's repair loops have a word
- * (`pkg/registry/core/service/{ipallocator,portallocator}/controller/repair*.go`), it is theirs.
+ * The `reason` of Events, of the condition `servicenet.dev/Allocated`, of findings of the audit, of log lines and of
+ * metrics. If kube-apiserver's repair loops have a reason, it is the same
+ * (`pkg/registry/core/service/{ipallocator,portallocator}/controller/repair*.go`).
  */
 export const reasons = [
-  /** The Service has all that it asks for. */
+  /** The Service has all addresses and ports that it requests. */
   'Allocated',
-  /** A clusterIP is no IP address. */
+  /** A clusterIP is not an IP address. */
   'ClusterIPNotValid',
   /** A clusterIP is in no ServiceCIDR. */
   'ClusterIPOutOfRange',
@@ -14,15 +14,15 @@ export const reasons = [
   'ClusterIPNotAllocated',
   /** An older Service has the same clusterIP. */
   'ClusterIPAlreadyAllocated',
-  /** No address of a family is left; given when one becomes free. */
+  /** No address of a family is free; the Service gets one that becomes free. */
   'ClusterIPRangeFull',
-  /** What the Service says of IP families contradicts itself or the cluster. */
+  /** The IP families of the Service contradict each other or the cluster. */
   'IPFamiliesNotValid',
   /** A node port is outside of the range. */
   'PortOutOfRange',
   /** An older Service has the same node port. */
   'PortAlreadyAllocated',
-  /** No node port is left; given when one becomes free. */
+  /** No node port is free; the Service gets one that becomes free. */
   'PortRangeFull',
   /** An IPAddress object of the allocator without a Service. */
   'IPAddressNotAllocated',
@@ -32,7 +32,7 @@ export const reasons = [
 
 export type Reason = (typeof reasons)[number];
 
-/** Something that a Service, or an IPAddress, has wrong. */
+/** A problem of a Service or an IPAddress. */
 export interface Problem {
   readonly reason: Reason;
   /** For users: one sentence, kube-apiserver's where it has one. */

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { AllocationState } from '../../../../src/controllers/service-allocation/allocation-state.ts';
 import { specValues, viewOf } from '../../../../src/controllers/service-allocation/plan-view.ts';
-import { Waiters } from '../../../../src/controllers/service-allocation/waiters.ts';
+import { RangeQueues } from '../../../../src/controllers/service-allocation/range-queues.ts';
 import type { Service } from '../../../../src/objects/core.generated.ts';
 import { service } from './samples.ts';
 
@@ -15,7 +15,7 @@ function used(allocations: AllocationState): [number, number] {
 }
 
 describe('AllocationState', () => {
-  it('know a value as long as anybody has it, in any order of events', () => {
+  it('has a value in use as long as any object has it, in any order of events', () => {
     const freed: string[] = [];
     const allocations = new AllocationState(range, (value) => freed.push(value));
     const a = service('a', {
@@ -26,40 +26,42 @@ describe('AllocationState', () => {
     const b = service('b', { clusterIP: '10.0.0.2' });
     allocations.set(viewOf(a), '1');
     expect([...allocations.set(viewOf(b), '2')]).toEqual(['default/a']);
-    allocations.block('10.0.0.2');
+    allocations.addIPAddress('10.0.0.2');
     allocations.setCidrs([cidr]);
     expect(used(allocations)).toEqual([1, 1]);
     expect([...allocations.delete('default/a')]).toEqual(['default/b']);
     allocations.delete('default/b');
     expect(freed).toEqual(['30001']);
     expect(used(allocations)).toEqual([1, 0]);
-    allocations.unblock('10.0.0.2');
+    allocations.deleteIPAddress('10.0.0.2');
     expect(freed).toEqual(['30001', '10.0.0.2']);
     expect(used(allocations)).toEqual([0, 0]);
   });
 
-  it('keep what was picked until it is put back', () => {
+  it('keeps reserved values until they are released', () => {
     const allocations = new AllocationState(range);
     allocations.setCidrs([cidr]);
-    const picked = Array.from({ length: 14 }, () => allocations.pickAddress('default/a', 'IPv4', () => 0));
-    expect(new Set(picked).size).toBe(14);
-    expect(() => allocations.pickAddress('default/b', 'IPv4', () => 0)).toThrow('range is full');
+    const reserved = Array.from({ length: 14 }, () =>
+      allocations.reserveAddress('default/a', 'IPv4', () => 0),
+    );
+    expect(new Set(reserved).size).toBe(14);
+    expect(() => allocations.reserveAddress('default/b', 'IPv4', () => 0)).toThrow('range is full');
     expect(allocations.hasFree('IPv4')).toBe(false);
-    allocations.putBack('default/a');
+    allocations.releaseReserved('default/a');
     expect(allocations.hasFree('IPv4')).toBe(true);
   });
 
-  it('give nothing of a range that is not ready, and nothing of another family', () => {
+  it('reserves no address of a range that is not ready, or of another family', () => {
     const allocations = new AllocationState(range);
     allocations.setCidrs([{ ...cidr, ready: false }]);
-    expect(() => allocations.pickAddress('default/a', 'IPv4', () => 0)).toThrow('range is full');
+    expect(() => allocations.reserveAddress('default/a', 'IPv4', () => 0)).toThrow('range is full');
     expect(allocations.inRange('10.0.0.3')).toBe(true);
     allocations.setCidrs([cidr]);
-    expect(() => allocations.pickAddress('default/a', 'IPv6', () => 0)).toThrow('range is full');
-    expect(allocations.pickAddress('default/a', 'IPv4', () => 0)).toBe('10.0.0.1');
+    expect(() => allocations.reserveAddress('default/a', 'IPv6', () => 0)).toThrow('range is full');
+    expect(allocations.reserveAddress('default/a', 'IPv4', () => 0)).toBe('10.0.0.1');
   });
 
-  it('show exactly what Services have, after any history', () => {
+  it('has exactly the values of the Services in use, after any history', () => {
     const name = fc.constantFrom('a', 'b', 'c');
     const step = fc.record({
       name,
@@ -95,27 +97,27 @@ describe('AllocationState', () => {
   });
 });
 
-describe('Waiters', () => {
-  it('let each try once for all that was freed', () => {
-    const waiters = new Waiters();
-    waiters.wait('port', 'a');
-    waiters.wait('port', 'b');
-    expect(waiters.next('port')).toBeUndefined();
-    waiters.freed('port');
-    expect([waiters.next('port'), waiters.next('port'), waiters.next('port')]).toEqual(['a', 'b', undefined]);
-    waiters.wait('port', 'a');
-    expect(waiters.next('port')).toBeUndefined();
-    waiters.freed('port');
-    waiters.leave('b');
-    expect([waiters.next('port'), waiters.next('port')]).toEqual(['a', undefined]);
+describe('RangeQueues', () => {
+  it('return each Service once per freed value', () => {
+    const queues = new RangeQueues();
+    queues.add('port', 'a');
+    queues.add('port', 'b');
+    expect(queues.next('port')).toBeUndefined();
+    queues.freed('port');
+    expect([queues.next('port'), queues.next('port'), queues.next('port')]).toEqual(['a', 'b', undefined]);
+    queues.add('port', 'a');
+    expect(queues.next('port')).toBeUndefined();
+    queues.freed('port');
+    queues.delete('b');
+    expect([queues.next('port'), queues.next('port')]).toEqual(['a', undefined]);
   });
 
-  it('keep a Service in one line', () => {
-    const waiters = new Waiters();
-    waiters.wait('port', 'a');
-    waiters.wait('IPv4', 'a');
-    waiters.freed('port');
-    expect(waiters.next('port')).toBeUndefined();
-    expect([...waiters.pools()]).toEqual(['IPv4']);
+  it('keep a Service in one queue', () => {
+    const queues = new RangeQueues();
+    queues.add('port', 'a');
+    queues.add('IPv4', 'a');
+    queues.freed('port');
+    expect(queues.next('port')).toBeUndefined();
+    expect([...queues.ranges()]).toEqual(['IPv4']);
   });
 });

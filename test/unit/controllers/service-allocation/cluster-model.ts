@@ -10,26 +10,26 @@ import { isRecord, type JsonRecord } from '../../../../src/objects/json.ts';
 import { keyOf } from '../../../../src/objects/key.ts';
 import type { Service, ServiceSpec } from '../../../../src/objects/core.generated.ts';
 
-/** One state of one Service; without an object: it was deleted. */
+/** One version of one Service; undefined: it was deleted. */
 interface Change {
   readonly key: string;
   readonly service: Service | undefined;
 }
 
-/** A patch under way. It changes its Service only if that is still at the revision which the patch was made for. */
+/** A patch in the network. It applies only to the version of the Service for which it was planned. */
 interface Patch {
   readonly key: string;
   readonly resourceVersion: string;
   readonly patch: JsonRecord;
 }
 
-/** An API server that stores Services and allocates nothing, its history, and a network that keeps every patch. */
+/** An API server that allocates nothing, its history, and a network that may deliver every patch again. */
 export class ClusterModel {
   readonly services = new Map<string, Service>();
   readonly history: Change[] = [];
   readonly network: Patch[] = [];
   /** value → the Services that got it by a controller's patch and still have it. */
-  readonly given = new Map<string, Set<string>>();
+  readonly allocated = new Map<string, Set<string>>();
   #serial = 0;
 
   create(name: string, spec: ServiceSpec): void {
@@ -46,7 +46,7 @@ export class ClusterModel {
   delete(name: string): void {
     const key = `default/${name}`;
     if (!this.services.delete(key)) return;
-    for (const holders of this.given.values()) holders.delete(key);
+    for (const keys of this.allocated.values()) keys.delete(key);
     this.history.push({ key, service: undefined });
   }
 
@@ -55,7 +55,7 @@ export class ClusterModel {
     if (service !== undefined) this.#store(merged(service, patch));
   }
 
-  /** Delivers a patch, which stays in the network: it may come again. True when it changed something. */
+  /** Delivers a patch, which stays in the network. True if it was applied. */
   deliver(index: number): boolean {
     const patch = this.network[index];
     const service = patch === undefined ? undefined : this.services.get(patch.key);
@@ -65,8 +65,8 @@ export class ClusterModel {
     this.#store(after);
     for (const value of specValues(viewOf(after))) {
       if (before.has(value)) continue;
-      const holders = this.given.get(value) ?? new Set();
-      this.given.set(value, holders.add(patch.key));
+      const keys = this.allocated.get(value) ?? new Set();
+      this.allocated.set(value, keys.add(patch.key));
     }
     return true;
   }
@@ -77,18 +77,18 @@ export class ClusterModel {
     const stored = { ...service, metadata: { ...service.metadata, resourceVersion } };
     this.services.set(key, stored);
     this.history.push({ key, service: stored });
-    // What a Service no longer has is free for others.
+    // Other Services may get the values that this one no longer has.
     const values = specValues(viewOf(stored));
-    for (const [value, holders] of this.given) if (!values.has(value)) holders.delete(key);
+    for (const [value, keys] of this.allocated) if (!values.has(value)) keys.delete(key);
   }
 }
 
-/** A controller with its cache, which shows the history up to some point. */
+/** A controller whose cache shows the history up to some point. */
 export class InstanceModel {
   readonly #cluster: ClusterModel;
   readonly #random: () => number;
   readonly #cache = new Map<string, Service>();
-  #allocations = InstanceModel.#newBooks();
+  #allocations = InstanceModel.#newAllocations();
   #seen = 0;
 
   constructor(cluster: ClusterModel, random: () => number) {
@@ -96,13 +96,13 @@ export class InstanceModel {
     this.#random = random;
   }
 
-  static #newBooks(): AllocationState {
+  static #newAllocations(): AllocationState {
     const allocations = new AllocationState({ first: 30_000, last: 30_005 });
     allocations.setCidrs([{ text: '10.0.0.0/28', ready: true }]);
     return allocations;
   }
 
-  /** Sees so many more changes. */
+  /** Advances the cache by this many changes. */
   advance(count: number): void {
     const end = Math.min(this.#seen + count, this.#cluster.history.length);
     while (this.#seen < end) {
@@ -118,19 +118,19 @@ export class InstanceModel {
     }
   }
 
-  /** Begins anew, with a list of some earlier or present revision. @param behind revisions, from 0. */
+  /** Restarts with a list of an older or the latest revision. @param behind number of revisions, from 0. */
   restart(behind: number): void {
     this.#cache.clear();
-    this.#allocations = InstanceModel.#newBooks();
+    this.#allocations = InstanceModel.#newAllocations();
     this.#seen = 0;
     this.advance(Math.max(0, this.#cluster.history.length - behind));
   }
 
-  /** Plans a Service and sends the patch off. */
+  /** Plans a Service and sends the patch. */
   reconcile(name: string): ServicePlan | undefined {
     const service = this.#cache.get(`default/${name}`);
     if (service === undefined) return undefined;
-    this.#allocations.putBack(keyOf(service));
+    this.#allocations.releaseReserved(keyOf(service));
     const plan = planService({
       service,
       allocations: this.#allocations,

@@ -27,12 +27,12 @@ function findings(services: readonly Service[], addresses: readonly IPAddress[] 
 const a = service('a', { clusterIP: '10.0.0.5', clusterIPs: ['10.0.0.5'] });
 
 describe('audit', () => {
-  it('finds nothing where all is well', () => {
+  it('has no findings for consistent objects', () => {
     expect(findings([a], [newIPAddress('10.0.0.5', 'default/a')])).toEqual([]);
     expect(findings([a], undefined)).toEqual([]);
   });
 
-  it('finds values held twice at the younger one, whoever the IPAddress names', () => {
+  it('finds values of two Services at the younger one, whatever the parent of the IPAddress', () => {
     const young = service('b', { clusterIP: '10.0.0.5' }, { creationTimestamp: '2026-02-01T00:00:00Z' });
     const expected = ['Service default/b ClusterIPAlreadyAllocated 10.0.0.5'];
     expect(findings([a, young], [newIPAddress('10.0.0.5', 'default/a')])).toEqual(expected);
@@ -45,7 +45,7 @@ describe('audit', () => {
     ).toEqual(['Service default/d PortAlreadyAllocated 30001']);
   });
 
-  it('finds addresses that nothing holds, or that another Service holds', () => {
+  it('finds addresses without an IPAddress, or with one of another Service', () => {
     expect(findings([a], [])).toEqual(['Service default/a ClusterIPNotAllocated 10.0.0.5']);
     const gone = newIPAddress('10.0.0.5', 'default/gone');
     expect(findings([a], [gone])).toEqual([
@@ -54,7 +54,7 @@ describe('audit', () => {
     ]);
   });
 
-  it('finds IPAddresses that no Service has, but for those of others', () => {
+  it('finds managed IPAddresses without a Service', () => {
     const leaked = newIPAddress('10.0.0.9', 'default/a');
     const mine = newIPAddress('10.0.0.5', 'default/a');
     expect(findings([a], [mine, leaked])).toEqual(['IPAddress 10.0.0.9 IPAddressWrongReference 10.0.0.9']);
@@ -67,7 +67,7 @@ describe('audit', () => {
     expect(findings([a], [mine, modified])).toEqual(['IPAddress 10.0.0.11 IPAddressNotAllocated 10.0.0.11']);
   });
 
-  it('finds what is out of range or no address', () => {
+  it('finds invalid values and values out of range', () => {
     const odd = service('b', {
       clusterIP: '192.0.2.1',
       type: 'NodePort',

@@ -3,7 +3,7 @@ import {
   assignNodePorts,
   decideAddressing,
   fits,
-  missesHealthCheckPort,
+  lacksHealthCheckPort,
   missingNodePorts,
 } from '../../../../src/controllers/service-allocation/plan-needs.ts';
 import { viewOf } from '../../../../src/controllers/service-allocation/plan-view.ts';
@@ -16,7 +16,7 @@ const v6: IPFamily[] = ['IPv6'];
 const dual: IPFamily[] = ['IPv4', 'IPv6'];
 const dual64: IPFamily[] = ['IPv6', 'IPv4'];
 
-/** `S4`, `P46`, `R64` as in section 3.1 of the specification; ✗ for a contradiction. */
+/** `S4`, `P46`, `R64`: policy and families; ✗ for a contradiction. */
 function decide(spec: Partial<ServiceSpec>, cluster: IPFamily[]): string {
   const result = decideAddressing(viewOf(service('a', { selector: { a: 'b' }, ...spec })), cluster);
   if (typeof result === 'string') return '✗';
@@ -27,7 +27,7 @@ describe('policy and families', () => {
   const single = { ipFamilyPolicy: 'SingleStack' };
   const prefer = { ipFamilyPolicy: 'PreferDualStack' };
   const require = { ipFamilyPolicy: 'RequireDualStack' };
-  // The table of section 3.1: on a v4, a v6, a dual v4,v6 and a dual v6,v4 cluster.
+  // On a v4, a v6, a dual v4,v6 and a dual v6,v4 cluster.
   it.each<[Partial<ServiceSpec>, string]>([
     [{}, 'S4 S6 S4 S6'],
     [single, 'S4 S6 S4 S6'],
@@ -45,13 +45,13 @@ describe('policy and families', () => {
     expect([v4, v6, dual, dual64].map((cluster) => decide(spec, cluster)).join(' ')).toBe(expected);
   });
 
-  it('takes the families of given addresses', () => {
+  it('takes the families of the addresses', () => {
     expect(decide({ clusterIP: 'fd00::1' }, dual)).toBe('S6');
     expect(decide({ clusterIP: '10.0.0.1', ...prefer }, dual64)).toBe('P46');
     expect(decide({ clusterIP: '10.0.0.1', ipFamilies: ['IPv6'] }, dual)).toBe('✗');
   });
 
-  it('binds headless Services without selector to no cluster', () => {
+  it('allows any family for headless Services without a selector', () => {
     expect(decide({ clusterIP: 'None', selector: {} }, v4)).toBe('R46');
     expect(decide({ clusterIP: 'None', selector: {}, ...single }, v4)).toBe('S4');
     expect(decide({ clusterIP: 'None' }, v4)).toBe('S4');
@@ -67,7 +67,7 @@ describe('policy and families', () => {
     });
   });
 
-  it('knows no family before it knows a range', () => {
+  it('has no family while no range is known', () => {
     expect(decide({}, [])).toBe('✗');
   });
 });
@@ -81,15 +81,18 @@ describe('node ports', () => {
     { name: 'e', port: 443 },
   ];
 
-  it('gives ports of one number one node port, and an explicit one to all of its number', () => {
+  it('assigns one node port to all ports of one number, the explicit one if there is one', () => {
     const view = viewOf(service('a', { type: 'NodePort', ports }));
     expect(missingNodePorts(view)).toBe(2);
-    const { ports: given, healthCheck } = assignNodePorts(view, { addresses: [], ports: [30_001, 30_002] });
-    expect(given).toEqual([30_001, 30_001, 30_080, 30_080, 30_002]);
+    const { ports: assigned, healthCheck } = assignNodePorts(view, {
+      addresses: [],
+      ports: [30_001, 30_002],
+    });
+    expect(assigned).toEqual([30_001, 30_001, 30_080, 30_080, 30_002]);
     expect(healthCheck).toBe(0);
   });
 
-  it('wants none for ClusterIP, nor where allocateLoadBalancerNodePorts is false', () => {
+  it('needs none for ClusterIP or with allocateLoadBalancerNodePorts false', () => {
     expect(missingNodePorts(viewOf(service('a', { ports })))).toBe(0);
     const off = viewOf(service('a', { type: 'LoadBalancer', allocateLoadBalancerNodePorts: false, ports }));
     expect(missingNodePorts(off)).toBe(0);
@@ -101,7 +104,7 @@ describe('node ports', () => {
 
   it('takes a health check port from the claim after the node ports', () => {
     const view = viewOf(service('a', { type: 'LoadBalancer', externalTrafficPolicy: 'Local' }));
-    expect(missesHealthCheckPort(view)).toBe(true);
+    expect(lacksHealthCheckPort(view)).toBe(true);
     const claim = { addresses: ['10.0.0.7'], ports: [30_001, 30_002] };
     expect(assignNodePorts(view, claim)).toEqual({ ports: [30_001], healthCheck: 30_002 });
     const addressing = decideAddressing(view, v4);

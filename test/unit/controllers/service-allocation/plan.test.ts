@@ -10,7 +10,7 @@ const claimed = (text: string, resourceVersion = '5') => ({
   resourceVersion,
 });
 
-/** Plans the first of these Services, with all of them in the allocations. */
+/** Plans the first of these Services with the allocations of all. */
 function plan(
   services: readonly [Service, ...Service[]],
   ownerOf: (address: string) => string | undefined = () => undefined,
@@ -22,7 +22,7 @@ function plan(
 }
 
 describe('planService', () => {
-  it('claims what is missing and writes it once the claim shows', () => {
+  it('claims missing values, and writes them when the cache shows the claim', () => {
     const first = plan([service('a', { type: 'NodePort' })]);
     expect(first).toEqual({ step: { do: 'claim', claim: { addresses: ['10.0.0.1'], ports: [30_000] } } });
     const then = plan([service('a', { type: 'NodePort' }, claimed('10.0.0.1,30000'))]);
@@ -41,7 +41,7 @@ describe('planService', () => {
     });
   });
 
-  it('writes nothing for a Service that has all', () => {
+  it('writes nothing for a Service that has all values', () => {
     const spec = {
       clusterIP: '10.0.0.1',
       clusterIPs: ['10.0.0.1'],
@@ -51,7 +51,7 @@ describe('planService', () => {
     expect(plan([service('a', spec)])).toEqual({ step: { do: 'nothing' } });
   });
 
-  it('tells of the first thing that is out, and goes on saying what was told while it is true', () => {
+  it('reports the first full range, and keeps a report that is still true', () => {
     const wants = service('a', { type: 'NodePort' });
     const full = Array.from({ length: 6 }, (_, i) =>
       service(`full-${i}`, {
@@ -62,20 +62,20 @@ describe('planService', () => {
     );
     const { problem: first, waitsFor } = plan([wants, ...full]);
     expect([first?.reason, waitsFor]).toEqual(['ClusterIPRangeFull', 'IPv4']);
-    // Its ports were out before the addresses were.
+    // The node ports were full first.
     const { problem: before } = plan([wants, ...full.slice(0, 4)]);
     expect(before?.reason).toBe('PortRangeFull');
     const { reason = '', message = '' } = before ?? {};
     const condition = { type: 'servicenet.dev/Allocated', status: 'False', lastTransitionTime: 'T' } as const;
-    const told: Service = { ...wants, status: { conditions: [{ ...condition, reason, message }] } };
-    expect(plan([told, ...full])).toMatchObject({ problem: before, waitsFor: 'port' });
-    expect(plan([told, ...full.slice(1)]).step.do).toBe('claim');
-    // A port is left, no address.
-    const { problem: then } = plan([told, service('b', { clusterIP: '10.0.0.1' }), ...full.slice(1)]);
+    const reported: Service = { ...wants, status: { conditions: [{ ...condition, reason, message }] } };
+    expect(plan([reported, ...full])).toMatchObject({ problem: before, waitsFor: 'port' });
+    expect(plan([reported, ...full.slice(1)]).step.do).toBe('claim');
+    // A node port is free, no address.
+    const { problem: then } = plan([reported, service('b', { clusterIP: '10.0.0.1' }), ...full.slice(1)]);
     expect(then?.reason).toBe('ClusterIPRangeFull');
   });
 
-  it('retreats from what somebody else has', () => {
+  it('withdraws a claim of a value in use', () => {
     const mine = service('a', {}, claimed('10.0.0.1'));
     expect(plan([mine, service('b', { clusterIP: '10.0.0.1' })]).step.do).toBe('retreat');
     expect(plan([mine], () => '').step.do).toBe('retreat');
@@ -83,21 +83,21 @@ describe('planService', () => {
     expect(plan([mine], () => 'default/a').step.do).toBe('write');
   });
 
-  it('lets the claim that was there first go on, and takes the later one back', () => {
+  it('continues the earlier of two claims and withdraws the later one', () => {
     const early = service('a', {}, claimed('10.0.0.1', '5'));
     const late = service('b', {}, claimed('10.0.0.1', '12'));
     expect(plan([early, late]).step.do).toBe('wait');
     expect(plan([late, early]).step.do).toBe('retreat');
   });
 
-  it('retreats from a claim that does not fit, is no claim, or is out of range', () => {
+  it('withdraws a claim that is invalid, out of range, or not what the Service needs', () => {
     expect(plan([service('a', {}, claimed('10.0.0.1,30001'))]).step.do).toBe('retreat');
     expect(plan([service('a', {}, claimed('10.0.0.1; drop'))]).step.do).toBe('retreat');
     expect(plan([service('a', {}, claimed('10.9.0.1'))]).step.do).toBe('retreat');
     expect(plan([service('a', { type: 'NodePort' }, claimed('10.0.0.1,40000'))]).step.do).toBe('retreat');
   });
 
-  it('tells the younger of two that asked for one value', () => {
+  it('reports a value of two Services at the younger one', () => {
     const old = service('old', { clusterIP: '10.0.0.2' }, { creationTimestamp: '2025-01-01T00:00:00Z' });
     const young = service('young', { clusterIP: '10.0.0.2' });
     expect(plan([old, young]).problem).toBeUndefined();
@@ -116,7 +116,7 @@ describe('planService', () => {
     expect(plan([service('a', spec)]).problem?.reason).toBe(reason);
   });
 
-  it('says which range is full, and takes nothing', () => {
+  it('reports which range is full, and claims nothing', () => {
     const ports = [1, 2, 3, 4, 5].map((port) => ({ port }));
     const result = plan([service('a', { type: 'NodePort', ports })]);
     expect(result.step.do).toBe('nothing');
@@ -126,7 +126,7 @@ describe('planService', () => {
     expect(plan([service('a', {}), ...holders]).waitsFor).toBe('IPv4');
   });
 
-  it('gives back what the type no longer allows', () => {
+  it('removes values that the type does not allow', () => {
     const spec = {
       clusterIP: '10.0.0.1',
       clusterIPs: ['10.0.0.1'],

@@ -23,14 +23,14 @@ export function service(
   };
 }
 
-/** What a broken server may send where a Service is expected. */
+/** A Service from a faulty server. */
 export function broken(text: string): Service {
   const value: unknown = JSON.parse(text);
-  if (!isSent(value)) throw new Error('not even an object');
+  if (!isSent(value)) throw new Error('not an object');
   return value;
 }
 
-/** All that a cache checks; the rest of the type is the server's promise. */
+/** All that a cache checks. */
 function isSent(value: unknown): value is Service {
   return isRecord(value) && isRecord(value['metadata']) && isRecord(value['spec']);
 }

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { specValues, viewOf } from '../../../../src/controllers/service-allocation/plan-view.ts';
 import {
-  missesHealthCheckPort,
+  lacksHealthCheckPort,
   missingNodePorts,
 } from '../../../../src/controllers/service-allocation/plan-needs.ts';
 import type { ServiceSpec } from '../../../../src/objects/core.generated.ts';
@@ -21,7 +21,7 @@ const specs = [clusterIP, nodePort, local, explicit];
 
 const name = fc.constantFrom(...names);
 const instance = fc.nat({ max: 1 });
-/** Everything that may happen, in any order: the network delivers what it likes when it likes, twice or never. */
+/** Steps of a history: the network delivers patches in any order, repeatedly or never. */
 const happening = fc.oneof(
   {
     weight: 2,
@@ -53,7 +53,7 @@ const happening = fc.oneof(
   },
 );
 
-/** Picks from few values, so that the two instances often want the same. */
+/** Chooses from few values, so that the two instances often choose the same. */
 function unluckyRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -94,9 +94,9 @@ function play(
   }
 }
 
-describe('two instances that fight', () => {
-  it('never give one value to two Services, and come to an end', () => {
-    // Without a size fast-check keeps to short lists: in those, two seldom meet.
+describe('two instances at one time', () => {
+  it('never allocate a value to two Services, and terminate', () => {
+    // Without a size fast-check prefers short lists, in which conflicts are rare.
     const happenings = fc.array(happening, { minLength: 40, maxLength: 250, size: 'max' });
     fc.assert(
       fc.property(happenings, fc.integer(), (steps, seed) => {
@@ -107,8 +107,8 @@ describe('two instances that fight', () => {
         ];
         for (const step of steps) {
           play(cluster, instances, step);
-          for (const [value, holders] of cluster.given) {
-            expect([...holders].length, `${value} is given to ${[...holders].join(' and ')}`).toBeLessThan(2);
+          for (const [value, keys] of cluster.allocated) {
+            expect([...keys].length, `${value} is allocated to ${[...keys].join(' and ')}`).toBeLessThan(2);
           }
         }
         settle(cluster, instances);
@@ -117,7 +117,7 @@ describe('two instances that fight', () => {
     );
   });
 
-  /** From any state, an instance that sees everything gives every Service what it asks for. */
+  /** From any state, an instance with a current cache allocates all values that Services request. */
   function settle(cluster: ClusterModel, instances: readonly InstanceModel[]): void {
     const [leader] = instances;
     for (let round = 0; round < 20; round++) {
@@ -136,7 +136,7 @@ describe('two instances that fight', () => {
       const plan = leader?.reconcile(view.key.slice('default/'.length));
       expect(view.claim).toBeUndefined();
       expect(plan?.step.do).toBe('nothing');
-      const missing = missingNodePorts(view) + (missesHealthCheckPort(view) ? 1 : 0);
+      const missing = missingNodePorts(view) + (lacksHealthCheckPort(view) ? 1 : 0);
       if (missing === 0) expect(view.clusterIPs).toHaveLength(1);
       else expect(used.size + missing, 'waits only for what is not there').toBeGreaterThan(6);
     }

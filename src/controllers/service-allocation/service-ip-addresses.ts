@@ -7,31 +7,31 @@ import type { Service } from '../../objects/core.generated.ts';
 import type { IPAddress } from '../../objects/networking.generated.ts';
 import { byService, indexByService, newIPAddress, serviceOf } from './ip-address.ts';
 
-interface HeldAddressesOptions {
-  /** Undefined: the server has no IPAddresses. */
+interface ServiceIPAddressesOptions {
+  /** Undefined if the server has no IPAddresses. */
   readonly informer: Informer<IPAddress> | undefined;
   readonly client: ResourceClient<IPAddress>;
   readonly services: ResourceClient<Service>;
   readonly log: Logger;
 }
 
-/** The IPAddress objects of Services, where the server has them. */
-export class HeldAddresses {
-  readonly #options: HeldAddressesOptions;
+/** Creates and deletes the IPAddress objects of Services, if the server has that kind. */
+export class ServiceIPAddresses {
+  readonly #options: ServiceIPAddressesOptions;
 
-  constructor(options: HeldAddressesOptions) {
+  constructor(options: ServiceIPAddressesOptions) {
     this.#options = options;
     options.informer?.addIndex(byService, indexByService);
   }
 
-  /** The Service that the IPAddress object of an address belongs to, "" for another owner; undefined for no object. */
+  /** The Service that is the parent of an IPAddress object, "" for another parent; undefined if there is no object. */
   readonly ownerOf = (address: string): ObjectKey | undefined => {
     const object = this.#options.informer?.cache.get(address);
     return object === undefined ? undefined : serviceOf(object);
   };
 
-  /** Makes the IPAddress object of an address; false when it is somebody else's. */
-  async hold(address: string, key: ObjectKey, signal: AbortSignal): Promise<boolean> {
+  /** Creates the IPAddress object of an address. False if another parent has it. */
+  async create(address: string, key: ObjectKey, signal: AbortSignal): Promise<boolean> {
     const { informer, client } = this.#options;
     if (informer === undefined) return true;
     const owner = this.ownerOf(address);
@@ -46,11 +46,10 @@ export class HeldAddresses {
   }
 
   /**
-   * Makes the IPAddress objects of a Service be exactly those that it should have. Answers false, with nothing done,
-   * when that was to be decided by a version of the Service that is not the present one: of two processes one would
-   * undo what the other does, again and again, until it hears of the Service what it heard of the addresses.
+   * Creates the missing IPAddress objects of a Service and deletes the others. False, with nothing done, if `service` is not
+   * the version on the server: one process would undo the writes of another one until its cache of Services catches up.
    */
-  async keep(
+  async reconcile(
     key: ObjectKey,
     service: Service | undefined,
     wanted: ReadonlySet<string>,
@@ -63,8 +62,8 @@ export class HeldAddresses {
       .byIndex(byService, key)
       .filter(({ metadata }) => !wanted.has(metadata.name ?? ''));
     if (missing.length === 0 && excess.length === 0) return true;
-    if (!(await this.isPresent(key, service, signal))) return false;
-    for (const address of missing) await this.hold(address, key, signal);
+    if (!(await this.isCurrent(key, service, signal))) return false;
+    for (const address of missing) await this.create(address, key, signal);
     for (const { metadata } of excess) {
       const { name = '', uid = '' } = metadata;
       try {
@@ -77,8 +76,8 @@ export class HeldAddresses {
     return true;
   }
 
-  /** Whether a Service is on the server as the cache has it: of that version, or not there. */
-  async isPresent(key: ObjectKey, cached: Service | undefined, signal: AbortSignal): Promise<boolean> {
+  /** Whether the server has the cached version of a Service; for undefined, whether it has none. */
+  async isCurrent(key: ObjectKey, cached: Service | undefined, signal: AbortSignal): Promise<boolean> {
     const { namespace, name } = splitKey(key);
     try {
       const { metadata } = await this.#options.services.get(namespace, name, { signal });
