@@ -13,7 +13,8 @@ import { deleteOptions } from './delete-options.ts';
 import { listObjects } from './list.ts';
 import { listOptions, parseResourceVersion } from './list-options.ts';
 import { checkPathName, matchName, matchNamespace } from './object-name.ts';
-import { outputOf, sendList, sendObject, sendStatus, sendStored, sendWritten } from './output.ts';
+import { outputOf } from './output.ts';
+import { responderTo } from './responder.ts';
 import { booleanParameter } from './query.ts';
 import { waitForRevision } from './read.ts';
 import { selectionOf } from './selection.ts';
@@ -35,7 +36,7 @@ export type ResourceHandler = (
 ) => Promise<void>;
 
 export const handleGet: ResourceHandler = async (core, resource, request, reply) => {
-  const output = outputOf(request, resource, 'object');
+  const respond = responderTo(core, resource, request, reply, 'object');
   const { namespace, name } = request.info;
   if (booleanParameter(request.query, 'export') === true) {
     throw badRequest('the export parameter, deprecated since v1.14, is no longer supported');
@@ -45,11 +46,11 @@ export const handleGet: ResourceHandler = async (core, resource, request, reply)
   if (revision > 0n) await waitForRevision(core, resource, revision, request.signal);
   const stored = core.storage.get(keyOf(resource, namespace, name));
   if (stored === undefined) throw notFound(resource.groupResource, name);
-  sendStored(reply, 200, output, resource, await servedVersion(resource, stored), core.now());
+  respond.stored(200, await servedVersion(resource, stored));
 };
 
 export const handleList: ResourceHandler = async (core, resource, request, reply) => {
-  const output = outputOf(request, resource, 'collection');
+  const respond = responderTo(core, resource, request, reply, 'collection');
   const options = listOptions(request.query, false);
   const selection = selectionOf(resource, options, request.info.name);
   const { items, metadata } = await listObjects(
@@ -60,7 +61,7 @@ export const handleList: ResourceHandler = async (core, resource, request, reply
     selection,
     request.signal,
   );
-  sendList(reply, output, resource, items, metadata, core.now());
+  respond.list(items, metadata);
 };
 
 export const handleWatch: ResourceHandler = async (core, resource, request, reply) => {
@@ -72,7 +73,7 @@ export const handleWatch: ResourceHandler = async (core, resource, request, repl
 };
 
 export const handleCreate: ResourceHandler = async (core, resource, request, reply) => {
-  const output = outputOf(request, resource, 'object');
+  const respond = responderTo(core, resource, request, reply, 'object');
   const mediaType = bodyMediaType(request.headers['content-type']);
   const bytes = await request.body();
   const options = writeOptions(request, 'CreateOptions');
@@ -98,11 +99,11 @@ export const handleCreate: ResourceHandler = async (core, resource, request, rep
     warn: (text) => reply.warn(text),
     track: tracker(core, resource, request, options.fieldManager),
   });
-  sendWritten(reply, 201, output, resource, created, core.now());
+  respond.written(201, created);
 };
 
 export const handleUpdate: ResourceHandler = async (core, resource, request, reply) => {
-  const output = outputOf(request, resource, 'object');
+  const respond = responderTo(core, resource, request, reply, 'object');
   const bytes = await request.body();
   const options = writeOptions(request, 'UpdateOptions');
   const mediaType = bodyMediaType(request.headers['content-type']);
@@ -142,11 +143,11 @@ export const handleUpdate: ResourceHandler = async (core, resource, request, rep
     },
     track: tracker(core, resource, request, options.fieldManager),
   });
-  sendWritten(reply, updated.created ? 201 : 200, output, resource, updated, core.now());
+  respond.written(updated.created ? 201 : 200, updated);
 };
 
 export const handlePatch: ResourceHandler = async (core, resource, request, reply) => {
-  const output = outputOf(request, resource, 'object');
+  const respond = responderTo(core, resource, request, reply, 'object');
   const type = patchType(request.headers['content-type'], resource.custom);
   const bytes = await request.body();
   const options = writeOptions(request, 'PatchOptions', type === 'apply');
@@ -208,7 +209,7 @@ export const handlePatch: ResourceHandler = async (core, resource, request, repl
     produce,
     track: type === 'apply' ? () => undefined : tracker(core, resource, request, options.fieldManager),
   });
-  sendWritten(reply, updated.created ? 201 : 200, output, resource, updated, core.now());
+  respond.written(updated.created ? 201 : 200, updated);
 };
 
 /** What a patch or an apply makes of an object. */
@@ -218,7 +219,7 @@ interface Patched {
 }
 
 export const handleDelete: ResourceHandler = async (core, resource, request, reply) => {
-  const output = outputOf(request, resource, 'object');
+  const respond = responderTo(core, resource, request, reply, 'object');
   const options = await deleteOptions(request);
   const { namespace, name } = request.info;
   const { definition } = resource;
@@ -233,10 +234,10 @@ export const handleDelete: ResourceHandler = async (core, resource, request, rep
   });
   const accepted = !removed && options.orphanDependents === false ? 202 : 200;
   if (definition.strategy.deleteReturnsObject || !removed) {
-    sendObject(reply, accepted, output, resource, object, core.now());
+    respond.object(accepted, object);
     return;
   }
-  sendStatus(reply, output, {
+  respond.status({
     kind: 'Status',
     apiVersion: 'v1',
     metadata: {},
@@ -251,7 +252,7 @@ export const handleDelete: ResourceHandler = async (core, resource, request, rep
 };
 
 export const handleDeleteCollection: ResourceHandler = async (core, resource, request, reply) => {
-  const output = outputOf(request, resource, 'object');
+  const respond = responderTo(core, resource, request, reply, 'object');
   const options = listOptions(request.query, false);
   const selection = selectionOf(resource, options, request.info.name);
   const deletion = await deleteOptions(request);
@@ -264,7 +265,7 @@ export const handleDeleteCollection: ResourceHandler = async (core, resource, re
     selection,
     deletion,
   );
-  sendList(reply, output, resource, items, metadata, core.now());
+  respond.list(items, metadata);
 };
 
 function expectedKind(resource: ServedResource): ExpectedKind {

@@ -6,7 +6,7 @@ import type { PodDisruptionBudget } from '../../registry/policy/poddisruptionbud
 import { deleteObject } from '../rest/delete.ts';
 import type { DeleteOptions } from '../rest/delete-options.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
-import { outputOf, sendStatus } from '../rest/output.ts';
+import { responderTo } from '../rest/responder.ts';
 import { type ServerCore } from '../rest/server-core.ts';
 import { listPrefix, objectKey, type StoredObject } from '../storage/storage.ts';
 import { admitPosted } from './admit.ts';
@@ -18,7 +18,7 @@ const kind = { group: 'policy', version: 'v1', kind: 'Eviction', schema: 'io.k8s
 /** Serves `POST pods/<name>/eviction`: deletes a Pod if its disruption budget allows it (`kubectl drain`). */
 export const evictionHandler: ResourceHandler = async (core, resource, request, reply) => {
   if (request.method !== 'POST') throw methodNotAllowed(['POST']);
-  const output = outputOf(request, resource, 'object');
+  const respond = responderTo(core, resource, request, reply, 'object');
   const { object: read, options } = await readBody(request, reply, kind);
   const { namespace, name } = request.info;
   if (read.metadata.name !== name) {
@@ -44,7 +44,7 @@ export const evictionHandler: ResourceHandler = async (core, resource, request, 
     options: deletion,
     warn: (text) => reply.warn(text),
   });
-  sendStatus(reply, output, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 });
+  respond.status({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 });
 };
 
 async function useBudget(

@@ -4,7 +4,7 @@ import { aggregateText } from '../../registry/validation/field-errors.ts';
 import { type Binding, bindPod, validateBinding } from '../../registry/core/pod/binding.ts';
 import { copyTopologyLabels } from '../../registry/core/pod/topology-labels.ts';
 import type { Pod } from '../../registry/core/pod/types.ts';
-import { outputOf, sendStatus } from '../rest/output.ts';
+import { responderTo } from '../rest/responder.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
 import { matchNamespace } from '../rest/object-name.ts';
 import { preconditionFailed } from '../rest/storage-error.ts';
@@ -18,7 +18,7 @@ const kind = { group: '', version: 'v1', kind: 'Binding', schema: 'io.k8s.api.co
 /** Serves `POST pods/<name>/binding` and `POST bindings`: puts a Pod on a node. */
 export const bindingHandler: ResourceHandler = async (core, resource, request, reply) => {
   if (request.method !== 'POST') throw methodNotAllowed(['POST']);
-  const output = outputOf(request, resource, 'object');
+  const respond = responderTo(core, resource, request, reply, 'object');
   const { object: read, options } = await readBody(request, reply, kind);
   const { namespace } = request.info;
   matchNamespace(read, namespace);
@@ -40,7 +40,7 @@ export const bindingHandler: ResourceHandler = async (core, resource, request, r
   // Of what is posted to `bindings`, which is no subresource, kube-apiserver forgets which Pod was meant.
   const meant = request.info.subresource === '' ? {} : binding.metadata;
   await bind(core, namespace, name, { binding, meant, dryRun: options.dryRun });
-  sendStatus(reply, output, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 });
+  respond.status({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 });
 };
 
 /** Admission PodTopologyLabels, which looks at Bindings to Nodes only. */

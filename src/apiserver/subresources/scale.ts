@@ -18,7 +18,8 @@ import { negotiate } from '../http/negotiation.ts';
 import { patchObject } from '../patch/patch.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
 import { matchName, matchNamespace } from '../rest/object-name.ts';
-import { type Output, sendObject } from '../rest/output.ts';
+import type { Output } from '../rest/output.ts';
+import { Responder } from '../rest/responder.ts';
 import { keyOf, type ServedResource, servedVersion } from '../rest/served-resource.ts';
 import { tracker } from '../rest/tracker.ts';
 import { updateObject } from '../rest/update.ts';
@@ -43,7 +44,7 @@ export const scaleHandler: ResourceHandler = async (core, resource, request, rep
   const send = (scale: Scale): void => {
     const { as, mediaType } = negotiated;
     if (as === '') reply.send(200, mediaType, encode(scale, mediaType));
-    else sendObject(reply, 200, output, shownAsScale(resource), scale, core.now());
+    else new Responder(core, shownAsScale(resource), reply, output).object(200, scale);
   };
   const form = resource.definition.scale ?? workloadScale(resource);
   const scaleOfStored = (object: KubeObject | undefined): Scale => {

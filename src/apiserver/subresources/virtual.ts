@@ -3,7 +3,7 @@ import { methodNotAllowed, notFound } from '../../objects/status-errors.ts';
 import { genericStrategy } from '../../registry/generic/generic.ts';
 import { nameIsPathSegment } from '../../objects/names.ts';
 import type { ResourceDefinition } from '../../registry/generic/strategy.ts';
-import { outputOf, sendList } from '../rest/output.ts';
+import { responderTo } from '../rest/responder.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
 
 /** Discovery rows of the virtual resources. */
@@ -41,6 +41,6 @@ export const virtualResources: readonly ResourceDefinition[] = [
 export const componentStatuses: ResourceHandler = (core, resource, request, reply) => {
   if (request.method !== 'GET') throw methodNotAllowed(['GET']);
   if (request.info.name !== '') throw notFound(resource.groupResource, request.info.name);
-  sendList(reply, outputOf(request, resource, 'collection'), resource, [], {}, core.now());
+  responderTo(core, resource, request, reply, 'collection').list([], {});
   return Promise.resolve();
 };

@@ -2,7 +2,7 @@ import { methodNotAllowed } from '../../../objects/status-errors.ts';
 import { bodyMediaType } from '../../http/media-types.ts';
 import type { ResourceHandler } from '../../rest/handlers.ts';
 import { matchNamespace } from '../../rest/object-name.ts';
-import { outputOf, sendObject } from '../../rest/output.ts';
+import { responderTo } from '../../rest/responder.ts';
 import { timestamp } from '../../rest/server-core.ts';
 import { writeOptions } from '../../rest/write-options.ts';
 import { decodeBody } from '../../schema/decode-body.ts';
@@ -12,7 +12,7 @@ import { type Review, type ReviewSources, specOf } from './reviews.ts';
 export function reviewHandler(review: Review, sources: ReviewSources): ResourceHandler {
   return async (core, resource, request, reply) => {
     if (request.method !== 'POST') throw methodNotAllowed(['POST']);
-    const output = outputOf(request, resource, 'review');
+    const respond = responderTo(core, resource, request, reply, 'review');
     const mediaType = bodyMediaType(request.headers['content-type']);
     const bytes = await request.body();
     const { fieldValidation } = writeOptions(request, 'CreateOptions');
@@ -27,6 +27,6 @@ export function reviewHandler(review: Review, sources: ReviewSources): ResourceH
     matchNamespace(object, namespaced ? request.info.namespace : '');
     const now = timestamp(core.now());
     const answer = review({ object, spec: specOf(object), caller: request.user, now }, sources);
-    sendObject(reply, 201, output, resource, { ...object, ...answer }, core.now());
+    respond.object(201, { ...object, ...answer });
   };
 }

@@ -1,0 +1,175 @@
+import type { KubeObject, ListMeta } from '../../objects/meta.ts';
+import type { Status, StatusError } from '../../objects/status.ts';
+import { notAcceptable, plainError } from '../../objects/status-errors.ts';
+import { encode } from '../http/encoding.ts';
+import type { ApiRequest, Reply } from '../http/exchange.ts';
+import type { BodyPart, LongBody } from '../http/long-body.ts';
+import { registeredKind } from '../schema/builtin.ts';
+import { encodeObject } from '../schema/encode.ts';
+import type { StoredObject } from '../storage/storage.ts';
+import { partialMetadataList } from '../tables/partial-metadata.ts';
+import { toTable } from '../tables/table.ts';
+import type { Written } from './create.ts';
+import { convertOne, inOrderOf, type Output, outputOf } from './output.ts';
+import { otherJson, presented, type ServedResource, storedJson } from './served-resource.ts';
+import type { ServerCore } from './server-core.ts';
+
+/** Answers a request about one resource in the form that the client accepts. */
+export class Responder {
+  readonly #core: Pick<ServerCore, 'now'>;
+  readonly #resource: ServedResource;
+  readonly #reply: Reply;
+  readonly #output: Output;
+
+  constructor(core: Pick<ServerCore, 'now'>, resource: ServedResource, reply: Reply, output: Output) {
+    this.#core = core;
+    this.#resource = resource;
+    this.#reply = reply;
+    this.#output = output;
+  }
+
+  /** Answers one stored object. */
+  stored(code: number, stored: StoredObject): void {
+    const { as, mediaType } = this.#output.negotiated;
+    if (as === '' && mediaType === 'application/json') {
+      this.#reply.send(code, mediaType, `${storedJson(this.#resource, stored)}\n`);
+      return;
+    }
+    this.object(code, stored.object);
+  }
+
+  /** Answers the object of a write: with the text of the stored version, where there is one. */
+  written(code: number, { object, stored }: Written): void {
+    if (stored === undefined) this.object(code, object);
+    else this.stored(code, stored);
+  }
+
+  /** Answers one object, stored or not. @throws {StatusError} 406 when the client wants a list. */
+  object(code: number, object: KubeObject): void {
+    const { as, mediaType } = this.#output.negotiated;
+    const shown = presented(this.#resource, object);
+    if (as === '') {
+      const json = encodeObject(this.#resource.schema, shown);
+      if (mediaType === 'application/json') this.#reply.send(code, mediaType, `${json}\n`);
+      else this.#value(code, JSON.parse(json));
+      return;
+    }
+    if (as === 'PartialObjectMetadataList') throw notAList(this.#resource);
+    this.#value(code, convertOne(this.#output, this.#resource, shown, this.#core.now(), true));
+  }
+
+  /** Answers a Status: the success of a delete or a binding. Its code is that of the answer; absent: 200. */
+  status(status: Status): void {
+    this.#value(status.code ?? 200, status);
+  }
+
+  /** Answers a list. @param metadata the list's. @throws {StatusError} 406 when the client wants one object. */
+  list(items: readonly StoredObject[], metadata: ListMeta): void {
+    const resource = this.#resource;
+    const { as, mediaType, metaVersion: version } = this.#output.negotiated;
+    if (as === '') {
+      const texts = listTexts(resource, items, metadata);
+      if (mediaType === 'application/json') this.#reply.send(200, mediaType, texts);
+      else this.#value(200, JSON.parse(texts.join('')));
+      return;
+    }
+    const objects = items.map((item) => presented(resource, item.object));
+    if (as === 'Table') {
+      const table = toTable(resource.table, objects, {
+        includeObject: this.#output.includeObject,
+        now: this.#core.now(),
+        metadata,
+        withColumns: true,
+        version,
+        inOrder: inOrderOf(resource),
+      });
+      this.#value(200, table);
+      return;
+    }
+    if (as === 'PartialObjectMetadata') {
+      throw notAcceptable(
+        `you requested PartialObjectMetadata, but the requested object is a list (${goType(resource, 'List')})`,
+      );
+    }
+    this.#value(200, partialMetadataList(objects, metadata, version));
+  }
+
+  #value(code: number, value: unknown): void {
+    const { mediaType } = this.#output.negotiated;
+    this.#reply.send(code, mediaType, encode(value, mediaType));
+  }
+}
+
+/** The responder to a request. @throws {StatusError} 406, or 400 for a bad `includeObject`. */
+export function responderTo(
+  core: ServerCore,
+  resource: ServedResource,
+  request: ApiRequest,
+  reply: Reply,
+  endpoint: 'object' | 'collection' | 'review',
+): Responder {
+  return new Responder(core, resource, reply, outputOf(request, resource, endpoint));
+}
+
+/** `asPartialObjectMetadataList` of an object: an unstructured one can be a list and is asked for its items. */
+function notAList(resource: ServedResource): StatusError {
+  if (resource.custom) return plainError('content is not a list');
+  return notAcceptable(
+    `you requested PartialObjectMetadataList, but the requested object is not a list (${goType(resource)})`,
+  );
+}
+
+/** The type that kube-apiserver holds an object or list of the resource in. */
+function goType(resource: ServedResource, suffix = ''): string {
+  if (resource.custom) return `*unstructured.Unstructured${suffix}`;
+  const { group, version, kind } = resource.definition;
+  return `*${registeredKind(group, version, kind)?.internalPackage ?? ''}.${kind}${suffix}`;
+}
+
+/** The JSON of a list in parts, so that the texts of its objects need not be put together. */
+function listTexts(resource: ServedResource, items: readonly StoredObject[], metadata: ListMeta): LongBody {
+  const { custom, head } = resource;
+  const { kind: itemKind, listKind = `${itemKind}List` } = resource.definition;
+  const kind = `"kind":${JSON.stringify(listKind)}`;
+  const apiVersion = `"apiVersion":${JSON.stringify(resource.apiVersion)}`;
+  const texts: (string | BodyPart)[] = custom
+    ? [`{${apiVersion},"items":[`]
+    : [`{${kind},${apiVersion},"metadata":${JSON.stringify(metadata)},"items":[`];
+  // Items of built-in lists go without kind and apiVersion.
+  const opening = custom ? '' : '{';
+  const skip = custom ? 0 : head.length;
+  for (const item of items) {
+    const other = otherJson(resource, item);
+    texts.push(
+      texts.length === 1 ? opening : `,${opening}`,
+      other === undefined ? new ListItem(item, skip) : other.slice(skip),
+    );
+  }
+  texts.push(custom ? `],${kind},"metadata":${customListMeta(metadata)}}\n` : ']}\n');
+  return texts;
+}
+
+/** A stored object in a list, which goes to the client as the bytes that are stored. */
+class ListItem implements BodyPart {
+  readonly #stored: StoredObject;
+  readonly #skip: number;
+  /** @param skip bytes of its head that are left out. */
+  constructor(stored: StoredObject, skip: number) {
+    this.#stored = stored;
+    this.#skip = skip;
+  }
+  get byteLength(): number {
+    return this.#stored.byteLength - this.#skip;
+  }
+  writeTo(target: Buffer, at: number): number {
+    return this.#stored.writeTo(target, at, this.#skip);
+  }
+  toString(): string {
+    return this.#stored.text().slice(this.#skip);
+  }
+}
+
+/** Lists of custom objects are maps: their members come sorted, and the token is there even when it is empty. */
+function customListMeta({ continue: token = '', remainingItemCount, resourceVersion }: ListMeta): string {
+  return JSON.stringify({ continue: token, remainingItemCount, resourceVersion });
+}
