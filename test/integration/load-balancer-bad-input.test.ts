@@ -19,7 +19,7 @@ const events: ResourceType = {
   isObject: (_object): _object is KubeObject => true,
 };
 
-/** Takes the rules from the definition of AddressPools: what was stored before it had them is still there. */
+/** Removes the rules from the CRD of AddressPools: objects stored before it had rules still exist. */
 async function withoutRules(client: Transport): Promise<void> {
   const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/addresspools.servicenet.dev';
   const body: unknown = JSON.parse(
@@ -30,7 +30,7 @@ async function withoutRules(client: Transport): Promise<void> {
   await client.request('PUT', path, { body });
 }
 
-/** Whatever is asked for: a condition says what to do, and everybody else is served. */
+/** An invalid request has a condition that says what to do, and all other Services are served. */
 describe('load-balancer-controller and bad input', () => {
   let cluster: BalancedServer;
   let running: RunningControllers;
@@ -48,7 +48,7 @@ describe('load-balancer-controller and bad input', () => {
     await cluster.server.stop();
   });
 
-  /** Others are served as if nothing had happened. */
+  /** Other Services are served as before. */
   const stillWorks = async (name: string): Promise<void> => {
     await cluster.service(name);
     await cluster.untilReason(name, 'Assigned');
@@ -118,7 +118,7 @@ describe('load-balancer-controller and bad input', () => {
     expect(addressesOf(await cluster.untilReason('twice', 'Assigned'))).toEqual(['192.0.2.9']);
   });
 
-  test('pools: hostile sizes, reversed ranges and nonsense are refused with a reason, and the rest of them works', async () => {
+  test('pools: huge, reversed and invalid ranges are refused with a reason, and the others are used', async () => {
     await cluster.pool('hostile', {
       addresses: ['0.0.0.0/0', '::/0', '192.0.2.200-192.0.2.100', 'banana', '203.0.113.7/32'],
       autoAssign: false,
@@ -144,7 +144,7 @@ describe('load-balancer-controller and bad input', () => {
     await stillWorks('after-hostile');
   });
 
-  test('conditions stay readable, and within what the API server takes, whatever is wrong', async () => {
+  test('conditions stay readable and within the limits of the API server', async () => {
     await cluster.pool('all-wrong', {
       addresses: Array.from({ length: 256 }, (_, i) => `${i} ${'x'.repeat(90)}`),
       autoAssign: false,
@@ -158,7 +158,7 @@ describe('load-balancer-controller and bad input', () => {
     await stillWorks('after-all-wrong');
   });
 
-  test('pools: only the overlapping part of the younger one is refused', async () => {
+  test('pools: only the overlapping part of the younger one is taken out', async () => {
     await cluster.pool('overlapping', { addresses: ['192.0.2.60-192.0.2.67'], autoAssign: false });
     const pool = await poolUntil('overlapping', ({ status }) => status !== undefined);
     expect(pool.status?.ipv4?.total).toBe(4);
@@ -170,7 +170,7 @@ describe('load-balancer-controller and bad input', () => {
     );
   });
 
-  test('pools: two whose selectors both fit are tried by priority', async () => {
+  test('pools: two that select a Service are tried by priority', async () => {
     const serviceSelector = { matchLabels: { tier: 'web' } };
     await cluster.pool('low', { addresses: ['198.51.100.1/32'], serviceSelector, priority: 1 });
     await cluster.pool('high', { addresses: ['198.51.100.2/32'], serviceSelector, priority: 2 });
@@ -188,7 +188,7 @@ describe('load-balancer-controller and bad input', () => {
     }
   });
 
-  test('pools: one that is deleted while in use takes nothing away, and comes back', async () => {
+  test('pools: Services keep the addresses of a deleted pool, also when it is created again', async () => {
     await cluster.pool('brief', { addresses: ['203.0.113.40/31'], autoAssign: false });
     await cluster.service('keeper', {}, { 'servicenet.dev/pool': 'brief' });
     await cluster.untilReason('keeper', 'Assigned');
@@ -207,7 +207,7 @@ describe('load-balancer-controller and bad input', () => {
     expect(addressesOf(await cluster.read('keeper'))).toEqual(['203.0.113.40']);
   });
 
-  test('status: entries and conditions of others stay, ours come back', async () => {
+  test('status: entries and conditions of other clients stay, own ones are written again', async () => {
     await cluster.service('shared-status');
     const served = await cluster.untilReason('shared-status', 'Assigned');
     const [own] = served.status.loadBalancer?.ingress ?? [];
@@ -224,7 +224,7 @@ describe('load-balancer-controller and bad input', () => {
     expect(mended.status.conditions?.map(({ type }) => type)).toEqual([theirs.type, conditionType]);
   });
 
-  test('status: a port that another sharer serves has an error, and no longer when that one goes', async () => {
+  test('status: a port that another Service serves has an error until that Service is deleted', async () => {
     const sharing = { 'servicenet.dev/sharing-key': 'k' };
     await cluster.service('sharer-1', { ports: [{ port: 80 }] }, sharing);
     await cluster.service('sharer-2', { ports: [{ port: 443 }] }, sharing);
@@ -254,7 +254,7 @@ describe('load-balancer-controller and bad input', () => {
     );
   });
 
-  test('one word in condition, Event and metric', async () => {
+  test('condition, Event and metric have the same reason', async () => {
     await expect
       .poll(async () => {
         const { items } = await new ResourceClient(cluster.server.client, events).list({

@@ -16,14 +16,14 @@ const election = (identity: string): LeaderElectionSettings => ({
   namespace: 'kube-system',
   name: 'load-balancer',
   identity,
-  // Who stops gives the lease back at once. Who is stopped by a busy machine for a few seconds must not lose it.
+  // A leader that stops releases the lease at once. One that a busy machine delays for seconds must not lose it.
   leaseDuration: 15_000,
   renewDeadline: 10_000,
   retryPeriod: 100,
 });
 
-/** A transport on which news of Services come late. */
-function lateNews(inner: Transport, milliseconds: number): Transport {
+/** A transport that delays watch events of Services. */
+function delayedEvents(inner: Transport, milliseconds: number): Transport {
   return {
     server: inner.server,
     request: (method, path, options) => inner.request(method, path, options),
@@ -43,32 +43,32 @@ function lateNews(inner: Transport, milliseconds: number): Transport {
 }
 
 /**
- * A transport on which the Service `first` lets its address go a second later than it could, unless `second` has it by
- * then.
+ * A transport that delays the write by which the Service `first` releases its address for a second, or until `second` is
+ * assigned it.
  *
- * @param order what came first.
- * @param letsGo what stands in the write by which it lets it go.
- * @param meanwhile what happens when that write is due.
+ * @param order the writes in the order in which they were served.
+ * @param releasing text in the body of the releasing write.
+ * @param meanwhile called before the releasing write.
  */
-function slowToLetGo(
+function delayedRelease(
   client: Transport,
   order: string[],
-  letsGo = '"finalizers":null',
+  releasing = '"finalizers":null',
   meanwhile: () => Promise<unknown> = () => Promise.resolve(),
 ): Transport {
-  const given = Promise.withResolvers<string>();
+  const tooEarly = Promise.withResolvers<string>();
   return {
-    ...lateNews(client, 0),
+    ...delayedEvents(client, 0),
     request: async (method, path, options) => {
       const isWrite = method === 'PATCH' && path.endsWith('/status');
       const body = JSON.stringify(options?.body ?? '');
-      if (isWrite && path.includes('/first/') && body.includes(letsGo)) {
+      if (isWrite && path.includes('/first/') && body.includes(releasing)) {
         await meanwhile();
-        await Promise.race([given.promise, sleep(1000)]);
+        await Promise.race([tooEarly.promise, sleep(1000)]);
       }
       if (isWrite && path.includes('/second/') && body.includes('192.0.2.1')) {
         order.push('second has it');
-        given.resolve('too early');
+        tooEarly.resolve('too early');
       }
       const answer = await client.request(method, path, options);
       if (isWrite && path.includes('/first/')) order.push('first is written');
@@ -77,27 +77,24 @@ function slowToLetGo(
   };
 }
 
-/**
- * A transport on which the answer to the first write of `second` comes when `first` has let its address go, and on which
- * the next write of `second` fails.
- */
-function answersLate(client: Transport, letGo: () => Promise<unknown>): Transport {
+/** A transport that delays the response to the first write of `second` until `first` is released, and fails the next one. */
+function delayedResponses(client: Transport, release: () => Promise<unknown>): Transport {
   const released = Promise.withResolvers<undefined>();
   let writes = 0;
   return {
-    ...lateNews(client, 0),
+    ...delayedEvents(client, 0),
     request: async (method, path, options) => {
       const isWrite = method === 'PATCH' && path.endsWith('/status');
       const isSecond = isWrite && path.includes('/second/');
       if (isSecond && ++writes === 2) throw new StatusError(409, 'Conflict', 'once');
       const answer = await client.request(method, path, options);
       if (isSecond && writes === 1) {
-        await letGo();
+        await release();
         await released.promise;
       }
       const body = JSON.stringify(options?.body ?? '');
       if (isWrite && path.includes('/first/') && body.includes('"finalizers":null')) {
-        // When whoever waits for the answer has done what it does then.
+        // After the caller has handled the response.
         setImmediate(() => released.resolve(undefined));
       }
       return answer;
@@ -116,7 +113,7 @@ async function listed(cluster: BalancedServer): Promise<Service[]> {
   return items;
 }
 
-/** `first` gets the only address, `second` waits for it. */
+/** `first` gets the only address; `second` waits for it. */
 async function makeFirstAndSecond(cluster: BalancedServer): Promise<void> {
   await cluster.service('first');
   await cluster.untilReason('first', 'Assigned');
@@ -125,7 +122,7 @@ async function makeFirstAndSecond(cluster: BalancedServer): Promise<void> {
 }
 
 describe('load-balancer-controller', () => {
-  test('a new leader gives nothing that the former one gave in its last moment', async () => {
+  test('a new leader assigns no address of the last writes of the former one', async () => {
     const cluster = await BalancedServer.start();
     ending.push(() => cluster.server.stop());
     const { client } = cluster.server;
@@ -134,11 +131,11 @@ describe('load-balancer-controller', () => {
     ending.push(() => first.stop());
     await cluster.service('older');
     await cluster.untilReason('older', 'NoMatchingPool');
-    const second = startLoadBalancer(lateNews(client, 1500), { leaderElection: election('second') });
+    const second = startLoadBalancer(delayedEvents(client, 1500), { leaderElection: election('second') });
     ending.push(() => second.stop());
     await expect.poll(() => second.healthChecks().every((check) => check.check() === undefined)).toBe(true);
 
-    // The standby hears of this one only when it leads already.
+    // The standby gets this event only after it became the leader.
     await cluster.service('newer', {}, { 'servicenet.dev/pool': 'p' });
     expect(addressesOf(await cluster.untilReason('newer', 'Assigned'))).toEqual(['192.0.2.1']);
     await first.stop();
@@ -148,12 +145,12 @@ describe('load-balancer-controller', () => {
     expect(addressesOf(await cluster.read('newer'))).toEqual(['192.0.2.1']);
   });
 
-  test('an address is given on when it is written that its Service gave it back, not before', async () => {
+  test('an address is assigned to another Service only after its removal is written', async () => {
     const cluster = await BalancedServer.start();
     ending.push(() => cluster.server.stop());
     await cluster.pool('p', { addresses: ['192.0.2.1/32'] });
     const order: string[] = [];
-    const running = startLoadBalancer(slowToLetGo(cluster.server.client, order));
+    const running = startLoadBalancer(delayedRelease(cluster.server.client, order));
     ending.push(() => running.stop());
     await makeFirstAndSecond(cluster);
     order.length = 0;
@@ -162,7 +159,7 @@ describe('load-balancer-controller', () => {
     expect(order).toEqual(['first is written', 'second has it']);
   });
 
-  test('an address that its Service left for another one is not given on before that is written', async () => {
+  test('an address that its Service exchanged for another one is assigned only after that is written', async () => {
     const cluster = await BalancedServer.start();
     ending.push(() => cluster.server.stop());
     await cluster.pool('p', { addresses: ['192.0.2.1/32'], shrinkPolicy: 'Reassign' });
@@ -170,7 +167,7 @@ describe('load-balancer-controller', () => {
       cluster.clients.for(addressPools).mergePatch('', 'p', { spec: { addresses } });
     const order: string[] = [];
     const back = (): Promise<unknown> => edit('192.0.2.1/32', '192.0.2.2/32');
-    const running = startLoadBalancer(slowToLetGo(cluster.server.client, order, '192.0.2.2', back));
+    const running = startLoadBalancer(delayedRelease(cluster.server.client, order, '192.0.2.2', back));
     ending.push(() => running.stop());
     await makeFirstAndSecond(cluster);
     order.length = 0;
@@ -180,11 +177,11 @@ describe('load-balancer-controller', () => {
     expect(addressesOf(await cluster.read('first'))).toEqual(['192.0.2.2']);
   });
 
-  test('a write that failed is done again, also when the news of the one before came before its answer', async () => {
+  test('a failed write is repeated, also when the event of the write before came before its response', async () => {
     const cluster = await BalancedServer.start();
     ending.push(() => cluster.server.stop());
     await cluster.pool('p', { addresses: ['192.0.2.1/32'] });
-    const transport = answersLate(cluster.server.client, () =>
+    const transport = delayedResponses(cluster.server.client, () =>
       cluster.clients.for(services).delete('default', 'first'),
     );
     const running = startLoadBalancer(transport);
@@ -195,7 +192,7 @@ describe('load-balancer-controller', () => {
     expect(addressesOf(await cluster.untilReason('second', 'Assigned'))).toEqual(['192.0.2.1']);
   });
 
-  test('a new leader waits for that, too, where the Service went while nobody led', async () => {
+  test('so does a new leader for a Service that was deleted without a leader', async () => {
     const cluster = await BalancedServer.start();
     ending.push(() => cluster.server.stop());
     const { client } = cluster.server;
@@ -207,13 +204,13 @@ describe('load-balancer-controller', () => {
     await cluster.service('second');
     await cluster.clients.for(services).delete('default', 'first');
     const order: string[] = [];
-    const running = startLoadBalancer(slowToLetGo(client, order));
+    const running = startLoadBalancer(delayedRelease(client, order));
     ending.push(() => running.stop());
     await cluster.untilReason('second', 'Assigned');
     expect(order).toEqual(['first is written', 'second has it']);
   });
 
-  test('nothing moves, and nothing is given twice, while leaders change under load', async () => {
+  test('no address is moved or assigned twice while leaders change under load', async () => {
     const cluster = await BalancedServer.start();
     ending.push(() => cluster.server.stop());
     const { client } = cluster.server;
@@ -232,10 +229,10 @@ describe('load-balancer-controller', () => {
         given.set(name, address);
       }
     };
-    let leader = startLoadBalancer(lateNews(client, 50), { leaderElection: election('leader-0') });
+    let leader = startLoadBalancer(delayedEvents(client, 50), { leaderElection: election('leader-0') });
     ending.push(() => leader.stop());
     for (let round = 1; round <= 4; round++) {
-      const standby = startLoadBalancer(lateNews(client, 50 * round), {
+      const standby = startLoadBalancer(delayedEvents(client, 50 * round), {
         leaderElection: election(`leader-${round}`),
       });
       const creating = Array.from({ length: 12 }, (_, i) => cluster.service(`s${round}-${i}`));
@@ -248,7 +245,7 @@ describe('load-balancer-controller', () => {
     await expect.poll(async () => (await look(), given.size)).toBe(48);
   });
 
-  test('nothing moves and nothing is written when the API server and the controller start again', async () => {
+  test('no address is moved and nothing is written when the API server and the controller restart', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'servicenet-lb-'));
     ending.push(() => rm(directory, { recursive: true, force: true }));
     let cluster = await BalancedServer.start({ dataDirectory: directory });
@@ -271,7 +268,7 @@ describe('load-balancer-controller', () => {
       await cluster.server.stop();
       cluster = await BalancedServer.start({ dataDirectory: directory, port, token });
     };
-    // The server alone, then both.
+    // First the server alone, then both.
     await again();
     await running.stop();
     await again();

@@ -19,7 +19,7 @@ async function startServer(): Promise<BalancedServer> {
 }
 
 describe('load-balancer-controller, beside others who write Services', () => {
-  test('what somebody writes into a status before ours arrives stays', async () => {
+  test('a status that another client writes before ours stays', async () => {
     const cluster = await startServer();
     await cluster.pool('p', { addresses: ['192.0.2.1/32'] });
     const other: Condition = {
@@ -42,7 +42,7 @@ describe('load-balancer-controller, beside others who write Services', () => {
     expect(served.status.conditions).toContainEqual(other);
   });
 
-  test('two that write over each other do so more and more slowly', async () => {
+  test('writes over another client become less frequent', async () => {
     const cluster = await startServer();
     await cluster.pool('p', { addresses: ['192.0.2.1/32'] });
     const running = startLoadBalancer(cluster.server.client);
@@ -57,15 +57,15 @@ describe('load-balancer-controller, beside others who write Services', () => {
     }
     const restored = await cluster.until('s', (service) => addressesOf(service).includes('192.0.2.1'));
     expect(addressesOf(restored)).toEqual(['192.0.2.1', '198.51.100.1']);
-    // At once, after a second, and after two.
+    // At once, after one second and after two.
     expect(Date.now() - since).toBeGreaterThanOrEqual(3000);
-    const told = async (): Promise<unknown> =>
+    const events = async (): Promise<unknown> =>
       (await cluster.server.client.request('GET', '/api/v1/namespaces/default/events')).json();
     const warning: unknown = expect.objectContaining({ type: 'Warning', reason: 'Overwritten' });
-    await expect.poll(told).toMatchObject({ items: expect.arrayContaining([warning]) as unknown });
+    await expect.poll(events).toMatchObject({ items: expect.arrayContaining([warning]) as unknown });
   });
 
-  test('a change that comes together with an own write is seen', async () => {
+  test('a change in one event with an own write is reconciled', async () => {
     const cluster = await startServer();
     const watch = new ForgetfulWatch(cluster.server.client, '/services');
     const running = startLoadBalancer(watch);
@@ -73,14 +73,14 @@ describe('load-balancer-controller, beside others who write Services', () => {
     await cluster.service('s');
     await cluster.untilReason('s', 'NoMatchingPool');
     await cluster.service('heard');
-    // The news of `s` came before.
+    // The event of `s` came before.
     await cluster.untilReason('heard', 'NoMatchingPool');
 
     watch.hideEdits(3);
     await cluster.pool('p', { addresses: ['192.0.2.0/30'] });
     await cluster.untilReason('s', 'Assigned');
     await cluster.untilReason('heard', 'Assigned');
-    // The list that follows shows the own write and this change as one.
+    // The next list shows the own write and this change together.
     await cluster.clients.for(services).mergePatch('default', 's', { spec: { type: 'ClusterIP' } });
     const released = await cluster.until('s', (service) => readyCondition(service) === undefined);
     expect(addressesOf(released)).toEqual([]);

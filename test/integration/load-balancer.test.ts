@@ -16,7 +16,7 @@ import type { Service, ServiceSpec } from '../../src/objects/core.generated.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { ForgetfulWatch } from '../support/forgetful-watch.ts';
 
-/** The load balancer against our API server, over real HTTP. */
+/** The load balancer against the embedded API server, over HTTP. */
 describe('load-balancer-controller', () => {
   let server: TestServer;
   let clients: Clients;
@@ -60,7 +60,7 @@ describe('load-balancer-controller', () => {
         await clients.for(addressPools).create({ metadata: { name }, spec });
         return;
       } catch (error) {
-        // The new kind is served a moment after its definition.
+        // A new kind is served shortly after its CRD is created.
         if (Date.now() > deadline) throw error;
         await sleep(50);
       }
@@ -79,7 +79,7 @@ describe('load-balancer-controller', () => {
 
   const read = (name: string): Promise<Service> => clients.for(services).get('default', name);
 
-  /** Reads a Service until it is as wanted. */
+  /** Reads a Service until it matches. */
   const until = async (name: string, wanted: (service: Service) => boolean): Promise<Service> => {
     const deadline = Date.now() + 60_000;
     for (;;) {
@@ -95,7 +95,7 @@ describe('load-balancer-controller', () => {
   const addressesOf = (service: Service): (string | undefined)[] =>
     (service.status.loadBalancer?.ingress ?? []).map(({ ip }) => ip);
 
-  test('serves a Service, tells why another waits, and serves that one when the first goes', async () => {
+  test('serves a Service, explains why another one waits, and serves it when the first is deleted', async () => {
     await make('first');
     const unserved = await until('first', (service) => reasonOf(service) === 'NoMatchingPool');
     expect(unserved.metadata.finalizers).toEqual([cleanupFinalizer]);
@@ -117,7 +117,7 @@ describe('load-balancer-controller', () => {
     await expect(read('first')).rejects.toMatchObject({ code: 404 });
   });
 
-  test('counts in the status of the pool', async () => {
+  test('writes the usage to the status of the pool', async () => {
     const deadline = Date.now() + 60_000;
     for (;;) {
       const { status } = await clients.for(addressPools).get('', 'default');
@@ -144,13 +144,13 @@ describe('load-balancer-controller', () => {
     await until('inside', (service) => reasonOf(service) === 'AddressNotInPool');
   });
 
-  test('takes everything back when a Service is no load balancer any more', async () => {
+  test('removes address, condition and finalizer when the type of a Service changes', async () => {
     await clients.for(services).mergePatch('default', 'edge', { spec: { type: 'ClusterIP' } });
     const edge = await until('edge', (service) => (service.metadata.finalizers ?? []).length === 0);
     expect(edge.status).toEqual({ loadBalancer: {} });
   });
 
-  test('leaves Services of other classes and providers alone', async () => {
+  test('does not write Services of other classes and load balancers', async () => {
     await make('theirs', { loadBalancerClass: 'example.com/other' });
     const foreign = await make('foreign', { loadBalancerClass: 'example.com/other' });
     await clients.for(services).replaceStatus({
@@ -165,7 +165,7 @@ describe('load-balancer-controller', () => {
     });
   });
 
-  test('a reuseDelay goes on, and Reassign is kept, when another process leads', async () => {
+  test('a new leader continues a reuseDelay and shrinkPolicy Reassign', async () => {
     await makePool('slow', { addresses: ['203.0.113.1'], autoAssign: false, reuseDelay: '1h' });
     await makePool('moving', { addresses: ['203.0.113.2'], autoAssign: false, shrinkPolicy: 'Reassign' });
     await make('had', {}, { 'servicenet.dev/pool': 'slow' });
@@ -187,17 +187,17 @@ describe('load-balancer-controller', () => {
     await until('wants', (service) => reasonOf(service) === 'Quarantined');
     for (const name of ['moves', 'wants']) {
       await clients.for(services).delete('default', name);
-      // The finalizer holds it for a moment.
+      // The finalizer delays the deletion.
       await expect.poll(() => read(name).catch(() => undefined)).toBeUndefined();
     }
   });
 
-  test('writes nothing and moves nothing after a restart', async () => {
+  test('writes nothing after a restart', async () => {
     const before = await clients.for(services).list({ namespace: 'default' });
     await running.stop();
     running = start();
     await make('marker', { loadBalancerIP: '198.51.100.1' });
-    // The queue takes new Services first, so the others have their turn after this one.
+    // The work queue takes new Services first, the others after this one.
     await until('marker', (service) => reasonOf(service) === 'AddressNotInPool');
     await clients.for(services).delete('default', 'marker');
     await sleep(300);
@@ -209,7 +209,7 @@ describe('load-balancer-controller', () => {
     expect(versions(after.items)).toEqual(versions(before.items));
   });
 
-  test('the status of a pool is put right when it comes to say something else', async () => {
+  test('the status of a pool is corrected when another client changes it', async () => {
     await makePool('counted', { addresses: ['192.0.2.200'], autoAssign: false });
     const pools = clients.for(addressPools);
     const deadline = Date.now() + 60_000;
@@ -219,7 +219,7 @@ describe('load-balancer-controller', () => {
       const used = pool.status?.ipv4?.used;
       if (isSpoilt && used === 0) return;
       if (!isSpoilt && used === 0) {
-        // As a controller does that wrote an older count, and saw its answer too late.
+        // Like a controller that writes older numbers and gets the response late.
         const status = { ipv4: { used: 1, free: 0 } };
         await pools.mergePatch('', 'counted', { status }, { subresource: 'status' });
         isSpoilt = true;
@@ -243,8 +243,8 @@ describe('load-balancer-controller', () => {
     }
   };
 
-  // Both edits within the time that edits are gathered for: the pool looks as if nothing had happened.
-  test('the status of a pool observes an edit that was undone at once', async () => {
+  // Both edits are within the time in which changes are collected, so that the spec looks unchanged.
+  test('the status of a pool observes an edit that was reverted at once', async () => {
     const addresses = ['198.51.100.240/30'];
     await makePool('undone', { addresses, autoAssign: false });
     await observed('undone', 1);
@@ -252,14 +252,14 @@ describe('load-balancer-controller', () => {
     await observed('undone', 3);
   });
 
-  test('the status of a pool observes an edit that was undone while no watch was there', async () => {
+  test('the status of a pool observes an edit that was reverted while there was no watch', async () => {
     await running.stop();
     const watch = new ForgetfulWatch(server.client, '/addresspools');
     running = start(watch);
     const addresses = ['198.51.100.240/30'];
     await makePool('unseen', { addresses, autoAssign: false });
     await observed('unseen', 1);
-    // Its status is written: no event of this pool is under way any more.
+    // Its status is written: no event of this pool is pending.
     watch.hideEdits(2);
     await editAndUndo('unseen', addresses);
     await observed('unseen', 3);

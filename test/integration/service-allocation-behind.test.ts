@@ -15,9 +15,9 @@ const services = '/api/v1/services';
 const path = '/api/v1/namespaces/default/services';
 const addresses = '/apis/networking.k8s.io/v1/ipaddresses';
 
-/** An allocator, as far as the network can tell. */
+/** A controller behind a transport that can delay events. */
 interface Allocator {
-  /** It hears nothing of Services any more, and then all at once. */
+  /** Holds back all events of Services, and then delivers them at once. */
   setDeaf(isDeaf: boolean): void;
   /** The requests that it sent, `METHOD path`. */
   readonly sent: readonly string[];
@@ -31,7 +31,7 @@ beforeEach(async () => {
   ({ client } = server);
 });
 
-/** @param lost is asked whether the answer to a request gets lost. */
+/** @param lost whether the response to a request is lost. */
 function startAllocator(lost: (method: string, body: unknown) => boolean = () => false): Allocator {
   const sent: string[] = [];
   let hearing: PromiseWithResolvers<undefined> | undefined;
@@ -89,7 +89,7 @@ async function givenTo(name: string): Promise<string> {
   return given(await untilObject(client, `${path}/${name}`, (body) => given(body) !== ''));
 }
 
-it('takes no IPAddress from a Service that it has not heard of yet', async () => {
+it('deletes no IPAddress of a Service that the cache does not have yet', async () => {
   const deaf = startAllocator();
   await create('known');
   await givenTo('known');
@@ -109,10 +109,10 @@ it('takes no IPAddress from a Service that it has not heard of yet', async () =>
   expect(textAt(after.body, 'metadata', 'uid')).toBe(textAt(body, 'metadata', 'uid'));
 });
 
-it('makes no IPAddress for a claim that is long over', async () => {
+it('creates no IPAddress for a claim that has ended', async () => {
   let isDeaf = false;
   const allocator = startAllocator((method, body) => {
-    // The spec is written, and nobody hears of it.
+    // The spec is written, and its event is held back.
     if (isDeaf || method !== 'PATCH' || !JSON.stringify(body).includes('"clusterIP":"10.')) return false;
     isDeaf = true;
     allocator.setDeaf(true);

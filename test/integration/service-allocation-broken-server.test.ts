@@ -7,7 +7,7 @@ import { runAgainst } from '../support/controllers-of-a-script.ts';
 import type { Exchange } from '../support/scripted-server.ts';
 import { until } from '../support/until.ts';
 
-/** Nothing that a schema allows; all with a name, or they would not even be dropped one by one. */
+/** Objects that no schema allows. All have a name: the cache drops objects without one. */
 const garbage: readonly JsonRecord[] = [
   { metadata: { name: 'no-spec', namespace: 'a' } },
   {
@@ -36,7 +36,7 @@ const garbage: readonly JsonRecord[] = [
   },
 ];
 
-/** A server of Services alone: no status, no ServiceCIDRs, no IPAddresses, no conditions. */
+/** A server with Services only: no status subresource, ServiceCIDRs or IPAddresses. */
 class MinimalServer {
   readonly good: JsonRecord = {
     metadata: { name: 'good', namespace: 'a', resourceVersion: '7' },
@@ -52,7 +52,7 @@ class MinimalServer {
       exchange.status(404, 'NotFound');
     else if (exchange.isWatch) {
       this.#watch = exchange.watch();
-      // What was patched before the watch came is news to it.
+      // Patches before the watch began are events of it.
       if (this.#revision > 10) this.#tell();
     } else if (exchange.method === 'GET') {
       exchange.json(200, {
@@ -63,7 +63,7 @@ class MinimalServer {
     else exchange.status(405, 'MethodNotAllowed');
   }
 
-  /** Stores what it is told for the good Service, and tells of it twice, late. */
+  /** Stores patches of the valid Service, and sends each event twice and late. */
   #patch(exchange: Exchange): void {
     this.patches.push(`${exchange.path} ${exchange.body}`);
     const body: unknown = JSON.parse(exchange.body);
@@ -92,7 +92,7 @@ class MinimalServer {
 }
 
 describe('service-allocation on a minimal, broken server', () => {
-  it('serves the one Service that is well, and neither crashes nor spins over the others', async () => {
+  it('allocates for the valid Service, and neither crashes nor loops on the others', async () => {
     const server = new MinimalServer();
     const options = { allocation: 'controller', nodePorts: { first: 30_000, last: 30_010 } } as const;
     const { clock, problems } = await runAgainst(server, 'error', (transport) => ({
@@ -104,13 +104,13 @@ describe('service-allocation on a minimal, broken server', () => {
     expect(at(server.good, 'metadata', 'annotations', 'servicenet.dev/allocation-claim')).toBeNull();
     const good = server.patches.filter((patch) => patch.includes('/services/good'));
     expect(good).toHaveLength(2);
-    // The refused ones come again later and later, not at once.
+    // Failed ones are requeued with a growing delay.
     await clock.advance(2000);
     const soon = server.patches.length;
     await clock.advance(2000);
     expect(server.patches.length - soon).toBeLessThan(10);
     expect(server.patches.filter((patch) => patch.includes('/services/good'))).toHaveLength(2);
-    // Without a revision no write is safe: one Service has none, and is left alone.
+    // One Service has no resourceVersion, without which no write is safe.
     expect(server.patches.filter((patch) => patch.includes('/services/many'))).toEqual([]);
     expect(problems).toHaveLength(1);
     expect(problems[0]).toContain('without resourceVersion');

@@ -34,7 +34,7 @@ function allocate(transport: Transport): void {
   ending.push(() => running.stop());
 }
 
-/** Makes a Service, and reads it until it has a node port. The test's timeout bounds it. */
+/** Creates a Service and reads it until it has a node port, or the test times out. */
 async function served(clients: Clients): Promise<Service> {
   const metadata = { namespace: 'default', name: 's' };
   await clients.for(services).create({ metadata, spec: { type: 'NodePort', ports: [{ port: 80 }] } });
@@ -68,7 +68,7 @@ async function isThere(clients: Clients, address: string): Promise<boolean> {
 }
 
 describe('service allocation, beside others who write the same objects', () => {
-  it('gives no address that somebody else took a moment before', async () => {
+  it('allocates no address that another client has just taken', async () => {
     const { client } = await startServer();
     const clients = new Clients(client);
     let taken = '';
@@ -93,13 +93,13 @@ describe('service allocation, beside others who write the same objects', () => {
     expect(taken).not.toBe('');
   });
 
-  it('gives no address back that a Service was given by somebody else', async () => {
+  it('releases no address that another client gave to a Service', async () => {
     const { client } = await startServer();
     const clients = new Clients(client);
     const deaf: Transport = {
       server: client.server,
       request: (method, path, options) => client.request(method, path, options),
-      // It hears of no Service that comes after it.
+      // It gets no events of later Services.
       stream: async (path, options) => {
         const stream = await client.stream(path, options);
         return path.endsWith('/services')
@@ -131,7 +131,7 @@ describe('service allocation, beside others who write the same objects', () => {
     expect((await clients.for(ipAddresses).get('', address)).metadata.uid).toBe(held.uid);
   });
 
-  it('writes over nothing that a user changed a moment before', async () => {
+  it('does not overwrite a change that a user has just made', async () => {
     const { client } = await startServer();
     const clients = new Clients(client);
     const change = { op: 'replace', path: '/spec/ports/0/port', value: 81 } as const;

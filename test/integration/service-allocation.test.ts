@@ -59,7 +59,7 @@ async function create(name: string, spec: Partial<ServiceSpec>): Promise<void> {
   });
 }
 
-/** Looks until all Services are as they should be. The test's timeout bounds it. */
+/** Waits until all Services match, or the test times out. */
 async function eventually(condition: (all: Map<string, Service>) => boolean): Promise<Map<string, Service>> {
   for (;;) {
     const { items } = await client.list();
@@ -76,8 +76,8 @@ const reasonOf = (service: Service | undefined): string =>
     'reason',
   );
 
-/** The Events of users, in the order in which they happened. */
-async function toldReasons(): Promise<string[]> {
+/** The Events of Services, in order of time. */
+async function reportedReasons(): Promise<string[]> {
   const events = (await server.client.request('GET', '/api/v1/namespaces/default/events')).json();
   return listAt(events, 'items')
     .toSorted(
@@ -92,7 +92,7 @@ async function toldReasons(): Promise<string[]> {
 describe('service-allocation on a server that does not allocate', () => {
   beforeEach(() => start({ allocation: 'controller' }));
 
-  it('gives addresses and ports, keeps IPAddresses, honours requests, and takes all back', async () => {
+  it('allocates addresses and ports, keeps IPAddresses, honours requests, and releases all', async () => {
     run('controller');
     await create('plain', {});
     await create('wish', {
@@ -147,7 +147,7 @@ describe('service-allocation on a server that does not allocate', () => {
     expect(await holders()).toEqual(['10.96.0.1 kubernetes']);
   });
 
-  it('takes Endpoints away with their Service, as a server that allocates does', async () => {
+  it('deletes Endpoints with their Service, as a server that allocates does', async () => {
     await create('by-hand', { clusterIP: 'None' });
     const endpoints = '/api/v1/namespaces/default/endpoints';
     await call(server.client, 'POST', endpoints, { body: { metadata: { name: 'by-hand' }, subsets: [] } });
@@ -160,7 +160,7 @@ describe('service-allocation on a server that does not allocate', () => {
     expect(await statusOf()).toBe(404);
   });
 
-  it('decides for the older of two, tells the younger, and says when it is over', async () => {
+  it('keeps a value of two Services with the older one, and reports the problem and its end at the younger', async () => {
     run('controller');
     await create('older', { clusterIP: '10.96.0.88' });
     await sleep(1100); // creationTimestamps have whole seconds
@@ -170,12 +170,12 @@ describe('service-allocation on a server that does not allocate', () => {
     expect(reasonOf(all.get('older'))).toBe('');
     await client.delete('default', 'older');
     await eventually((now) => reasonOf(now.get('younger')) === 'Allocated');
-    let told: string[] = [];
-    while (told.length < 2) told = await toldReasons();
-    expect(told).toEqual(['Warning ClusterIPAlreadyAllocated younger', 'Normal Allocated younger']);
+    let reasons: string[] = [];
+    while (reasons.length < 2) reasons = await reportedReasons();
+    expect(reasons).toEqual(['Warning ClusterIPAlreadyAllocated younger', 'Normal Allocated younger']);
   });
 
-  it('tells of exhaustion, and serves who waits when something is freed', async () => {
+  it('reports a full range, and serves the waiting Service when a value becomes free', async () => {
     run('controller');
     const many = (count: number): ServiceSpec['ports'] =>
       Array.from({ length: count }, (_, i) => ({ name: `p${i}`, port: 80 + i }));
@@ -195,7 +195,7 @@ describe('service-allocation on a server that does not allocate', () => {
     expect(after.get('more')?.spec.ports?.every(({ nodePort = 0 }) => nodePort > 0)).toBe(true);
   });
 
-  it('never gives one value to two, with two instances, lost writes, lost answers, late writes and restarts', async () => {
+  it('never allocates a value twice, with two instances, lost writes, lost responses, late writes and restarts', async () => {
     let state = 7;
     const random = (): number => {
       state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
@@ -252,17 +252,17 @@ describe('service-allocation on a server that does not allocate', () => {
     while (second.healthChecks().some((check) => check.check() !== undefined)) await sleep(10);
     await create('last', {});
     await eventually((now) => hasAddress(now.get('last')));
-    // A claim, its IPAddress and the address: all for the new Service, after every other one was looked at.
+    // Claim, IPAddress and spec of the new Service, after all others were reconciled.
     expect(counting.writes).toBe(3);
   });
 });
 
 describe('service-allocation and its ranges', () => {
-  it('serves who waits when a range is added, in both families', async () => {
+  it('serves waiting Services when a range is added, in both families', async () => {
     await start({ allocation: 'controller', serviceClusterIpRange: '10.96.0.0/28,fd00::/124' });
     run('controller');
     for (let i = 0; i < 20; i++) await create(`s${i}`, { ipFamilyPolicy: 'RequireDualStack' });
-    // Fourteen addresses, of which one is of default/kubernetes.
+    // Fourteen addresses; default/kubernetes has one of them.
     const full = await eventually(
       (now) =>
         [...now.values()].filter((service) => hasAddress(service) || reasonOf(service) !== '').length === 21,
@@ -282,7 +282,7 @@ describe('service-allocation and its ranges', () => {
 describe('service-allocation on a server that allocates', () => {
   beforeEach(() => start({}));
 
-  it('finds nothing wrong with what our server does', async () => {
+  it('has no findings on the embedded API server', async () => {
     await create('a', { type: 'NodePort' });
     await create('b', { ipFamilyPolicy: 'PreferDualStack' });
     await expect(auditCluster(server.client, nodePortRange(ports))).resolves.toEqual({
@@ -292,7 +292,7 @@ describe('service-allocation on a server that allocates', () => {
     });
   });
 
-  it('tells of what lasts, once', async () => {
+  it('reports a lasting finding once', async () => {
     await create('a', {});
     const addresses = new ResourceClient(server.client, ipAddresses);
     await addresses.create({
@@ -307,12 +307,12 @@ describe('service-allocation on a server that allocates', () => {
       '10.96.0.200 IPAddressNotAllocated',
     ]);
     const controllers = run('server', server.client, fastClock(40));
-    let told: string[] = [];
-    while (told.length === 0) {
-      told = await toldReasons();
+    let reasons: string[] = [];
+    while (reasons.length === 0) {
+      reasons = await reportedReasons();
       await sleep(10);
     }
-    expect(told).toEqual(['Warning IPAddressNotAllocated 10.96.0.200']);
+    expect(reasons).toEqual(['Warning IPAddressNotAllocated 10.96.0.200']);
     await controllers.stop();
   });
 });
