@@ -1,6 +1,6 @@
 /** How often a webhook is asked one question: as client-go's REST client does. */
 import { setTimeout } from 'node:timers/promises';
-import { type Dispatcher, request } from 'undici';
+import type { Dispatcher } from 'undici';
 
 /** A webhook that asks to be asked again is asked so often (client-go `rest/request.go` maxRetries). */
 const maxRetries = 10;
@@ -28,8 +28,10 @@ export async function postUntilAnswered(
   body: string,
   signal: AbortSignal,
 ): Promise<Dispatcher.ResponseData> {
+  const { origin, pathname, search } = new URL(url);
+  const path = `${pathname}${search}`;
   for (let attempt = 0; ; attempt++) {
-    const answer = await request(url, { method: 'POST', dispatcher, headers, body, signal });
+    const answer = await dispatcher.request({ origin, path, method: 'POST', headers, body, signal });
     const seconds = attempt < maxRetries ? retryAfter(answer) : undefined;
     if (seconds === undefined) return answer;
     await answer.body.dump();

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { Agent, buildConnector, type Dispatcher } from 'undici';
+import type { Agent, buildConnector, Dispatcher } from 'undici';
 import type { Webhook } from '../../../registry/admissionregistration/webhookconfiguration/webhook.ts';
 import type { WebhookAnswer } from './answer.ts';
 import { postUntilAnswered, WaitingTooLong } from './attempts.ts';
@@ -46,21 +46,32 @@ export function createWebhookClient(webhook: Webhook, network: WebhookNetwork): 
   const seconds = webhook.timeoutSeconds ?? defaultTimeout;
   const base = service === undefined ? url : serviceUrl(service);
   const address = `${base}?timeout=${seconds}s`;
-  const agent = new Agent({
-    connect: connector(ca, service, network, seconds * 1000),
-    // As many as there are questions, as in kube-apiserver: those in flight bound them, and none must wait for others.
-    connections: null,
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    pipelining: 1,
-  });
+  const open = async (): Promise<Agent> => {
+    // Most servers have no webhook, and the library takes 10 MiB.
+    const undici = await import('undici');
+    return new undici.Agent({
+      connect: connector(
+        undici.buildConnector({ ...(ca === '' ? {} : { ca }) }),
+        service,
+        network,
+        seconds * 1000,
+      ),
+      // As many as there are questions, as in kube-apiserver: those in flight bound them, and none must wait for others.
+      connections: null,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      pipelining: 1,
+    });
+  };
+  let opened: Promise<Agent> | undefined;
   return {
     ask: async (body) => {
       const signal = AbortSignal.timeout(seconds * 1000);
       const tooLate = 'context deadline exceeded';
       let head: Dispatcher.ResponseData;
       try {
-        head = await postUntilAnswered(agent, address, body, signal);
+        opened ??= open();
+        head = await postUntilAnswered(await opened, address, body, signal);
       } catch (error) {
         if (error instanceof WaitingTooLong) throw new Error(tooLate, { cause: error });
         const why = signal.aborted ? tooLate : transportFailure(error, new URL(base));
@@ -76,8 +87,8 @@ export function createWebhookClient(webhook: Webhook, network: WebhookNetwork): 
         );
       }
     },
-    close: async () => agent.close(),
-    destroy: async () => agent.destroy(),
+    close: async () => (await opened)?.close(),
+    destroy: async () => (await opened)?.destroy(),
   };
 }
 
@@ -96,12 +107,11 @@ function serviceUrl(service: ServiceReference): string {
  * that the cluster allocates are never dialled in the machine's network, neither from a URL nor from an ExternalName.
  */
 function connector(
-  ca: string,
+  connect: buildConnector.connector,
   service: ServiceReference | undefined,
   network: WebhookNetwork,
   timeoutMs: number,
 ): buildConnector.connector {
-  const connect = buildConnector({ ...(ca === '' ? {} : { ca }) });
   const open = async (options: buildConnector.Options): Promise<buildConnector.Options> => {
     const target: ServiceTarget =
       service === undefined
