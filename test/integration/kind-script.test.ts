@@ -166,7 +166,8 @@ describe('hack/kind-e2e.sh', () => {
     const script = start('ipv4', { AFTER_CREATE: 'sleep 600' });
     const closed = once(script, 'close');
     await expect.poll(calls).toContainEqual(expect.stringMatching(/^kind create/));
-    process.kill(-(script.pid ?? 0), 'SIGTERM');
+    if (script.pid === undefined) throw new Error('the script was not started');
+    process.kill(-script.pid, 'SIGTERM');
     expect(await closed).toEqual([null, 'SIGTERM']);
     expect(calls().at(-1)).toBe(ends.at(-1));
     expect(left()).toEqual([]);

@@ -35,7 +35,9 @@ it.runIf(possible).each([
   },
 );
 
-/** Its only child. */
+/** Its only child. @throws when it has none: a signal to 0 would reach the tests. */
 function childOf(pid: number): number {
-  return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim());
+  const child = Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim());
+  if (child === 0) throw new Error(`process ${pid} has no child`);
+  return child;
 }
