@@ -5,9 +5,12 @@ import { type SetName, setNames } from './sets.ts';
 
 /**
  * Bytes of JSON in one transaction. Without NET_ADMIN in the initial namespace the kernel takes no message larger than
- * the default buffer of a socket (net.core.wmem_max, 212,992 bytes); what is sent is smaller than its JSON.
+ * the default buffer of a socket (net.core.wmem_max, 212,992 bytes); what is sent for an element is smaller than its JSON.
  */
 const transactionLimit = 200_000;
+
+/** The same for rules: what is sent for one is up to three times as large as its JSON. */
+const rulesLimit = 50_000;
 
 /**
  * The changes as commands of nft, each text one transaction. Where one is enough, it is one. Otherwise the changes of
@@ -45,7 +48,7 @@ export function cutCommands(commands: readonly Command[]): readonly string[] {
   };
   for (const command of commands) {
     const text = JSON.stringify(command);
-    if (size + text.length > transactionLimit) cut();
+    if (size + text.length > rulesLimit) cut();
     current.push(text);
     size += text.length;
   }
