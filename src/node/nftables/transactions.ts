@@ -4,10 +4,10 @@ import { keyExpression, valueExpression } from './elements.ts';
 import { type SetName, setNames } from './sets.ts';
 
 /**
- * Bytes of JSON in one transaction. Without NET_ADMIN in the initial namespace the kernel takes no message larger than
+ * Bytes of JSON for the elements of one transaction; 200 KB with what is around them. Without NET_ADMIN in the initial namespace the kernel takes no message larger than
  * the default buffer of a socket (net.core.wmem_max, 212,992 bytes); what is sent for an element is smaller than its JSON.
  */
-const transactionLimit = 200_000;
+const transactionLimit = 195_000;
 
 /** The same for rules: what is sent for one is up to three times as large as its JSON. */
 const rulesLimit = 50_000;
@@ -96,7 +96,7 @@ function entryOf({ kind, element: { set, key, value } }: ElementChange): Entry {
       : value === undefined
         ? keyJson
         : `[${keyJson},${JSON.stringify(valueExpression(value))}]`;
-  return { set, deleted, added, size: (deleted?.length ?? 0) + (added?.length ?? 0) };
+  return { set, deleted, added, size: (deleted?.length ?? 0) + (added?.length ?? 0) + 2 };
 }
 
 function sizeOf(group: readonly Entry[]): number {

@@ -1,0 +1,238 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  ForwardingPlanner,
+  type ServiceInput,
+} from '../../../../src/network/forwarding/forwarding-planner.ts';
+import { isRecord } from '../../../../src/objects/json.ts';
+import { elementText, type ElementChange } from '../../../../src/node/nftables/difference.ts';
+import { type Element, valueText } from '../../../../src/node/nftables/elements.ts';
+import { formerSlots } from '../../../../src/node/nftables/former-slots.ts';
+import { Programmed } from '../../../../src/node/nftables/programmed.ts';
+import { transactions } from '../../../../src/node/nftables/transactions.ts';
+import {
+  endpointSlice,
+  forwardingNode,
+  forwardingOptions,
+  service,
+} from '../../../network/support/objects.ts';
+
+const node = forwardingNode('node-1', { IPv4: '192.0.2.11', IPv6: '2001:db8::b' });
+const options = { ...forwardingOptions, families: ['IPv4'] as const };
+
+/** What nft does with changes: it refuses to add what is there, and to delete what is not. */
+class Table {
+  readonly #elements = new Map<string, Element>();
+
+  get elements(): readonly Element[] {
+    return [...this.#elements.values()];
+  }
+
+  apply(changes: readonly ElementChange[]): void {
+    for (const { kind, element } of changes) {
+      const text = elementText(element);
+      expect(this.#elements.has(text), `${kind} ${text}`).toBe(kind !== 'add');
+      if (kind === 'delete') this.#elements.delete(text);
+      else this.#elements.set(text, element);
+    }
+  }
+}
+
+const state = fc.record({
+  number: fc.integer({ min: 1, max: 3 }),
+  exists: fc.boolean(),
+  type: fc.constantFrom('ClusterIP', 'NodePort', 'LoadBalancer'),
+  sessionAffinity: fc.constantFrom('None', 'ClientIP'),
+  externalTrafficPolicy: fc.constantFrom('Cluster', 'Local'),
+  internalTrafficPolicy: fc.constantFrom('Cluster', 'Local'),
+  ranges: fc.constantFrom([], ['192.0.2.0/24', '192.0.2.64/26', '203.0.113.7/32']),
+  externalIPs: fc.constantFrom([], ['198.51.100.1']),
+  endpoints: fc.uniqueArray(fc.record({ host: fc.integer({ min: 1, max: 6 }), isLocal: fc.boolean() }), {
+    maxLength: 6,
+    selector: ({ host }) => host,
+  }),
+});
+type State = typeof state extends fc.Arbitrary<infer T> ? T : never;
+
+/** All contend for the external IP 198.51.100.1:80. */
+function input({ number, exists, endpoints, ranges, ...rest }: State): ServiceInput {
+  const name = `web-${number}`;
+  const ports = [
+    { port: 80, targetPort: 8080, ...(rest.type === 'ClusterIP' ? {} : { nodePort: 30_000 + number }) },
+  ];
+  const spec = {
+    ...rest,
+    ...{ clusterIPs: [`10.96.0.${number}`], externalIPs: [...rest.externalIPs], ports },
+    ...(rest.type === 'LoadBalancer' ? { loadBalancerSourceRanges: [...ranges] } : {}),
+  };
+  const located = endpoints.map(({ host, isLocal }) => ({
+    ...{ address: `10.244.1.${host}`, node: isLocal ? 'node-1' : 'node-2' },
+  }));
+  return {
+    key: `shop/${name}`,
+    service: exists
+      ? service(spec, name, rest.type === 'LoadBalancer' ? [`203.0.113.${number}`] : [])
+      : undefined,
+    slices: [endpointSlice('IPv4', located, 8080, name)],
+  };
+}
+
+describe('the mirror of a table', () => {
+  it('leads from each plan to the next by changes that nft accepts, and a restart then finds nothing to do', () => {
+    fc.assert(
+      fc.property(fc.array(fc.array(state, { maxLength: 3 }), { minLength: 1, maxLength: 6 }), (steps) => {
+        const planner = new ForwardingPlanner(node, options);
+        const programmed = new Programmed('IPv4');
+        const table = new Table();
+        for (const states of steps) {
+          const touched = planner.apply(states.map(input)).map(({ key }) => key);
+          const step = programmed.next(planner.plan, touched);
+          table.apply(step.changes);
+          programmed.commit(step);
+
+          const { elements } = table;
+          const restart = new Programmed('IPv4').fromKernel(
+            planner.plan,
+            elements,
+            formerSlots(elements),
+            [],
+          );
+          expect(restart.changes).toEqual([]);
+        }
+      }),
+    );
+  });
+
+  it('mends a table whatever is missing or wrong in it', () => {
+    fc.assert(
+      fc.property(
+        fc.array(state, { minLength: 1, maxLength: 3 }),
+        fc.infiniteStream(fc.boolean()),
+        (states, gone) => {
+          const planner = new ForwardingPlanner(node, options);
+          planner.apply(states.map(input));
+          const full = new Table();
+          full.apply(new Programmed('IPv4').next(planner.plan).changes);
+          const damaged = new Table();
+          damaged.apply(
+            full.elements.flatMap((element) =>
+              gone.next().value === true ? [] : [{ kind: 'add', element }],
+            ),
+          );
+          const { elements } = damaged;
+          damaged.apply(
+            new Programmed('IPv4').fromKernel(planner.plan, elements, formerSlots(elements), []).changes,
+          );
+          const left = damaged.elements;
+          expect(
+            new Programmed('IPv4').fromKernel(planner.plan, left, formerSlots(left), []).changes,
+          ).toEqual([]);
+          expect(left.length).toBe(full.elements.length);
+        },
+      ),
+    );
+  });
+});
+
+describe('transactions', () => {
+  it('are at most 200 KB each, and after each of them every chain finds all of its endpoints', () => {
+    const planner = new ForwardingPlanner(node, options);
+    const programmed = new Programmed('IPv4');
+    const table = new Map<string, string>();
+    const sizes: number[] = [];
+    const bring = (...states: readonly ServiceInput[]): void => {
+      planner.apply(states);
+      const step = programmed.next(planner.plan);
+      for (const text of transactions('ip', step.changes)) {
+        sizes.push(text.length);
+        apply(table, text);
+        checkPicks(table);
+      }
+      programmed.commit(step);
+    };
+    const some = Array.from({ length: 600 }, (_, number) => many(number, 10, 0));
+    bring(...some);
+    bring(many(0, 5000, 0), many(1, 9, 3));
+    bring(many(0, 4000, 100), many(1, 30, 0));
+    bring(many(0, 1, 0), many(1, 0, 0));
+    expect(sizes.filter((size) => size > 200_000)).toEqual([]);
+    expect(table.get('service-ips 10.96.0.1 tcp 80')).toBe('pick-cluster-1-masquerade-all-but-pods');
+  });
+
+  it('are one for a change of one Service', () => {
+    const planner = new ForwardingPlanner(node, options);
+    const programmed = new Programmed('IPv4');
+    planner.apply([many(0, 10, 0), many(1, 10, 0)]);
+    programmed.commit(programmed.next(planner.plan));
+    planner.apply([
+      { ...many(0, 10, 0), slices: [endpointSlice('IPv4', pods(10, 0).slice(1), 8080, 'web-0')] },
+    ]);
+    const { changes } = programmed.next(planner.plan);
+    expect(
+      changes
+        .map(({ kind, element }) => `${kind} ${elementText(element)} ${valueText(element.value)}`)
+        .sort(),
+    ).toEqual([
+      'delete cluster-endpoints 10.96.0.1 tcp 80 9 10.200.0.9 8080',
+      'replace cluster-endpoints 10.96.0.1 tcp 80 0 10.200.0.9 8080',
+      'replace service-ips 10.96.0.1 tcp 80 pick-cluster-9-masquerade-all-but-pods',
+    ]);
+    expect([...transactions('ip', changes)]).toHaveLength(1);
+  });
+});
+
+/** A Service with so many endpoints, the first of which has a number. */
+function many(number: number, endpoints: number, from: number): ServiceInput {
+  const name = `web-${number}`;
+  const clusterIP = `10.96.${number >> 8}.${(number & 255) + 1}`;
+  return {
+    key: `shop/${name}`,
+    service: service({ clusterIPs: [clusterIP], ports: [{ port: 80, targetPort: 8080 }] }, name),
+    slices: [endpointSlice('IPv4', pods(endpoints, from), 8080, name)],
+  };
+}
+
+function pods(count: number, from: number): { address: string; node: string }[] {
+  return Array.from({ length: count }, (_, i) => ({
+    ...{ address: `10.200.${(from + i) >> 8}.${(from + i) & 255}`, node: 'node-2' },
+  }));
+}
+
+/** What a transaction does to a table of keys and values, each as text. */
+function apply(table: Map<string, string>, text: string): void {
+  const parsed: unknown = JSON.parse(text);
+  const commands: unknown = isRecord(parsed) ? parsed['nftables'] : undefined;
+  for (const command of Array.isArray(commands) ? commands : []) {
+    for (const verb of ['delete', 'add']) {
+      const inner: unknown = isRecord(command) ? command[verb] : undefined;
+      const set: unknown = isRecord(inner) ? inner['element'] : undefined;
+      if (!isRecord(set) || !Array.isArray(set['elem'])) continue;
+      for (const element of set['elem']) {
+        const pair: unknown[] = verb === 'add' && Array.isArray(element) ? element : [element];
+        const key = `${String(set['name'])} ${words(pair[0])}`;
+        expect(table.has(key), `${verb} ${key}`).toBe(verb === 'delete');
+        if (verb === 'delete') table.delete(key);
+        else table.set(key, words(pair[1]));
+      }
+    }
+  }
+}
+
+function words(json: unknown): string {
+  if (!isRecord(json)) return String(json);
+  const { concat, goto } = json;
+  if (Array.isArray(concat)) return concat.map(String).join(' ');
+  return isRecord(goto) ? String(goto['target']) : JSON.stringify(json);
+}
+
+function checkPicks(table: ReadonlyMap<string, string>): void {
+  for (const [key, target] of table) {
+    const endpoints = /^pick-cluster-(\d+)/.exec(target)?.[1];
+    if (!key.startsWith('service-ips ') || endpoints === undefined) continue;
+    const destination = key.slice('service-ips '.length);
+    for (let slot = 0; slot < Number(endpoints); slot++) {
+      if (!table.has(`cluster-endpoints ${destination} ${slot}`))
+        throw new Error(`${key} → ${target}: no slot ${slot}`);
+    }
+  }
+}
