@@ -18,7 +18,7 @@ type Handle = Server | Socket | DatagramSocket;
 process.on('message', (message) => {
   if (!isRequest(message)) throw new Error('no request');
   const { id, request } = message;
-  answer(request).then(
+  answer(id, request).then(
     ({ result, handle }) => send({ id, result }, handle),
     (error: unknown) => {
       const known = error instanceof Error ? error : new Error(String(error));
@@ -39,12 +39,26 @@ function send(message: object, handle?: Handle): void {
   });
 }
 
-async function answer(request: Call): Promise<{ result?: unknown; handle?: Handle }> {
+/** By the request that began them. */
+const programs = new Map<number, AbortController>();
+
+async function answer(id: number, request: Call): Promise<{ result?: unknown; handle?: Handle }> {
   switch (request.call) {
     case 'exec': {
       const { program, args, input } = request;
-      return { result: await localHost.exec(program, args, input === undefined ? {} : { input }) };
+      const ending = new AbortController();
+      programs.set(id, ending);
+      const { signal } = ending;
+      try {
+        const options = { signal, ...(input === undefined ? {} : { input }) };
+        return { result: await localHost.exec(program, args, options) };
+      } finally {
+        programs.delete(id);
+      }
     }
+    case 'abort':
+      programs.get(request.of)?.abort();
+      return {};
     case 'getSysctl':
       return { result: await localHost.sysctl.get(request.name) };
     case 'setSysctl':
@@ -56,7 +70,11 @@ async function answer(request: Call): Promise<{ result?: unknown; handle?: Handl
       return { handle: server };
     }
     case 'connect': {
-      const socket = await localHost.connect(request.address, request.port);
+      // Paused: what it read here would be lost to the receiver.
+      const socket = new Socket().pause();
+      const connected = once(socket, 'connect');
+      socket.connect({ host: request.address, port: request.port });
+      await connected;
       return { handle: socket };
     }
     case 'datagram':

@@ -4,6 +4,8 @@ import { isRecord } from '../../../src/objects/json.ts';
 /** What a machine's process is asked to do. */
 export type Call =
   | { call: 'exec'; program: string; args: readonly string[]; input: string | undefined }
+  /** Ends the program that a request runs. */
+  | { call: 'abort'; of: number }
   | { call: 'getSysctl'; name: string }
   | { call: 'setSysctl'; name: string; value: string }
   | { call: 'listen' | 'connect' | 'datagram'; address: string; port: number }

@@ -96,15 +96,24 @@ export class Machine {
 
   #asHost(): Host {
     return {
-      exec: async (program, args, options = {}) => {
-        const { input } = options;
+      exec: async (program, args, { input, signal } = {}) => {
+        signal?.throwIfAborted();
+        const running = this.#call({ call: 'exec', program, args, input });
+        const of = this.#asked;
+        const abort = (): void => {
+          this.#call({ call: 'abort', of }).catch(() => undefined);
+        };
+        signal?.addEventListener('abort', abort, { once: true });
         try {
-          const { result } = await this.#call({ call: 'exec', program, args: [...args], input });
+          const { result } = await running;
           if (!isExecResult(result)) throw new Error('no result came');
           return result;
         } catch (error) {
+          signal?.throwIfAborted();
           const isMissing = error instanceof Error && error.name === 'ProgramMissingError';
           throw isMissing ? new ProgramMissingError(program) : error;
+        } finally {
+          signal?.removeEventListener('abort', abort);
         }
       },
       sysctl: {
