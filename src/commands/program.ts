@@ -19,6 +19,7 @@ export function program(): Command {
   const commands = [
     upCommand(),
     controllerCommand(),
+    nodeCommand(),
     auditCommand(),
     topCommand(),
     poolsCommand(),
@@ -159,6 +160,49 @@ function controllerCommand(): Command {
       const config = controllerConfig(options, process.stderr.isTTY, selectRemote);
       const { controller } = await import('./controller.ts');
       await controller(config);
+    });
+}
+
+/** The flags that kube-proxy has too are its own; see {@link NodeConfig}. */
+function nodeCommand(): Command {
+  return withCluster(new Command('node'))
+    .description('carry the traffic of Services on this node, in the place of kube-proxy')
+    .option('--node-name <name>', 'name of the Node object (default: $NODE_NAME, then the host name)')
+    .option('--features <list>', 'what to do on the node: proxy', 'proxy')
+    .option(
+      '--detect-local-mode <mode>',
+      'how Pods of this node are recognised: ClusterCIDR, NodeCIDR, BridgeInterface or InterfaceNamePrefix',
+      'ClusterCIDR',
+    )
+    .option('--cluster-cidr <cidrs>', 'ranges of Pod addresses, for ClusterCIDR')
+    .option('--pod-bridge-interface <name>', 'bridge of the Pods, for BridgeInterface')
+    .option(
+      '--pod-interface-name-prefix <prefix>',
+      "how names of Pods' interfaces begin, for InterfaceNamePrefix",
+    )
+    .option('--masquerade-all', 'masquerade all traffic to cluster IPs', false)
+    .option(
+      '--nodeport-addresses <cidrs>',
+      'addresses of the node at which node ports answer: CIDRs, or primary for its InternalIPs',
+      'primary',
+    )
+    .option(
+      '--metrics-bind-address <address>',
+      'serve /healthz, /readyz and /metrics on this address; 0 for none',
+      '127.0.0.1:10249',
+    )
+    .option('--min-sync-period <duration>', 'least time between two writes into the kernel', '50ms')
+    .option('--sync-period <duration>', 'time between full comparisons with the kernel', '1h')
+    .option('--mark-mask <mask>', 'bits of the packet mark that the agent may use', '0x0fffc000')
+    .option('--beside-other-proxies', 'start although another Service proxy is at work on the node', false)
+    .option('--cleanup', 'remove all that the agent wrote into the kernel, then exit', false)
+    .addOption(logLevelFlag('info'))
+    .addOption(logFormatFlag())
+    .action(async (options: Record<string, unknown>) => {
+      const { nodeConfig } = await import('../config/node.ts');
+      const config = nodeConfig(options, process.stderr.isTTY, process.env);
+      const { node } = await import('./node.ts');
+      await node(config);
     });
 }
 

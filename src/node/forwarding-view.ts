@@ -7,15 +7,21 @@ import type { ForwardingNode, ForwardingOptions } from '../network/forwarding/op
 import { serviceOfSlice } from '../network/forwarding/service-key.ts';
 import { type ParsedAddress, parseAddress, parseCidr } from '../objects/address.ts';
 import type { EndpointSlice } from '../objects/discovery.generated.ts';
+import { jsonEqual } from '../objects/json.ts';
 import { keyOf, type ObjectKey } from '../objects/key.ts';
 import type { KubeObject } from '../objects/meta.ts';
 import type { ServiceCIDR } from '../objects/networking.generated.ts';
 import type { Node } from '../objects/core.generated.ts';
 import type { Service } from '../objects/core.generated.ts';
 
-/** {@link ForwardingOptions}; the ranges of cluster IPs are those of ServiceCIDR objects where none are given. */
-export type NodeForwardingOptions = Omit<ForwardingOptions, 'serviceCIDRs'> &
-  Partial<Pick<ForwardingOptions, 'serviceCIDRs'>>;
+/**
+ * {@link ForwardingOptions}; the ranges of cluster IPs are those of ServiceCIDR objects where none are given, and Pods
+ * can also be recognised by `spec.podCIDRs` of the Node (`--detect-local-mode=NodeCIDR`).
+ */
+export type NodeForwardingOptions = Omit<ForwardingOptions, 'serviceCIDRs' | 'podDetection'> &
+  Partial<Pick<ForwardingOptions, 'serviceCIDRs'>> & {
+    readonly podDetection: ForwardingOptions['podDetection'] | { readonly by: 'nodeCIDR' };
+  };
 
 /** The plan as it is now, and what has changed in it. */
 export interface Planned {
@@ -36,6 +42,8 @@ export class ForwardingView {
   /** Services to be planned, since the last {@link update}. */
   readonly #touched = new Set<ObjectKey>();
   #rangesTouched = false;
+  /** `spec.podCIDRs` of the Node, where Pods are recognised by it. */
+  #podCIDRs: readonly string[] = [];
   #planner: ForwardingPlanner | undefined;
 
   /** @param changed is called when {@link update} may find something to do. */
@@ -84,9 +92,11 @@ export class ForwardingView {
     const node = this.#node(interfaceAddresses);
     if (node === undefined) return undefined;
     let planner = this.#planner;
-    let all = planner === undefined || this.#rangesTouched;
-    if (planner === undefined || this.#rangesTouched) {
+    const podCIDRs = this.#options.podDetection?.by === 'nodeCIDR' ? this.#nodePodCIDRs() : [];
+    let all = planner === undefined || this.#rangesTouched || !jsonEqual(podCIDRs, this.#podCIDRs);
+    if (planner === undefined || all) {
       this.#rangesTouched = false;
+      this.#podCIDRs = podCIDRs;
       planner = new ForwardingPlanner(node, this.#forwardingOptions());
       this.#planner = planner;
     } else if (planner.setNode(node)) {
@@ -120,7 +130,19 @@ export class ForwardingView {
     const ranges = [...(this.#ranges?.cache.values() ?? [])]
       .flatMap(({ spec }) => spec.cidrs ?? [])
       .flatMap((cidr) => parseCidr(cidr) ?? []);
-    return { serviceCIDRs: ranges, ...this.#options };
+    const { podDetection } = this.#options;
+    return {
+      serviceCIDRs: ranges,
+      ...this.#options,
+      podDetection:
+        podDetection?.by === 'nodeCIDR'
+          ? { by: 'cidr', cidrs: this.#podCIDRs.flatMap((cidr) => parseCidr(cidr) ?? []) }
+          : podDetection,
+    };
+  }
+
+  #nodePodCIDRs(): readonly string[] {
+    return this.#nodes.cache.get(this.#nodeName)?.spec.podCIDRs ?? [];
   }
 }
 

@@ -108,7 +108,7 @@ describe('planTaints', () => {
     ]);
     const failed = { ...down('a'), spec: { taints: cordoned } };
     const taints = planTaints(failed, now + 5000);
-    expect(taints.map(({ key, effect }) => `${key ?? ''}:${effect ?? ''}`)).toEqual([
+    expect(taints.map(({ key, effect }) => `${key}:${effect}`)).toEqual([
       'gpu:NoSchedule',
       'node.kubernetes.io/unreachable:NoSchedule',
       'node.kubernetes.io/unreachable:NoExecute',

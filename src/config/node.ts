@@ -1,0 +1,130 @@
+import { hostname } from 'node:os';
+import { type ParsedCidr, parseCidr } from '../objects/address.ts';
+import { clusterConfig, type ClusterConfig, type LogConfig, logConfig } from './common-flags.ts';
+import { bindAddress, duration, Flags, oneOf, optional, someList, text, textOf, yesOrNo } from './flags.ts';
+import { ConfigError } from './errors.ts';
+
+/** What the node agent can do; `--features`. */
+const features = ['proxy'] as const;
+
+/** How Pods of the node are recognised (kube-proxy's `--detect-local-mode`). */
+export type DetectLocal =
+  | { readonly mode: 'ClusterCIDR'; readonly cidrs: readonly ParsedCidr[] }
+  | { readonly mode: 'NodeCIDR' }
+  | { readonly mode: 'BridgeInterface'; readonly interface: string }
+  | { readonly mode: 'InterfaceNamePrefix'; readonly prefix: string };
+
+/** The configuration of `servicenet node`: validated, frozen. Flags that kube-proxy has too mean the same. */
+export interface NodeConfig extends LogConfig {
+  readonly cluster: ClusterConfig;
+  /** The name of the Node object. */
+  readonly nodeName: string;
+  readonly features: readonly (typeof features)[number][];
+  readonly detectLocal: DetectLocal;
+  readonly masqueradeAll: boolean;
+  /** `primary`: the InternalIPs of the Node object. */
+  readonly nodePortAddresses: 'primary' | readonly ParsedCidr[];
+  /** Where `/healthz`, `/readyz` and `/metrics` answer; undefined: nowhere. */
+  readonly metrics: { readonly host: string; readonly port: number } | undefined;
+  /** Milliseconds. */
+  readonly minSyncPeriod: number;
+  /** Milliseconds. */
+  readonly syncPeriod: number;
+  /** The bits of the packet mark that the agent may use. */
+  readonly markMask: number;
+  readonly besideOtherProxies: boolean;
+  /** Take away all that the agent made, and end. */
+  readonly cleanup: boolean;
+}
+
+/**
+ * Checks the flags of `servicenet node`.
+ *
+ * @param isTerminal whether standard error is one: then logs are pretty by default.
+ * @param environment `NODE_NAME` names the node where `--node-name` does not; else the host name does, as in kube-proxy.
+ * @throws {ConfigError} naming the flag and what it takes.
+ */
+export function nodeConfig(
+  options: Readonly<Record<string, unknown>>,
+  isTerminal: boolean,
+  environment: Readonly<Record<string, string | undefined>>,
+): NodeConfig {
+  const flags = new Flags(options);
+  const nodeName = flags.read('nodeName', optional(textOf())) ?? environment['NODE_NAME'] ?? hostname();
+  return Object.freeze({
+    cluster: clusterConfig(flags),
+    nodeName: nodeName.trim().toLowerCase(),
+    features: flags.read('features', someList).map(feature),
+    detectLocal: detectLocal(flags),
+    masqueradeAll: flags.read('masqueradeAll', yesOrNo),
+    nodePortAddresses: nodePortAddresses(flags.read('nodeportAddresses', someList)),
+    metrics: flags.read('metricsBindAddress', bindAddress),
+    minSyncPeriod: flags.read('minSyncPeriod', duration),
+    syncPeriod: syncPeriod(flags.read('syncPeriod', duration)),
+    markMask: markMask(flags.read('markMask', text)),
+    besideOtherProxies: flags.read('besideOtherProxies', yesOrNo),
+    cleanup: flags.read('cleanup', yesOrNo),
+    ...logConfig(flags, isTerminal),
+  });
+}
+
+function feature(name: string): (typeof features)[number] {
+  const found = features.find((known) => known === name);
+  if (found === undefined)
+    throw new ConfigError(`--features: "${name}" is not one of ${features.join(', ')}`);
+  return found;
+}
+
+function detectLocal(flags: Flags): DetectLocal {
+  const mode = flags.read(
+    'detectLocalMode',
+    oneOf(['ClusterCIDR', 'NodeCIDR', 'BridgeInterface', 'InterfaceNamePrefix']),
+  );
+  switch (mode) {
+    case 'ClusterCIDR': {
+      const given = flags.read('clusterCidr', optional(someList)) ?? [];
+      return { mode, cidrs: given.map((cidr) => cidrOf('--cluster-cidr', cidr)) };
+    }
+    case 'NodeCIDR':
+      return { mode };
+    case 'BridgeInterface':
+      return { mode, interface: interfaceName(flags, 'podBridgeInterface') };
+    case 'InterfaceNamePrefix':
+      return { mode, prefix: interfaceName(flags, 'podInterfaceNamePrefix') };
+  }
+}
+
+/** IFNAMSIZ of the kernel: 15 bytes and an end. */
+const maxInterfaceName = 15;
+
+function interfaceName(flags: Flags, name: 'podBridgeInterface' | 'podInterfaceNamePrefix'): string {
+  const value = flags.read(name, textOf());
+  if (/^[A-Za-z0-9._-]+$/.test(value) && value.length <= maxInterfaceName) return value;
+  const flag = name === 'podBridgeInterface' ? '--pod-bridge-interface' : '--pod-interface-name-prefix';
+  throw new ConfigError(
+    `${flag}: must be the name of an interface: up to ${maxInterfaceName} of A-Z a-z 0-9 . _ -`,
+  );
+}
+
+function nodePortAddresses(given: readonly string[]): NodeConfig['nodePortAddresses'] {
+  if (given.length === 1 && given[0] === 'primary') return 'primary';
+  return given.map((cidr) => cidrOf('--nodeport-addresses', cidr));
+}
+
+function cidrOf(flag: string, value: string): ParsedCidr {
+  const cidr = parseCidr(value);
+  if (cidr === undefined) throw new ConfigError(`${flag}: "${value}" is not a CIDR`);
+  return cidr;
+}
+
+function syncPeriod(milliseconds: number): number {
+  if (milliseconds > 0) return milliseconds;
+  throw new ConfigError('--sync-period: must be greater than 0');
+}
+
+/** Bits below are needed for a slot of each endpoint, masquerading and what later features mark. */
+function markMask(value: string): number {
+  const mask = /^0x[0-9a-fA-F]{1,8}$/.test(value) ? Number(value) : 0;
+  if (mask > 0) return mask;
+  throw new ConfigError('--mark-mask: must be a mask in hexadecimal, such as 0x0fffc000');
+}
