@@ -60,8 +60,12 @@ export interface Reply {
 }
 
 export interface ReplyStream {
-  /** False when the client is slow: wait for {@link drained}. */
-  write(chunk: Buffer | string): boolean;
+  /**
+   * False when the client is slow: wait for {@link drained}.
+   *
+   * @param onSent is called when the kernel has taken the chunk, or the connection has failed.
+   */
+  write(chunk: Buffer | string, onSent?: () => void): boolean;
   drained(): Promise<void>;
   /** Bytes that were written and that the kernel has not taken. */
   readonly unsent: number;

@@ -4,7 +4,7 @@ import type { ReplyStream } from './exchange.ts';
 /** The body of an answer whose head is sent, in pieces. */
 export function replyStream(response: ServerResponse): ReplyStream {
   return {
-    write: (chunk) => response.write(chunk),
+    write: (chunk, onSent) => response.write(chunk, onSent),
     drained: async () => drained(response),
     get unsent() {
       return response.writableLength;

@@ -19,7 +19,7 @@ const maxUnread = 64 * 2 ** 20;
 const slowAfter = 1_000;
 /** Bytes of a write at most, while most clients read. */
 const largePiece = 2 ** 20;
-const smallPiece = 64 * 1024;
+const smallPiece = 16 * 1024;
 /** Milliseconds in which watches send, before other work has its turn. */
 const maxTurn = 20;
 

@@ -32,8 +32,8 @@ const bookmarkEvery = 60_000;
 const bookmarkBeforeEnd = 2_000;
 /** `setTimeout`'s limit, 24 days: with a longer time it would call at once. */
 const maxTimerMs = 2 ** 31 - 1;
-/** Bytes of lines that are made before the client has to read on. */
-const enough = 64 * 1024;
+/** Bytes of lines that are written together, at most, but for the last of them. */
+const together = 64 * 1024;
 /** Events that are read from the store at a time, and initial objects. */
 const batch = 100;
 
@@ -129,6 +129,7 @@ export class WatchSession implements Sender {
         ...(from === undefined ? {} : { from }),
       });
       const lines: Buffer[] = [];
+      const enough = this.#enough;
       let bytes = 0;
       let looked = 0;
       for (const item of await this.#served(page.items)) {
@@ -262,9 +263,15 @@ export class WatchSession implements Sender {
     if (this.#isReplaced && this.#isIdle) this.end();
   }
 
+  /** Bytes of lines that are made before the client has to read on. */
+  get #enough(): number {
+    return Math.min(together, this.#core.watches.maxPieceBytes);
+  }
+
   /** Sends as many events as make a piece. @returns how many of them. */
   #sendEvents(events: readonly StorageEvent[]): number {
     const lines: Buffer[] = [];
+    const enough = this.#enough;
     let bytes = 0;
     let sent = 0;
     for (const event of events) {

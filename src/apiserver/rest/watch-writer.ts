@@ -29,13 +29,16 @@ export class WatchWriter {
   write(bytes: Buffer): boolean {
     if (this.#isAbandoned) return false;
     const most = this.#watches.maxPieceBytes;
-    const isWhole = bytes.length <= most;
-    const isTaken = this.#stream.write(isWhole ? bytes : bytes.subarray(0, most));
-    this.#rest = isWhole ? undefined : bytes.subarray(most);
-    if (isTaken && isWhole) return true;
+    if (bytes.length > most) {
+      this.#stream.write(bytes.subarray(0, most), () => this.#onRead());
+      this.#rest = bytes.subarray(most);
+    } else {
+      this.#rest = undefined;
+      if (this.#stream.write(bytes)) return true;
+      void this.#stream.drained().then(() => this.#onRead());
+    }
     this.#isWaiting = true;
     this.#watches.waits(this.#sender, this.#stream.unsent + (this.#rest?.length ?? 0));
-    void this.#stream.drained().then(() => this.#onDrained());
     return false;
   }
 
@@ -72,7 +75,7 @@ export class WatchWriter {
     this.#stream.destroy();
   }
 
-  #onDrained(): void {
+  #onRead(): void {
     const rest = this.#rest;
     this.#goOn();
     if (this.#isAbandoned) return;

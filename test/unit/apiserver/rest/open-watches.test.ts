@@ -61,7 +61,7 @@ describe('open watches', () => {
     const watch = new Watch(watches);
     expect(watches.maxPieceBytes).toBe(mebibyte);
     watches.waits(watch, 32 * mebibyte);
-    expect(watches.maxPieceBytes).toBe(64 * 1024);
+    expect(watches.maxPieceBytes).toBe(16 * 1024);
     watches.goesOn(watch);
     expect(watches.maxPieceBytes).toBe(mebibyte);
   });
