@@ -154,6 +154,9 @@ describe('transactions', () => {
     bring(...some);
     bring(many(0, 5000, 0), many(1, 9, 3));
     bring(many(0, 4000, 100), many(1, 30, 0));
+    bring(many(0, 6000, 0));
+    bring({ ...many(0, 0, 0), service: undefined });
+    expect(table.has('service-ips 10.96.0.1 tcp 80')).toBe(false);
     bring(many(0, 1, 0), many(1, 0, 0));
     expect(sizes.filter((size) => size > 200_000)).toEqual([]);
     expect(table.get('service-ips 10.96.0.1 tcp 80')).toBe('pick-cluster-1-masquerade-all-but-pods');
