@@ -44,9 +44,14 @@ async function answerOf(socket: TLSSocket, silence = 1000): Promise<string> {
 }
 
 const head = (method: string, path: string, ...headers: string[]): string =>
-  [`${method} ${path} HTTP/1.1`, 'Host: 127.0.0.1', `Authorization: Bearer ${server.token}`, ...headers, '', ''].join(
-    '\r\n',
-  );
+  [
+    `${method} ${path} HTTP/1.1`,
+    'Host: 127.0.0.1',
+    `Authorization: Bearer ${server.token}`,
+    ...headers,
+    '',
+    '',
+  ].join('\r\n');
 
 const codes = (text: string): number[] =>
   [...text.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, code]) => Number(code));
@@ -210,7 +215,8 @@ describe('clients that give up', () => {
 describe('slow and strange senders', () => {
   test('do not keep others waiting', async () => {
     const slow = await Promise.all(Array.from({ length: 50 }, open));
-    for (const socket of slow) socket.write('POST /api/v1/namespaces HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ');
+    for (const socket of slow)
+      socket.write('POST /api/v1/namespaces HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ');
     const trickle = setInterval(() => {
       for (const socket of slow) if (socket.writable) socket.write('x');
     }, 50);
@@ -234,7 +240,11 @@ describe('slow and strange senders', () => {
     ['HTTP/2 without asking', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', [400, 404, 405, 505]],
     ['no host', 'GET / HTTP/1.1\r\n\r\n', [400]],
     ['binary', '\u0000\u0001\u0002\u0003\r\n\r\n', [400]],
-    ['a raw byte above 127 in the path', 'GET /\u00ff HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n', [400, 401, 403, 404]],
+    [
+      'a raw byte above 127 in the path',
+      'GET /\u00ff HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n',
+      [400, 401, 403, 404],
+    ],
     ['CONNECT', 'CONNECT example.com:443 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n', [400, 401, 404, 405]],
   ])('%s is refused', async (_, text, allowed) => {
     const socket = await open();

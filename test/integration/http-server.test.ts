@@ -434,7 +434,9 @@ describe('bodies', () => {
     const headers = await rawSocket();
     headers.write('GET /x HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ');
     const body = await rawSocket();
-    body.write('POST /x HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer secret\r\nContent-Length: 1000\r\n\r\n');
+    body.write(
+      'POST /x HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer secret\r\nContent-Length: 1000\r\n\r\n',
+    );
     for (const after of await Promise.all([closedAfter(headers, 'x'), closedAfter(body, 'x')])) {
       expect(after).toBeGreaterThan(900);
       expect(after).toBeLessThan(1700);
@@ -569,7 +571,9 @@ describe('answers in parts', () => {
     for (const [i, socket] of idle.entries()) {
       const encoding = i % 2 === 0 ? '' : 'Accept-Encoding: gzip\r\n';
       socket.pause();
-      socket.write(`GET /many HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer secret\r\n${encoding}\r\n`);
+      socket.write(
+        `GET /many HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer secret\r\n${encoding}\r\n`,
+      );
     }
     const expected = Buffer.from((bodies.get('/many') ?? []).join(''));
     expect((await send('/many')).body.equals(expected)).toBe(true);
@@ -695,7 +699,9 @@ describe('streams', () => {
       ended++;
     });
     const socket = await rawSocket();
-    socket.write('GET /api/v1/services?watch=1 HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer secret\r\n\r\n');
+    socket.write(
+      'GET /api/v1/services?watch=1 HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer secret\r\n\r\n',
+    );
     await once(socket, 'data');
     socket.destroy();
     await expect.poll(() => ended).toBe(1);
