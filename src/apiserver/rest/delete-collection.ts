@@ -7,6 +7,7 @@ import type { ListOptions } from './list-options.ts';
 import type { Selection } from './selection.ts';
 import type { ServedResource } from './served-resource.ts';
 import type { ServerCore } from './server-core.ts';
+import { TimeSlice } from './time-slice.ts';
 
 /**
  * Deletes what a list shows, each object as a delete of its own (`Store.DeleteCollection`): not atomic, and an
@@ -26,7 +27,9 @@ export async function deleteCollection(
   const { namespace } = request.info;
   warnOfDeletion(resource.definition.strategy, deletion, (text) => reply.warn(text));
   const listed = await listObjects(core, resource, namespace, asPage(options), selection, request.signal);
+  const slice = new TimeSlice();
   for (const { object } of listed.items) {
+    if (slice.isOver) await slice.giveWay();
     try {
       await deleteObject(core, resource, {
         namespace: object.metadata.namespace ?? namespace,

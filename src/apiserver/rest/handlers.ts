@@ -61,7 +61,7 @@ export const handleList: ResourceHandler = async (core, resource, request, reply
     selection,
     request.signal,
   );
-  respond.list(items, metadata);
+  await respond.list(items, metadata);
 };
 
 export const handleWatch: ResourceHandler = async (core, resource, request, reply) => {
@@ -265,7 +265,7 @@ export const handleDeleteCollection: ResourceHandler = async (core, resource, re
     selection,
     deletion,
   );
-  respond.list(items, metadata);
+  await respond.list(items, metadata);
 };
 
 function expectedKind(resource: ServedResource): ExpectedKind {

@@ -8,6 +8,7 @@ import { waitForRevision } from './read.ts';
 import type { Selection } from './selection.ts';
 import { keyOf, prefixOf, presented, type ServedResource } from './served-resource.ts';
 import type { ServerCore } from './server-core.ts';
+import { TimeSlice } from './time-slice.ts';
 
 export interface Listed {
   readonly items: readonly StoredObject[];
@@ -112,6 +113,7 @@ async function readPage(
   const count = selection.everything ? limit : Math.min(selectivePage, limit);
   let { from, revision } = start;
   let lastKey: string | undefined;
+  const slice = new TimeSlice();
   for (;;) {
     const result = read(core, prefix, { revision, from }, count);
     revision = result.revision;
@@ -119,6 +121,7 @@ async function readPage(
       resource.conversion === undefined ? result.items : await resource.conversion.read(result.items);
     let looked = 0;
     for (const item of served) {
+      if (!selection.everything && slice.isOver) await slice.giveWay();
       if (selection.everything || isSelected(selection, resource, item)) items.push(item);
       lastKey = item.key;
       looked++;

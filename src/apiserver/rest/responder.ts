@@ -1,3 +1,4 @@
+import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import type { KubeObject, ListMeta } from '../../objects/meta.ts';
 import type { Status, StatusError } from '../../objects/status.ts';
 import { notAcceptable, plainError } from '../../objects/status-errors.ts';
@@ -7,12 +8,13 @@ import type { BodyPart, LongBody } from '../http/long-body.ts';
 import { registeredKind } from '../schema/builtin.ts';
 import { encodeObject } from '../schema/encode.ts';
 import type { StoredObject } from '../storage/storage.ts';
-import { partialMetadataList } from '../tables/partial-metadata.ts';
+import { partialMetadata, partialMetadataList } from '../tables/partial-metadata.ts';
 import { toTable } from '../tables/table.ts';
 import type { Written } from './create.ts';
 import { convertOne, inOrderOf, type Output, outputOf } from './output.ts';
 import { otherJson, presented, type ServedResource, storedJson } from './served-resource.ts';
 import type { ServerCore } from './server-core.ts';
+import { mapInSlices } from './time-slice.ts';
 
 /** Answers a request about one resource in the form that the client accepts. */
 export class Responder {
@@ -63,27 +65,21 @@ export class Responder {
     this.#value(status.code ?? 200, status);
   }
 
-  /** Answers a list. @param metadata the list's. @throws {StatusError} 406 when the client wants one object. */
-  list(items: readonly StoredObject[], metadata: ListMeta): void {
+  /**
+   * Answers a list. What is not JSON as it is stored is made in slices of time.
+   *
+   * @param metadata the list's.
+   * @throws {StatusError} 406 when the client wants one object.
+   */
+  async list(items: readonly StoredObject[], metadata: ListMeta): Promise<void> {
     const resource = this.#resource;
     const { as, mediaType, metaVersion: version } = this.#output.negotiated;
     if (as === '') {
       const texts = listTexts(resource, items, metadata);
       if (mediaType === 'application/json') this.#reply.send(200, mediaType, texts);
-      else this.#value(200, JSON.parse(texts.join('')));
-      return;
-    }
-    const objects = items.map((item) => presented(resource, item.object));
-    if (as === 'Table') {
-      const table = toTable(resource.table, objects, {
-        includeObject: this.#output.includeObject,
-        now: this.#core.now(),
-        metadata,
-        withColumns: true,
-        version,
-        inOrder: inOrderOf(resource),
-      });
-      this.#value(200, table);
+      else if (mediaType === 'application/yaml') {
+        this.#reply.send(200, mediaType, await yamlList(resource, items, metadata));
+      } else this.#value(200, JSON.parse(texts.join('')));
       return;
     }
     if (as === 'PartialObjectMetadata') {
@@ -91,7 +87,42 @@ export class Responder {
         `you requested PartialObjectMetadata, but the requested object is a list (${goType(resource, 'List')})`,
       );
     }
-    this.#value(200, partialMetadataList(objects, metadata, version));
+    const objects = await mapInSlices(items, (item) => presented(resource, item.object));
+    if (as === 'PartialObjectMetadataList') {
+      const { items: _items, ...head } = partialMetadataList([], metadata, version);
+      await this.#long(head, 'items', objects, (object) => partialMetadata(object, version));
+      return;
+    }
+    const { table } = resource;
+    const options = {
+      includeObject: this.#output.includeObject,
+      now: this.#core.now(),
+      metadata,
+      withColumns: true,
+      version,
+      inOrder: inOrderOf(resource),
+    };
+    const { rows: _rows, ...head } = toTable(table, [], options);
+    const sorted = table.order === undefined ? objects : objects.toSorted(table.order);
+    await this.#long(head, 'rows', sorted, (object) => toTable(table, [object], options).rows[0]);
+  }
+
+  /** Answers an object whose last member is a long list, of which each item is made and encoded on its own. */
+  async #long<T>(
+    head: object,
+    member: string,
+    items: readonly T[],
+    convert: (item: T) => unknown,
+  ): Promise<void> {
+    const { mediaType } = this.#output.negotiated;
+    if (mediaType !== 'application/json') {
+      this.#value(200, { ...head, [member]: await mapInSlices(items, convert) });
+      return;
+    }
+    const texts = await mapInSlices(items, (item) => JSON.stringify(convert(item)));
+    const [before = '', after = ''] = JSON.stringify({ ...head, [member]: [0] }).split(/0(?=\]\}$)/);
+    const parts = texts.flatMap((text, i) => (i === 0 ? [text] : [',', text]));
+    this.#reply.send(200, mediaType, [before, ...parts, `${after}\n`]);
   }
 
   #value(code: number, value: unknown): void {
@@ -124,6 +155,27 @@ function goType(resource: ServedResource, suffix = ''): string {
   if (resource.custom) return `*unstructured.Unstructured${suffix}`;
   const { group, version, kind } = resource.definition;
   return `*${registeredKind(group, version, kind)?.internalPackage ?? ''}.${kind}${suffix}`;
+}
+
+/** A list as YAML, whose members come sorted: the items stand between `apiVersion` and `kind`. */
+async function yamlList(
+  resource: ServedResource,
+  items: readonly StoredObject[],
+  metadata: ListMeta,
+): Promise<LongBody> {
+  const { items: _items, ...list } = parsedList(listTexts(resource, [], metadata));
+  const { apiVersion, ...rest } = list;
+  const encodeYaml = (value: unknown): string => String(encode(value, 'application/yaml'));
+  if (items.length === 0) return [encodeYaml({ ...list, items: [] })];
+  const texts = await mapInSlices(items, (item) =>
+    encodeYaml(parsedList(listTexts(resource, [item], metadata))['items']),
+  );
+  return [`${encodeYaml({ apiVersion })}items:\n`, ...texts, encodeYaml(rest)];
+}
+
+function parsedList(texts: LongBody): JsonRecord {
+  const list: unknown = JSON.parse(texts.join(''));
+  return isRecord(list) ? list : {};
 }
 
 /** The JSON of a list in parts, so that the texts of its objects need not be put together. */

@@ -2,7 +2,7 @@
  * Sets of fields as a trie: what a manager owns, or what a write changed (structured-merge-diff `fieldpath.Set`).
  * Sets never change; the operations share what stays the same.
  */
-import { compareElements } from './path-element.ts';
+import { sortedByElement } from './path-element.ts';
 
 /** A node of the trie, at the path that leads to it; `owned` is true when that path itself is in the set. */
 export interface FieldSet {
@@ -107,7 +107,7 @@ export function withoutPath(set: FieldSet, [name, ...rest]: readonly string[]): 
 export function pathsOf(set: FieldSet): string[][] {
   const paths: string[][] = [];
   const visit = ({ children }: FieldSet, path: readonly string[]): void => {
-    const sorted = [...children].sort(([a], [b]) => compareElements(a, b));
+    const sorted = sortedByElement([...children], ([element]) => element);
     for (const [element, { owned }] of sorted) if (owned) paths.push([...path, element]);
     for (const [element, child] of sorted) visit(child, [...path, element]);
   };

@@ -3,7 +3,7 @@ import { isRecord } from '../../../objects/json.ts';
 import type { FieldsV1 } from '../../../objects/meta.ts';
 import { shareJson } from '../../schema/encode.ts';
 import { emptySet, type FieldSet, isEmptySet, leafSet, setOf } from './field-set.ts';
-import { compareElements, parseKey } from './path-element.ts';
+import { parseKey, sortedByElement } from './path-element.ts';
 
 /** Invalid fields; the message has the reason. */
 export class FieldsV1Error extends Error {
@@ -78,7 +78,10 @@ function textOf(set: FieldSet, text: string): string {
 
 function sortedElements(set: FieldSet): string[] {
   const elements = [...set.children.keys()];
-  return elements.length > 1 ? elements.sort(compareElements) : elements;
+  if (elements.length < 2) return elements;
+  return elements.every((element) => element.startsWith('f:'))
+    ? elements.sort()
+    : sortedByElement(elements, (element) => element);
 }
 
 function encodeNode(set: FieldSet): FieldsV1 {

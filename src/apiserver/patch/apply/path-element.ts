@@ -119,20 +119,36 @@ function rankOf(element: string): number {
 
 /** The order of path elements: fields, keys, values, positions, each by content. */
 export function compareElements(a: string, b: string): number {
-  if (a.startsWith('f') && b.startsWith('f')) return a < b ? -1 : Number(a > b);
-  const kinds = rankOf(a) - rankOf(b);
-  if (kinds !== 0) return kinds;
-  if (a === b) return 0;
-  const left = a.slice(2);
-  const right = b.slice(2);
-  if (a.startsWith('i:')) return Number(left) - Number(right);
-  if (a.startsWith('v:')) return compareValues(JSON.parse(left), JSON.parse(right));
-  return compareKeys(parseKey(left), parseKey(right));
+  return compareParsed(parse(a), parse(b));
 }
 
-function compareKeys(a: JsonRecord, b: JsonRecord): number {
-  const left = Object.entries(a);
-  const right = Object.entries(b);
+/** Sorts what has a path element each; an element is parsed once, however often it is compared. */
+export function sortedByElement<T>(list: readonly T[], elementOf: (item: T) => string): T[] {
+  const parsed = list.map((item) => ({ item, ...parse(elementOf(item)) }));
+  return parsed.sort(compareParsed).map(({ item }) => item);
+}
+
+interface Parsed {
+  readonly element: string;
+  readonly rank: number;
+  /** The members of a key; of other elements one, without a name. */
+  readonly parts: readonly (readonly [name: string, value: unknown])[];
+}
+
+function parse(element: string): Parsed {
+  const content = element.slice(2);
+  const order = rankOf(element);
+  if (order === rank.k) return { element, rank: order, parts: Object.entries(parseKey(content)) };
+  const value: unknown =
+    order === rank.f ? content : order === rank.v ? JSON.parse(content) : Number(content);
+  return { element, rank: order, parts: [['', value]] };
+}
+
+function compareParsed(a: Parsed, b: Parsed): number {
+  if (a.rank !== b.rank) return a.rank - b.rank;
+  if (a.element === b.element) return 0;
+  const { parts: left } = a;
+  const { parts: right } = b;
   for (let i = 0; i < left.length && i < right.length; i++) {
     const [name = '', value] = left[i] ?? [];
     const [otherName = '', otherValue] = right[i] ?? [];

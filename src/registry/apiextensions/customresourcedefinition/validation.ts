@@ -1,12 +1,15 @@
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
-import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
+import { type FieldError, invalid, notSupported, required, tooMany } from '../../validation/field-errors.ts';
 import { isDNS1035Label, isDNS1123Subdomain } from '../../../objects/names.ts';
 import { validateConversion } from './conversion.ts';
 import type { CustomResourceDefinition, CustomResourceNames, CustomResourceVersion } from './definition.ts';
 import { validatePatternSizes } from './pattern-size.ts';
 import { validateSchema } from './structural.ts';
 import { validateColumns, validateSelectableFields, validateWarning } from './version-members.ts';
+
+/** kube-apiserver has no limit: each version is a resource of its own, with OpenAPI, discovery and an APIService. */
+const maxVersions = 100;
 
 /** The name is made of the plural and the group. */
 export function validateDefinitionName({ spec, metadata }: CustomResourceDefinition): FieldError[] {
@@ -29,6 +32,7 @@ export function validateDefinition(
   const { spec, status } = definition;
   const { group, names, scope } = spec;
   const versions = spec.versions ?? [];
+  if (versions.length > maxVersions) return [tooMany('spec.versions', versions.length, maxVersions)];
   // Before they are compiled.
   const tooLarge = validatePatternSizes(versions);
   if (tooLarge.length > 0) return tooLarge;

@@ -1,0 +1,33 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { runHostileClients } from '../support/hostile/run.ts';
+import { WatchedServer } from '../support/watchdog/watched-server.ts';
+
+let server: WatchedServer;
+beforeAll(async () => {
+  server = await WatchedServer.start();
+});
+afterAll(async () => server.stop());
+
+test(
+  'hostile clients of all kinds, for a minute, take neither time nor memory from others',
+  { timeout: 300_000 },
+  async () => {
+    const { p99Ms, requests, rounds, before, after } = await runHostileClients(server, 60_000);
+    console.log(
+      `hostile clients: p99 ${p99Ms.toFixed(1)} ms of CPU in ${requests} requests, ${JSON.stringify({ rounds, before, after })}`,
+    );
+    for (const kind of [
+      'badYaml',
+      'definitions',
+      'pausedWatchers',
+      'patterns',
+      'connections',
+      'proxiedNonsense',
+    ]) {
+      expect(rounds).toHaveProperty(kind);
+    }
+    expect(p99Ms).toBeLessThan(250);
+    expect(after.heapMiB - before.heapMiB).toBeLessThan(60);
+    expect(after.residentMiB - before.residentMiB).toBeLessThan(300);
+  },
+);
