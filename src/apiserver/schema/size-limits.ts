@@ -5,18 +5,24 @@
 import { countJsonValues } from '../../objects/json-size.ts';
 import { tooLarge } from '../../objects/status-errors.ts';
 
-/** Values of a body at all depths: objects, lists, strings, numbers, booleans and nulls. */
+/**
+ * Values of a JSON body at all depths: objects, lists, strings, numbers, booleans and nulls. The largest definitions
+ * that people apply have 30,000.
+ */
+const maxJsonValues = 100_000;
+/** Values of a body in YAML or protobuf, which take longer to read. */
 const maxValues = 20_000;
 
-function tooManyValues(): Error {
-  return tooLarge(`Request entity too large: limit is ${maxValues} values`);
+function tooManyValues(limit: number): Error {
+  return tooLarge(`Request entity too large: limit is ${limit} values`);
 }
 
 /** Refuses a JSON text of too many values, before it is parsed. @throws {StatusError} 413 */
 export function checkJsonSize(bytes: Buffer): void {
   // A value takes two bytes at least.
-  if (bytes.length < 2 * maxValues) return;
-  if (countJsonValues(bytes.toString('latin1'), maxValues) > maxValues) throw tooManyValues();
+  if (bytes.length < 2 * maxJsonValues) return;
+  if (countJsonValues(bytes.toString('latin1'), maxJsonValues) > maxJsonValues)
+    throw tooManyValues(maxJsonValues);
 }
 
 /** Counts the values of a body that is not JSON while it is read. */
@@ -26,6 +32,6 @@ export class ValueCounter {
   /** @throws {StatusError} 413 */
   count(): void {
     this.#values += 1;
-    if (this.#values > maxValues) throw tooManyValues();
+    if (this.#values > maxValues) throw tooManyValues(maxValues);
   }
 }
