@@ -5,7 +5,7 @@ import { Worker } from 'node:worker_threads';
 import type { LogConfig } from '../../config/common-flags.ts';
 import type { ClientsConfig, ClientsReport, RunningClients, ServerAccess } from './clients.ts';
 
-/** What the thread is told; it arrives as a structured clone. */
+/** What the thread gets at its start, as a structured clone. */
 export type ThreadOrder = ThreadStart | { readonly kind: 'stop' };
 
 export interface ThreadStart {
@@ -62,7 +62,7 @@ export class ClientsThread {
     this.#failure = failure.promise;
     this.#report = Promise.race([report.promise, this.#failure]);
     this.serviceTable = Promise.race([table.promise, this.#failure]);
-    // A failure is told to those who wait for one of these. Not everybody waits for each.
+    // A failure rejects both promises; a caller may await only one of them.
     for (const promise of [this.#exited, this.#failure, this.#report, this.serviceTable]) {
       promise.catch(() => undefined);
     }
@@ -93,6 +93,6 @@ export class ClientsThread {
 /** A thread does not inherit the cache that was turned on by a call. */
 function compileCache(): { NODE_COMPILE_CACHE?: string } {
   const folder = getCompileCacheDir();
-  // Node adds a folder for its version to the one that it is told.
+  // Node adds a folder for its version to the one that it gets.
   return folder === undefined ? {} : { NODE_COMPILE_CACHE: dirname(folder) };
 }

@@ -31,7 +31,7 @@ if (order !== undefined) {
 }
 port.close();
 
-/** Runs the clients until the thread is told to end. */
+/** Runs the clients until the main thread asks for the end. */
 async function run({ config, server, log }: ThreadStart): Promise<void> {
   const clients = await startClients(
     config,

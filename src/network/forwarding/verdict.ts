@@ -59,7 +59,7 @@ export type RefusalReason =
   | 'SourceNotAllowed'
   /** Reject: a cluster IP, but not one of its ports (D13). */
   | 'UnknownPort'
-  /** Drop: in a range of cluster IPs, but nobody's (D13). */
+  /** Drop: in a range of cluster IPs, but of no Service (D13). */
   | 'UnknownClusterIP';
 
 /**

@@ -13,14 +13,14 @@ export function assignSlots(
   endpoints: readonly PlannedEndpoint[],
 ): readonly PlannedEndpoint[] {
   if (previous.length === 0) return endpoints;
-  const homeless = new Map(endpoints.map((endpoint) => [endpointKey(endpoint), endpoint]));
+  const unplaced = new Map(endpoints.map((endpoint) => [endpointKey(endpoint), endpoint]));
   const kept = endpoints.map((_, slot) => {
     const key = previous[slot] === undefined ? undefined : endpointKey(previous[slot]);
-    const endpoint = key === undefined ? undefined : homeless.get(key);
-    if (endpoint !== undefined && key !== undefined) homeless.delete(key);
+    const endpoint = key === undefined ? undefined : unplaced.get(key);
+    if (endpoint !== undefined && key !== undefined) unplaced.delete(key);
     return endpoint;
   });
-  const rest = homeless.values();
+  const rest = unplaced.values();
   return kept.map((endpoint) => endpoint ?? next(rest));
 }
 
