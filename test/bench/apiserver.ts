@@ -3,7 +3,7 @@
  * keep-alive. The column µs is the CPU time of the server for one operation, which other work on the machine changes
  * far less than it changes the rates; that of a delivery holds its share of the create that made the event. Prints a table and writes bench-results/apiserver.json.
  *
- * Run: node test/bench/apiserver.ts [--services 50000] [--events 10000] [--only creates,calls,watch]
+ * Run: node test/bench/apiserver.ts [--services 50000] [--events 10000] [--only idle,controllers,creates,calls,watch]
  * `--node-flag=--cpu-prof --node-flag=--cpu-prof-dir=/tmp/p` profiles the server.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -28,7 +28,7 @@ const { values } = parseArgs({
   options: {
     services: { type: 'string', default: '50000' },
     events: { type: 'string', default: '10000' },
-    only: { type: 'string', default: 'idle,creates,calls,watch' },
+    only: { type: 'string', default: 'idle,controllers,creates,calls,watch' },
     'node-flag': { type: 'string', multiple: true, default: [] },
   },
 });
@@ -97,6 +97,22 @@ async function creates(server: ServerProcess): Promise<void> {
   rows.push({ name: `create p99, last ${slice}`, value: last.p99, unit: 'ms', budget: '≤ 20' });
   rows.push({ name: `memory, ${total} Services`, value: await server.residentMiB(), unit: 'MiB' });
   for (const connection of connections) connection.close();
+}
+
+/** Creates while all controllers work, and gets right after, when they still catch up. */
+async function besideControllers(): Promise<void> {
+  const whole = await ServerProcess.start(network, values['node-flag']);
+  try {
+    const connections = await connect(whole, 16);
+    const count = Math.min(10_000, total);
+    const create = (i: number): Call => ({ method: 'POST', path, body: service(`s${i}`) });
+    const get = (i: number): Call => ({ method: 'GET', path: `${path}/s${i % count}` });
+    rate(`creates beside controllers, ${count}`, await measure(whole, connections, count, create), '≥ 2000');
+    rate('gets right after, 20,000', await measure(whole, connections, 20_000, get), '≥ 6000');
+    for (const connection of connections) connection.close();
+  } finally {
+    await whole.stop();
+  }
 }
 
 /** Every verb, one and 16 at a time. */
@@ -170,6 +186,7 @@ async function watchFanOut(server: ServerProcess, watchers: number, events: numb
 }
 
 if (parts.has('idle')) await idle();
+if (parts.has('controllers')) await besideControllers();
 const server = await ServerProcess.start(serverAlone, values['node-flag']);
 try {
   if (parts.has('creates')) await creates(server);
