@@ -148,7 +148,7 @@ export type Action =
       /** The endpoint sees the node as the client. */
       readonly masquerade: boolean;
     }
-  /** ICMP port unreachable: no endpoint is usable anywhere (D3). */
+  /** Refused at once: no endpoint is usable anywhere (D3). */
   | { readonly action: 'reject' }
   /** The policy is Local, and no usable endpoint is on this node (D4). */
   | { readonly action: 'drop' };

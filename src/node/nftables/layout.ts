@@ -153,7 +153,8 @@ function tableCommands(options: LayoutOptions): readonly Command[] {
     ),
     ...hook(['filter-output-after-nat', 'filter', 'output', -99], [newConnection, jump('forget-slot')]),
 
-    ...chain('reject', [refusal]),
+    // While connect() holds its socket, Linux takes a reset, but an ICMPv6 error only with the next SYN, a second later.
+    ...chain('reject', [match(field.protocol, 'tcp'), { reject: { type: 'tcp reset' } }], [refusal]),
     ...chain('refused', [verdictOf(toServiceIP, 'refused-service-ips')]),
     ...chain(
       'unused-cluster-ips',
