@@ -10,9 +10,3 @@ const require = createRequire(import.meta.url);
 export function yaml(): typeof Yaml {
   return require('yaml') as typeof Yaml;
 }
-
-/** To Go a dot alone, as ownership has it for an object itself, is no number, and so is not quoted. */
-export function withoutDot(tag: Yaml.Tags[number]): Yaml.Tags[number] {
-  if (typeof tag === 'string' || tag.collection !== undefined || tag.test?.test('.') !== true) return tag;
-  return { ...tag, test: new RegExp(`^(?!\\.$)(?:${tag.test.source})`, tag.test.flags) };
-}

@@ -2,9 +2,9 @@
 import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
-import { parse } from 'yaml';
 import { isRecord, isStringList, type JsonRecord } from '../objects/json.ts';
 import type { KubeConfigSource } from './transport.ts';
+import { readYaml } from './yaml.ts';
 
 /** The name of the extension of a cluster that exec plugins get as `config`. */
 const pluginExtension = 'client.authentication.k8s.io/exec';
@@ -88,7 +88,7 @@ function named(list: unknown, name: string): JsonRecord | undefined {
 
 async function readDocument(path: string): Promise<JsonRecord> {
   try {
-    const document: unknown = parse(await readFile(path, 'utf8'));
+    const [document] = readYaml(await readFile(path, 'utf8'));
     return isRecord(document) ? document : {};
   } catch {
     // Absent in a Pod; elsewhere client-node has reported the missing user.

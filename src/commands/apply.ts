@@ -73,14 +73,8 @@ export async function applyObjects(client: Transport, objects: readonly KubeObje
 
 /** The objects of a manifest. @throws {Error} naming the file. */
 export async function objectsOf({ file, text: yaml }: Manifest): Promise<KubeObject[]> {
-  // Loaded only here: most starts apply nothing, and the library takes 10 MiB.
-  const { parseAllDocuments } = await import('yaml');
-  const documents = parseAllDocuments(yaml);
   const objects: KubeObject[] = [];
-  for (const document of documents) {
-    const [error] = document.errors;
-    if (error !== undefined) throw new Error(`${file}: ${error.message}`);
-    const value: unknown = document.toJS({ maxAliasCount: 100 });
+  for (const value of await documentsOf(file, yaml)) {
     if (value === null || value === undefined) continue;
     const items: unknown[] =
       isRecord(value) && value['kind'] === 'List' && Array.isArray(value['items']) ? value['items'] : [value];
@@ -90,6 +84,16 @@ export async function objectsOf({ file, text: yaml }: Manifest): Promise<KubeObj
     }
   }
   return objects;
+}
+
+async function documentsOf(file: string, yaml: string): Promise<unknown[]> {
+  // Loaded only here: most starts apply nothing, and the library takes 10 MiB.
+  const { readYaml } = await import('../client/yaml.ts');
+  try {
+    return readYaml(yaml);
+  } catch (error) {
+    throw new Error(`${file}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
 }
 
 async function readText(file: string): Promise<string> {

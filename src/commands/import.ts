@@ -1,4 +1,4 @@
-import { stringify } from 'yaml';
+import { writeYaml } from '../apiserver/schema/write-yaml.ts';
 import type { ImportConfig } from '../config/import.ts';
 import { readImport } from '../pools/import/read.ts';
 import { connectCluster } from './cluster.ts';
@@ -15,7 +15,7 @@ export async function importPools({ cluster, source, configMap }: ImportConfig):
     const { pools, notes } = await readImport(transport, source, configMap);
     for (const note of notes) process.stderr.write(`${note}\n`);
     const comments = notes.map((note) => `# ${note.replaceAll(/\s+/g, ' ')}\n`).join('');
-    process.stdout.write(comments + pools.map((pool) => stringify(pool, { lineWidth: 0 })).join('---\n'));
+    process.stdout.write(comments + pools.map(writeYaml).join('---\n'));
   } finally {
     await transport.close();
   }

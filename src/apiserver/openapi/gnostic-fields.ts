@@ -4,7 +4,7 @@
  */
 import { isRecord } from '../../objects/json.ts';
 import type { WireWriter } from '../schema/wire-writer.ts';
-import { gnosticYaml } from './gnostic-yaml.ts';
+import { writeYaml } from '../schema/write-yaml.ts';
 
 /** Writes a value as a field of a number. A value that is missing or of another type writes nothing. */
 export type WriteField = (writer: WireWriter, field: number, value: unknown) => void;
@@ -42,7 +42,7 @@ export const texts: WriteField = (writer, field, value) => {
 export const any: WriteField = (writer, field, value) => {
   if (value === undefined) return;
   const before = writer.length;
-  writer.text(2, gnosticYaml(value));
+  writer.text(2, writeYaml(value));
   writer.delimit(field, before);
 };
 

@@ -46,7 +46,7 @@ export const handleGet: ResourceHandler = async (core, resource, request, reply)
   if (revision > 0n) await waitForRevision(core, resource, revision, request.signal);
   const stored = core.storage.get(keyOf(resource, namespace, name));
   if (stored === undefined) throw notFound(resource.groupResource, name);
-  respond.stored(200, await servedVersion(resource, stored));
+  await respond.stored(200, await servedVersion(resource, stored));
 };
 
 export const handleList: ResourceHandler = async (core, resource, request, reply) => {
@@ -99,7 +99,7 @@ export const handleCreate: ResourceHandler = async (core, resource, request, rep
     warn: (text) => reply.warn(text),
     track: tracker(core, resource, request, options.fieldManager),
   });
-  respond.written(201, created);
+  await respond.written(201, created);
 };
 
 export const handleUpdate: ResourceHandler = async (core, resource, request, reply) => {
@@ -143,7 +143,7 @@ export const handleUpdate: ResourceHandler = async (core, resource, request, rep
     },
     track: tracker(core, resource, request, options.fieldManager),
   });
-  respond.written(updated.created ? 201 : 200, updated);
+  await respond.written(updated.created ? 201 : 200, updated);
 };
 
 export const handlePatch: ResourceHandler = async (core, resource, request, reply) => {
@@ -209,7 +209,7 @@ export const handlePatch: ResourceHandler = async (core, resource, request, repl
     produce,
     track: type === 'apply' ? () => undefined : tracker(core, resource, request, options.fieldManager),
   });
-  respond.written(updated.created ? 201 : 200, updated);
+  await respond.written(updated.created ? 201 : 200, updated);
 };
 
 /** What a patch or an apply makes of an object. */
@@ -234,10 +234,10 @@ export const handleDelete: ResourceHandler = async (core, resource, request, rep
   });
   const accepted = !removed && options.orphanDependents === false ? 202 : 200;
   if (definition.strategy.deleteReturnsObject || !removed) {
-    respond.object(accepted, object);
+    await respond.object(accepted, object);
     return;
   }
-  respond.status({
+  await respond.status({
     kind: 'Status',
     apiVersion: 'v1',
     metadata: {},

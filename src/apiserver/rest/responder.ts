@@ -7,6 +7,7 @@ import type { ApiRequest, Reply } from '../http/exchange.ts';
 import type { BodyPart, LongBody } from '../http/long-body.ts';
 import { registeredKind } from '../schema/builtin.ts';
 import { encodeObject } from '../schema/encode.ts';
+import { writeYaml, yamlParts } from '../schema/write-yaml.ts';
 import type { StoredObject } from '../storage/storage.ts';
 import { partialMetadata, partialMetadataList } from '../tables/partial-metadata.ts';
 import { toTable } from '../tables/table.ts';
@@ -14,7 +15,7 @@ import type { Written } from './create.ts';
 import { convertOne, inOrderOf, type Output, outputOf } from './output.ts';
 import { otherJson, presented, type ServedResource, storedJson } from './served-resource.ts';
 import type { ServerCore } from './server-core.ts';
-import { mapInSlices } from './time-slice.ts';
+import { inSlices, mapInSlices } from './time-slice.ts';
 
 /** Answers a request about one resource in the form that the client accepts. */
 export class Responder {
@@ -31,38 +32,38 @@ export class Responder {
   }
 
   /** Answers one stored object. */
-  stored(code: number, stored: StoredObject): void {
+  async stored(code: number, stored: StoredObject): Promise<void> {
     const { as, mediaType } = this.#output.negotiated;
     if (as === '' && mediaType === 'application/json') {
       this.#reply.send(code, mediaType, `${storedJson(this.#resource, stored)}\n`);
       return;
     }
-    this.object(code, stored.object);
+    await this.object(code, stored.object);
   }
 
   /** Answers the object of a write: with the text of the stored version, where there is one. */
-  written(code: number, { object, stored }: Written): void {
-    if (stored === undefined) this.object(code, object);
-    else this.stored(code, stored);
+  async written(code: number, { object, stored }: Written): Promise<void> {
+    if (stored === undefined) await this.object(code, object);
+    else await this.stored(code, stored);
   }
 
   /** Answers one object, stored or not. @throws {StatusError} 406 when the client wants a list. */
-  object(code: number, object: KubeObject): void {
+  async object(code: number, object: KubeObject): Promise<void> {
     const { as, mediaType } = this.#output.negotiated;
     const shown = presented(this.#resource, object);
     if (as === '') {
       const json = encodeObject(this.#resource.schema, shown);
       if (mediaType === 'application/json') this.#reply.send(code, mediaType, `${json}\n`);
-      else this.#value(code, JSON.parse(json));
+      else await this.#value(code, JSON.parse(json));
       return;
     }
     if (as === 'PartialObjectMetadataList') throw notAList(this.#resource);
-    this.#value(code, convertOne(this.#output, this.#resource, shown, this.#core.now(), true));
+    await this.#value(code, convertOne(this.#output, this.#resource, shown, this.#core.now(), true));
   }
 
   /** Answers a Status: the success of a delete or a binding. Its code is that of the answer; absent: 200. */
-  status(status: Status): void {
-    this.#value(status.code ?? 200, status);
+  async status(status: Status): Promise<void> {
+    await this.#value(status.code ?? 200, status);
   }
 
   /**
@@ -78,8 +79,8 @@ export class Responder {
       const texts = listTexts(resource, items, metadata);
       if (mediaType === 'application/json') this.#reply.send(200, mediaType, texts);
       else if (mediaType === 'application/yaml') {
-        this.#reply.send(200, mediaType, await yamlList(resource, items, metadata));
-      } else this.#value(200, JSON.parse(texts.join('')));
+        this.#reply.send(200, mediaType, await inSlices(yamlList(resource, items, metadata)));
+      } else await this.#value(200, JSON.parse(texts.join('')));
       return;
     }
     if (as === 'PartialObjectMetadata') {
@@ -116,7 +117,7 @@ export class Responder {
   ): Promise<void> {
     const { mediaType } = this.#output.negotiated;
     if (mediaType !== 'application/json') {
-      this.#value(200, { ...head, [member]: await mapInSlices(items, convert) });
+      await this.#value(200, { ...head, [member]: await mapInSlices(items, convert) });
       return;
     }
     const texts = await mapInSlices(items, (item) => JSON.stringify(convert(item)));
@@ -125,9 +126,11 @@ export class Responder {
     this.#reply.send(200, mediaType, [before, ...parts, `${after}\n`]);
   }
 
-  #value(code: number, value: unknown): void {
+  async #value(code: number, value: unknown): Promise<void> {
     const { mediaType } = this.#output.negotiated;
-    this.#reply.send(code, mediaType, encode(value, mediaType));
+    const body =
+      mediaType === 'application/yaml' ? await inSlices(yamlParts(value)) : encode(value, mediaType);
+    this.#reply.send(code, mediaType, body);
   }
 }
 
@@ -158,19 +161,18 @@ function goType(resource: ServedResource, suffix = ''): string {
 }
 
 /** A list as YAML, whose members come sorted: the items stand between `apiVersion` and `kind`. */
-async function yamlList(
+function* yamlList(
   resource: ServedResource,
   items: readonly StoredObject[],
   metadata: ListMeta,
-): Promise<LongBody> {
-  const { items: _items, ...list } = parsedList(listTexts(resource, [], metadata));
-  const { apiVersion, ...rest } = list;
-  const encodeYaml = (value: unknown): string => String(encode(value, 'application/yaml'));
-  if (items.length === 0) return [encodeYaml({ ...list, items: [] })];
-  const texts = await mapInSlices(items, (item) =>
-    encodeYaml(parsedList(listTexts(resource, [item], metadata))['items']),
-  );
-  return [`${encodeYaml({ apiVersion })}items:\n`, ...texts, encodeYaml(rest)];
+): Generator<string> {
+  const { apiVersion, ...rest } = parsedList(listTexts(resource, [], metadata));
+  yield writeYaml({ apiVersion });
+  if (items.length > 0) yield 'items:\n';
+  else yield writeYaml({ items });
+  for (const item of items) yield* yamlParts(parsedList(listTexts(resource, [item], metadata))['items']);
+  delete rest['items'];
+  yield writeYaml(rest);
 }
 
 function parsedList(texts: LongBody): JsonRecord {

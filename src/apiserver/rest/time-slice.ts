@@ -19,13 +19,22 @@ export class TimeSlice {
   }
 }
 
-/** Maps a long list in slices. */
-export async function mapInSlices<T, U>(list: readonly T[], map: (item: T) => U): Promise<U[]> {
+/** All that a generator makes, in slices. */
+export async function inSlices<T>(made: Iterable<T>): Promise<T[]> {
   const slice = new TimeSlice();
-  const mapped: U[] = [];
-  for (const item of list) {
-    mapped.push(map(item));
+  const all: T[] = [];
+  for (const each of made) {
+    all.push(each);
     if (slice.isOver) await slice.giveWay();
   }
-  return mapped;
+  return all;
+}
+
+/** Maps a long list in slices. */
+export async function mapInSlices<T, U>(list: readonly T[], map: (item: T) => U): Promise<U[]> {
+  return await inSlices(mapped(list, map));
+}
+
+function* mapped<T, U>(list: readonly T[], map: (item: T) => U): Generator<U> {
+  for (const item of list) yield map(item);
 }

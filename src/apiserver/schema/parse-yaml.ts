@@ -5,7 +5,8 @@
 import type { CST, Document, LineCounter, ParsedNode } from 'yaml';
 
 import { tooLarge } from '../../objects/status-errors.ts';
-import { withoutDot, yaml } from '../yaml.ts';
+import { kubernetesYaml } from '../../objects/yaml.ts';
+import { yaml } from '../yaml.ts';
 import { yamlProblem } from './yaml-problem.ts';
 import { YamlSyntaxError } from './yaml-syntax-error.ts';
 import { valueOf } from './yaml-value.ts';
@@ -18,11 +19,6 @@ export interface ParsedYaml {
   /** The strict error of repeated keys, all in one text; undefined when there are none. */
   readonly duplicates: string | undefined;
 }
-
-/** Tags of YAML 1.1 that yaml.v2 does not turn into values of their own. */
-const ignoredTags = new Set(
-  ['timestamp', 'binary', 'omap', 'pairs', 'set', 'intTime', 'floatTime'].map((tag) => tag),
-);
 
 /** Tokens of a document: a line with `key: value` has six. Each takes 2 to 4 µs. */
 const maxTokens = 30_000;
@@ -61,12 +57,9 @@ function parse(text: string): ParsedYaml {
   const { Composer, LineCounter } = yaml();
   const lines = new LineCounter();
   const composer = new Composer<ParsedNode>({
-    version: '1.1',
-    merge: true,
+    ...kubernetesYaml,
     uniqueKeys: false,
     stringKeys: false,
-    customTags: (tags) =>
-      tags.filter((tag) => typeof tag === 'string' || !isIgnoredTag(tag.tag, tag.format)).map(withoutDot),
   });
   // Ends at the first document; there always is one.
   const [document] = composer.compose(tokensOf(text, lines), true, text.length);
@@ -102,10 +95,6 @@ function* tokensOf(text: string, lines: LineCounter): Generator<CST.Token> {
     yield* parser.next(source);
   }
   yield* parser.end();
-}
-
-function isIgnoredTag(tag: string, format: string | undefined): boolean {
-  return format === 'TIME' || ignoredTags.has(tag.slice(tag.lastIndexOf(':') + 1));
 }
 
 function findDuplicates(document: Document.Parsed, lines: LineCounter): string | undefined {

@@ -1,186 +1,118 @@
-import { goFloat } from '../../objects/go-float.ts';
-import { isRecord, type JsonRecord } from '../../objects/json.ts';
-import { RawNumber } from './go-json.ts';
-import { compareKeys } from './yaml-key-order.ts';
-import { blockHints, escaped, isBreak, styleOf } from './yaml-text.ts';
+import type { CreateNodeOptions, ScalarTag, SchemaOptions, Tags, ToStringOptions } from 'yaml';
+import { isRecord } from '../../objects/json.ts';
+import { yaml } from '../yaml.ts';
+import { isText } from './yaml-scalar.ts';
 
-/** Lines are folded at the first space behind this column. */
-const width = 80;
-/** Longer keys, in bytes, stand behind a question mark. */
-const maxSimpleKeyLength = 128;
+/** Values that are written in one go, which takes about 5 µs each. */
+const maxAtOnce = 2_000;
+/** Levels that are written in one go: the library's time goes by their square. */
+const maxLevelsAtOnce = 50;
+/** Columns. What is deeper stays in one line, as JSON, which is YAML: the text would grow by the square of its depth. */
+const maxIndent = 100;
 
-/** A JSON value as sigs.k8s.io/yaml writes it, with yaml.v2: two blanks a level, lists at the depth of their key. */
+/**
+ * A JSON value as YAML: sorted by keys, with lists at the depth of their key, as sigs.k8s.io/yaml has it. Readers of
+ * YAML 1.1, of 1.2 and go-yaml, which is between them, read the same value.
+ */
 export function writeYaml(value: unknown): string {
-  const page = new Page();
-  page.value(value, -2);
-  page.toLine(0);
-  return page.text;
+  return [...yamlParts(value)].join('');
 }
 
-class Page {
-  text = '';
-  #column = 0;
-  /** Nothing but blanks and indicators stand in the line. */
-  #isBlank = true;
-  /** The last character is a blank, or there is none. */
-  #isSpaced = true;
-
-  /** @param indent of the collection that the value is in; -2 for the whole. */
-  value(value: unknown, indent: number): void {
-    const plain = value instanceof RawNumber ? value.toJSON() : value;
-    if (Array.isArray(plain)) this.#list(plain, indent + 2);
-    else if (isRecord(plain)) this.#map(plain, indent + 2);
-    else if (typeof plain === 'string') this.#scalar(plain, Math.max(indent + 2, 2), false);
-    else if (typeof plain === 'number') this.#word(numberText(plain));
-    else this.#word(typeof plain === 'boolean' ? String(plain) : 'null');
-  }
-
-  /** Begins a line with so many blanks, unless one is begun. */
-  toLine(indent: number): void {
-    const begun = this.#isBlank && (this.#column < indent || (this.#column === indent && this.#isSpaced));
-    if (!begun) this.#break('\n');
-    const missing = Math.max(indent - this.#column, 0);
-    this.#put(' '.repeat(missing), missing);
-    this.#isBlank = true;
-    this.#isSpaced = true;
-  }
-
-  #put(text: string, columns: number): void {
-    this.text += text;
-    this.#column += columns;
-  }
-
-  #break(character: string): void {
-    this.text += character;
-    this.#column = 0;
-    this.#isBlank = true;
-  }
-
-  /** `-`, `?`, or `:` behind which a collection begins in the same line. */
-  #indicator(mark: string): void {
-    this.#word(mark);
-    this.#isBlank = true;
-  }
-
-  /** What stands alone, without folding. */
-  #word(text: string): void {
-    const spaced = this.#isSpaced ? text : ` ${text}`;
-    this.#put(spaced, spaced.length);
-    this.#isSpaced = false;
-    this.#isBlank = false;
-  }
-
-  #list(items: readonly unknown[], indent: number): void {
-    if (items.length === 0) this.#word('[]');
-    for (const item of items) {
-      this.toLine(indent);
-      this.#indicator('-');
-      this.value(item, indent);
-    }
-  }
-
-  #map(map: JsonRecord, indent: number): void {
-    const keys = Object.keys(map)
-      .filter((key) => map[key] !== undefined)
-      .sort(compareKeys);
-    if (keys.length === 0) this.#word('{}');
-    for (const key of keys) {
-      this.toLine(indent);
-      const value = map[key];
-      if (Buffer.byteLength(key) > maxSimpleKeyLength || Array.from(key).some(isBreak)) {
-        this.#indicator('?');
-        this.#scalar(key, indent + 2, false);
-        this.toLine(indent);
-        this.#indicator(':');
-        this.value(value, indent);
-      } else {
-        this.#scalar(key, indent + 2, true);
-        this.#put(':', 1);
-        // A list in a map is no deeper than its key.
-        this.value(value, Array.isArray(value) ? indent - 2 : indent);
-      }
-    }
-  }
-
-  #scalar(text: string, indent: number, isKey: boolean): void {
-    const style = styleOf(text, isKey);
-    if (style === 'literal') this.#block(text, indent);
-    else if (style === 'double') this.#doubleQuoted(text, indent, isKey);
-    else this.#flowing(text, indent, isKey, style === 'single' ? "'" : '');
-  }
-
-  #block(text: string, indent: number): void {
-    this.#word(`|${blockHints(text)}`);
-    this.#break('\n');
-    this.#isSpaced = true;
-    let fresh = true;
-    for (const character of text) {
-      if (isBreak(character)) this.#break(character);
-      else {
-        if (fresh) this.toLine(indent);
-        this.#put(character, 1);
-        this.#isBlank = false;
-      }
-      fresh = isBreak(character);
-    }
-  }
-
-  /** Without quotes or in single ones. */
-  #flowing(text: string, indent: number, isKey: boolean, quote: string): void {
-    this.#word(quote);
-    const fits = isKey || this.#column + text.length <= width;
-    if (fits && !(quote !== '' && /['\u2028\u2029]/.test(text))) {
-      this.#put(text + quote, text.length + quote.length);
-      return;
-    }
-    const characters = Array.from(text);
-    let before = '';
-    characters.forEach((character, i) => {
-      const inside = quote === '' || (i > 0 && i < characters.length - 1);
-      const folds = character === ' ' && before !== ' ' && characters[i + 1] !== ' ' && inside;
-      if (folds && !isKey && this.#column > width) this.toLine(indent);
-      else if (isBreak(character)) this.#break(character);
-      else {
-        if (before !== '' && isBreak(before) && character !== ' ') this.toLine(indent);
-        this.#put(
-          character === "'" && quote !== '' ? "''" : character,
-          character === "'" && quote !== '' ? 2 : 1,
-        );
-        if (character !== ' ') this.#isBlank = false;
-      }
-      before = character;
-    });
-    this.#put(quote, quote.length);
-    this.#isSpaced = false;
-    this.#isBlank = false;
-  }
-
-  #doubleQuoted(text: string, indent: number, isKey: boolean): void {
-    this.#word('"');
-    const characters = Array.from(text);
-    const always = text.startsWith('\ufeff');
-    let afterSpace = false;
-    characters.forEach((character, i) => {
-      const isSpace = character === ' ' && !always;
-      const inside = i > 0 && i < characters.length - 1;
-      if (isSpace && !isKey && !afterSpace && this.#column > width && inside) {
-        this.toLine(indent);
-        if (characters[i + 1] === ' ') this.#put('\\', 1);
-      } else {
-        const written = escaped(character, always);
-        this.#put(written, written === character ? 1 : written.length);
-        if (!isSpace) this.#isBlank = false;
-      }
-      afterSpace = isSpace;
-    });
-    this.#put('"', 1);
-    this.#isSpaced = false;
-    this.#isBlank = false;
-  }
+/** The text of {@link writeYaml} in parts, each of which takes some 10 ms at most: others get a turn between them. */
+export function yamlParts(value: unknown): Generator<string> {
+  return partsOf(value, '');
 }
 
-/** Integers of 64 bits have all their digits. */
-function numberText(value: number): string {
-  const isInteger = Number.isInteger(value) && value >= -(2 ** 63) && value < 2 ** 64;
-  return isInteger ? BigInt(value).toString() : goFloat(value);
+function* partsOf(value: unknown, indent: string): Generator<string> {
+  if (weightOf(value) <= maxAtOnce) {
+    yield textOf(value, indent);
+    return;
+  }
+  if (indent.length >= maxIndent) {
+    yield `${indent}${quoted(value)}\n`;
+    return;
+  }
+  const isList = Array.isArray(value);
+  const collect = (entries: readonly (readonly [string, unknown])[]): unknown =>
+    isList ? entries.map(([, member]) => member) : Object.fromEntries(entries);
+  let light: (readonly [string, unknown])[] = [];
+  let weight = 0;
+  for (const [key, member] of entriesOf(value)) {
+    const own = weightOf(member);
+    if (weight + own > maxAtOnce && light.length > 0) {
+      yield textOf(collect(light), indent);
+      light = [];
+      weight = 0;
+    }
+    if (own > maxAtOnce) {
+      // The head of a member is what stands before a value, with its colon.
+      yield `${isList ? `${indent}-` : textOf({ [key]: 0 }, indent).slice(0, -' 0\n'.length)}\n`;
+      yield* partsOf(member, `${indent}  `);
+    } else {
+      light.push([key, member]);
+      weight += own;
+    }
+  }
+  if (light.length > 0) yield textOf(collect(light), indent);
+}
+
+/** The items of a list, with keys that are of no use, or the members of a map, sorted. */
+function entriesOf(value: unknown): readonly (readonly [string, unknown])[] {
+  if (Array.isArray(value)) return value.map((item: unknown) => ['', item] as const);
+  return Object.entries(isRecord(value) ? value : {}).sort(([a], [b]) => (a < b ? -1 : 1));
+}
+
+/** How many values there are, or more than can be written in one go. */
+function weightOf(value: unknown, level = 0): number {
+  if (typeof value !== 'object' || value === null) return 1;
+  if (level > maxLevelsAtOnce) return Infinity;
+  let weight = 1;
+  for (const member of Array.isArray(value) ? value : Object.values(value)) {
+    weight += weightOf(member, level + 1);
+    if (weight > maxAtOnce) break;
+  }
+  return weight;
+}
+
+const options: SchemaOptions & CreateNodeOptions & ToStringOptions = {
+  compat: 'yaml-1.1',
+  customTags: (tags) => tags.map(quotingMore),
+  sortMapEntries: true,
+  aliasDuplicateObjects: false,
+  indentSeq: false,
+  lineWidth: 0,
+  doubleQuotedAsJSON: true,
+};
+
+function textOf(value: unknown, indent: string): string {
+  const text = yaml().stringify(value, options);
+  return indent === '' ? text : text.replace(/^(?=.)/gm, indent);
+}
+
+/** A tab cannot begin a block of go-yaml; the others are banned, or end lines in YAML 1.1. */
+const unprintable = /[\t\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]/;
+
+/** Texts are quoted where go-yaml would read something else, too. */
+function quotingMore(tag: Tags[number]): Tags[number] {
+  if (!isTextTag(tag)) return tag;
+  return {
+    ...tag,
+    stringify: (node, ...context) => {
+      const { value } = node;
+      const isSafe = typeof value !== 'string' || (isText(value) && !unprintable.test(value));
+      return isSafe ? (tag.stringify?.(node, ...context) ?? '') : quoted(value);
+    },
+  };
+}
+
+function isTextTag(tag: Tags[number]): tag is ScalarTag {
+  return typeof tag === 'object' && tag.collection === undefined && tag.tag === 'tag:yaml.org,2002:str';
+}
+
+/** A value in one line, with all texts in double quotes, in which YAML takes each escape of JSON. */
+function quoted(value: unknown): string {
+  return JSON.stringify(value).replaceAll(
+    new RegExp(unprintable, 'g'),
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }

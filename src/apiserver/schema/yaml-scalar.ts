@@ -81,37 +81,9 @@ function resolve(text: string): Resolved {
   return Number.isFinite(value) ? { kind: 'float', value } : { kind: 'str', value: text };
 }
 
-const base60 = /^[-+]?\d[\d_]*(?::[0-5]?\d)+(?:\.[\d_]*)?$/;
-/** Go takes more digits of a second than there are nanoseconds, and a comma for the dot. */
-const timestamp =
-  /^(\d{4})-(\d\d?)-(\d\d?)(?:(?:[Tt](\d\d?):(\d\d?):(\d\d?)(?:[.,]\d+)?(?:Z|[-+](\d\d):(\d\d)))| (\d\d?):(\d\d?):(\d\d?)(?:[.,]\d+)?)?$/;
-
-/** Whether a text without quotes is read as this text, also by those who know numbers of base 60 (`encode.go`). */
-export function isPlainText(text: string): boolean {
-  if (resolve(text).kind !== 'str' || base60.test(text) || /^0b[-+][01]+$/.test(text.replaceAll('_', ''))) {
-    return false;
-  }
-  return !isTimestamp(text);
-}
-
-function isTimestamp(text: string): boolean {
-  const match = timestamp.exec(text);
-  if (match === null) return false;
-  const [year = 0, month = 0, day = 0, ...time] = match
-    .slice(1)
-    .map((digits: string | undefined) => Number(digits ?? 0));
-  const date = new Date(0);
-  date.setUTCFullYear(year, month - 1, day);
-  if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return false;
-  const [hour = 0, minute = 0, second = 0, zoneHour = 0, zoneMinute = 0, ...other] = time;
-  const [otherHour = 0, otherMinute = 0, otherSecond = 0] = other;
-  const isClock = (h: number, m: number, s: number) => h < 24 && m < 60 && s < 60;
-  return (
-    isClock(hour, minute, second) &&
-    isClock(otherHour, otherMinute, otherSecond) &&
-    zoneHour <= 24 &&
-    zoneMinute <= 60
-  );
+/** Whether a text without quotes is read as this text. */
+export function isText(text: string): boolean {
+  return resolve(text).kind === 'str';
 }
 
 /** Integers of Go's syntax that fit into 64 bits; those that a double cannot hold keep their digits. */

@@ -44,7 +44,7 @@ export const evictionHandler: ResourceHandler = async (core, resource, request, 
     options: deletion,
     warn: (text) => reply.warn(text),
   });
-  respond.status({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 });
+  await respond.status({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 });
 };
 
 async function useBudget(

@@ -40,7 +40,7 @@ export const bindingHandler: ResourceHandler = async (core, resource, request, r
   // Of what is posted to `bindings`, which is no subresource, kube-apiserver forgets which Pod was meant.
   const meant = request.info.subresource === '' ? {} : binding.metadata;
   await bind(core, namespace, name, { binding, meant, dryRun: options.dryRun });
-  respond.status({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 });
+  await respond.status({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 });
 };
 
 /** Admission PodTopologyLabels, which looks at Bindings to Nodes only. */

@@ -41,10 +41,10 @@ export const scaleHandler: ResourceHandler = async (core, resource, request, rep
     negotiated,
     includeObject: negotiated.as === 'Table' ? includeObjectOf(request.query) : 'Metadata',
   };
-  const send = (scale: Scale): void => {
+  const send = async (scale: Scale): Promise<void> => {
     const { as, mediaType } = negotiated;
     if (as === '') reply.send(200, mediaType, encode(scale, mediaType));
-    else new Responder(core, shownAsScale(resource), reply, output).object(200, scale);
+    else await new Responder(core, shownAsScale(resource), reply, output).object(200, scale);
   };
   const form = resource.definition.scale ?? workloadScale(resource);
   const scaleOfStored = (object: KubeObject | undefined): Scale => {
@@ -56,7 +56,7 @@ export const scaleHandler: ResourceHandler = async (core, resource, request, rep
   let scaled = scaleOfStored(stored);
   if (request.method === 'GET' || request.method === 'HEAD') {
     if (stored !== undefined) form.check?.(stored);
-    send(scaled);
+    await send(scaled);
     return;
   }
   const change = await readChange(resource, request, reply);
@@ -93,7 +93,7 @@ export const scaleHandler: ResourceHandler = async (core, resource, request, rep
     track: resource.custom ? () => undefined : tracker(core, resource, request, change.options.fieldManager),
   });
   scaled = form.read(object) ?? scaled;
-  send(scaled);
+  await send(scaled);
 };
 
 /** apiextensions-apiserver shows Scales in columns of its own (`apiserver/customresource_handler.go`). */

@@ -1,7 +1,7 @@
-import { parse } from 'yaml';
 import { isRecord, isStringList } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { AddressPoolSpec } from '../../controllers/load-balancer/pool.ts';
+import { readYaml } from '../../client/yaml.ts';
 import { importedAddresses, noteOthers, objectsAt, selectorsAt } from './foreign.ts';
 import { asPools, type ForeignPool, namespacesNamed, type Imported } from './imported.ts';
 
@@ -25,7 +25,7 @@ export function importMetalLB(objects: readonly KubeObject[]): Imported {
 export function importMetalLBConfig(configMap: KubeObject): Imported {
   const data: unknown = Reflect.get(configMap, 'data');
   const text: unknown = isRecord(data) ? data['config'] : undefined;
-  const config = readYaml(typeof text === 'string' ? text : '');
+  const config = configOf(typeof text === 'string' ? text : '');
   const settings = isRecord(config) ? config : {};
   const notes: string[] = [];
   noteOthers('config', settings, ['address-pools'], notes);
@@ -46,9 +46,9 @@ export function importMetalLBConfig(configMap: KubeObject): Imported {
   return { pools: asPools(pools, notes), notes };
 }
 
-function readYaml(text: string): unknown {
+function configOf(text: string): unknown {
   try {
-    return parse(text);
+    return readYaml(text)[0];
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new Error(`the ConfigMap's config is no YAML: ${why}`, { cause: error });

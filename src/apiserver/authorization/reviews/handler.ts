@@ -27,6 +27,6 @@ export function reviewHandler(review: Review, sources: ReviewSources): ResourceH
     matchNamespace(object, namespaced ? request.info.namespace : '');
     const now = timestamp(core.now());
     const answer = review({ object, spec: specOf(object), caller: request.user, now }, sources);
-    respond.object(201, { ...object, ...answer });
+    await respond.object(201, { ...object, ...answer });
   };
 }
