@@ -1,0 +1,48 @@
+import type { ForwardingPlan } from '../../network/forwarding/forwarding-plan.ts';
+import { type StaleFlows, staleFlows } from '../../network/forwarding/stale-flows.ts';
+import type { ExecResult, Host } from '../../host/host.ts';
+import type { IPFamily } from '../../objects/address.ts';
+import { listedFlows } from './flow-listing.ts';
+
+/** The connection tracking of a machine, by its program `conntrack`. */
+export class Conntrack {
+  readonly #host: Host;
+
+  constructor(host: Host) {
+    this.#host = host;
+  }
+
+  /**
+   * Deletes the UDP flows of a family that the plan makes stale ({@link staleFlows}), and nothing of other protocols.
+   *
+   * @returns how many.
+   * @throws {ProgramMissingError} where there is no `conntrack`.
+   * @throws {Error} where it fails.
+   */
+  async deleteStaleFlows(plan: ForwardingPlan, family: IPFamily): Promise<number> {
+    const { exitCode, stdout, stderr } = await this.#run('-L', family);
+    if (exitCode !== 0) throw new Error(`conntrack -L: ${stderr.trim()}`);
+    let deleted = 0;
+    for (const stale of staleFlows(plan, listedFlows(family, stdout))) deleted += await this.#delete(stale);
+    return deleted;
+  }
+
+  async #delete({ family, destination, port, replySource }: StaleFlows): Promise<number> {
+    const { exitCode, stdout, stderr } = await this.#run(
+      '-D',
+      family,
+      ...(destination === undefined ? [] : ['--orig-dst', destination]),
+      ...['--orig-port-dst', String(port), '--reply-src', replySource],
+    );
+    // It says with 1 that it found none: the flow has ended by itself.
+    if (exitCode !== 0 && !stderr.includes('0 flow entries')) {
+      throw new Error(`conntrack -D: ${stderr.trim()}`);
+    }
+    return stdout.split('\n').filter((line) => line !== '').length;
+  }
+
+  #run(command: '-L' | '-D', family: IPFamily, ...filter: readonly string[]): Promise<ExecResult> {
+    const name = family === 'IPv4' ? 'ipv4' : 'ipv6';
+    return this.#host.exec('conntrack', [command, '-f', name, '-p', 'udp', ...filter]);
+  }
+}
