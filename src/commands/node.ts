@@ -1,4 +1,6 @@
+import { cpus } from 'node:os';
 import { systemClock } from '../client/clock.ts';
+import { EventSender } from '../client/event-sender.ts';
 import { InformerFactory } from '../client/informer-factory.ts';
 import { PermissionTracker } from '../client/permission-tracker.ts';
 import { AvailabilityTracker } from '../client/availability-tracker.ts';
@@ -7,6 +9,7 @@ import { localHost } from '../host/local-host.ts';
 import { forwardingSelectors, NodeAgent } from '../node/agent.ts';
 import type { NodeForwardingOptions } from '../node/forwarding-view.ts';
 import { NftablesWriter } from '../node/nftables/nftables-writer.ts';
+import { setSysctls } from '../node/sysctls.ts';
 import { createLog } from '../telemetry/log.ts';
 import { Metrics } from '../telemetry/metrics.ts';
 import { connectCluster } from './cluster.ts';
@@ -27,6 +30,11 @@ export async function node(config: NodeConfig): Promise<void> {
     log.info('removed all that the agent wrote into the kernel');
     return;
   }
+  await setSysctls(localHost, config.conntrack, cpus().length, log);
+  if (config.initOnly) {
+    log.info('set the kernel parameters');
+    return;
+  }
   const signal = untilSignal(log);
   const stop = new AbortController();
   const metrics = new Metrics();
@@ -42,9 +50,10 @@ export async function node(config: NodeConfig): Promise<void> {
     metrics,
     labelSelectors: forwardingSelectors,
   });
+  const events = new EventSender({ transport, component: 'servicenet-node', clock, random, log, metrics });
   try {
     const agent = new NodeAgent({
-      context: { informers, clock, random, log, metrics },
+      context: { informers, events, clock, random, log, metrics },
       host: localHost,
       nodeName: config.nodeName,
       forwarding: forwardingOptions(config),
@@ -52,11 +61,13 @@ export async function node(config: NodeConfig): Promise<void> {
       minSyncPeriod: config.minSyncPeriod,
       fullSyncPeriod: config.syncPeriod,
       besideOtherProxies: config.besideOtherProxies,
+      ...(config.healthz === undefined ? {} : { healthz: config.healthz }),
     });
     const telemetry = await startTelemetryServer({
       address: config.metrics,
       metrics,
       ready: () => [...informers.healthChecks(), transport.healthCheck()],
+      texts: { '/proxyMode': 'nftables' },
       log,
     });
     try {
@@ -71,7 +82,7 @@ export async function node(config: NodeConfig): Promise<void> {
       await running;
     } finally {
       stop.abort();
-      await informers.finished();
+      await Promise.all([informers.finished(), events.close()]);
       await telemetry.close();
     }
   } finally {

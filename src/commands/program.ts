@@ -187,14 +187,51 @@ function nodeCommand(): Command {
       'primary',
     )
     .option(
+      '--healthz-bind-address <address>',
+      'tell load balancers and the kubelet the health of the node on this address; 0 for none',
+      '0.0.0.0:10256',
+    )
+    .option(
       '--metrics-bind-address <address>',
-      'serve /healthz, /readyz and /metrics on this address; 0 for none',
+      'serve /healthz, /readyz, /metrics and /proxyMode on this address; 0 for none',
       '127.0.0.1:10249',
     )
     .option('--min-sync-period <duration>', 'least time between two writes into the kernel', '50ms')
     .option('--sync-period <duration>', 'time between full comparisons with the kernel', '1h')
     .option('--mark-mask <mask>', 'bits of the packet mark that the agent may use', '0x0fffc000')
     .option('--beside-other-proxies', 'start although another Service proxy is at work on the node', false)
+    .option(
+      '--conntrack-max-per-core <count>',
+      'connections that the kernel remembers, for each CPU core; 0 to leave it as it is',
+      '32768',
+    )
+    .option('--conntrack-min <count>', 'connections that the kernel remembers, at least', '131072')
+    .option(
+      '--conntrack-tcp-timeout-established <duration>',
+      'how long an idle TCP connection is remembered; 0s to leave it as it is',
+      '24h',
+    )
+    .option(
+      '--conntrack-tcp-timeout-close-wait <duration>',
+      'how long a TCP connection in CLOSE_WAIT is remembered; 0s to leave it as it is',
+      '1h',
+    )
+    .option('--conntrack-tcp-be-liberal', 'let packets pass that are outside the TCP window', false)
+    .option(
+      '--conntrack-udp-timeout <duration>',
+      'how long a UDP flow without answers is remembered; 0s to leave it as it is',
+      '0s',
+    )
+    .option(
+      '--conntrack-udp-timeout-stream <duration>',
+      'how long a UDP flow with answers is remembered; 0s to leave it as it is',
+      '0s',
+    )
+    .option(
+      '--init-only',
+      'set the kernel parameters of --conntrack-…, then exit: for a privileged init container',
+      false,
+    )
     .option('--cleanup', 'remove all that the agent wrote into the kernel, then exit', false)
     .addOption(logLevelFlag('info'))
     .addOption(logFormatFlag())

@@ -7,6 +7,8 @@ export interface TelemetryServerOptions {
   readonly address: { readonly host: string; readonly port: number } | undefined;
   readonly metrics: Metrics;
   readonly ready: () => readonly HealthCheck[];
+  /** Constant answers, by path. */
+  readonly texts?: Readonly<Record<string, string>>;
   readonly log: Logger;
 }
 
@@ -14,11 +16,11 @@ export interface TelemetryServerOptions {
 export async function startTelemetryServer(
   options: TelemetryServerOptions,
 ): Promise<{ close(): Promise<void> }> {
-  const { address, metrics, ready, log } = options;
+  const { address, metrics, ready, texts = {}, log } = options;
   if (address === undefined) return { close: () => Promise.resolve() };
   metrics.collectProcessMetrics();
   const { HealthServer } = await import('../telemetry/health.ts');
-  const server = new HealthServer({ ...address, metrics, live: [], ready: ready() });
+  const server = new HealthServer({ ...address, metrics, live: [], ready: ready(), texts });
   const { address: host, port } = await server.listen();
   log.info({ host, port }, 'serving health and metrics');
   return server;

@@ -1,7 +1,18 @@
 import { hostname } from 'node:os';
-import { type ParsedCidr, parseCidr } from '../objects/address.ts';
+import { parseAddress, type ParsedCidr, parseCidr } from '../objects/address.ts';
 import { clusterConfig, type ClusterConfig, type LogConfig, logConfig } from './common-flags.ts';
-import { bindAddress, duration, Flags, oneOf, optional, someList, text, textOf, yesOrNo } from './flags.ts';
+import {
+  bindAddress,
+  duration,
+  Flags,
+  integer,
+  oneOf,
+  optional,
+  someList,
+  text,
+  textOf,
+  yesOrNo,
+} from './flags.ts';
 import { ConfigError } from './errors.ts';
 
 /** What the node agent can do; `--features`. */
@@ -14,6 +25,17 @@ export type DetectLocal =
   | { readonly mode: 'BridgeInterface'; readonly interface: string }
   | { readonly mode: 'InterfaceNamePrefix'; readonly prefix: string };
 
+/** kube-proxy's flags `--conntrack-…`; times in seconds. 0 leaves what the kernel has. */
+export interface ConntrackConfig {
+  readonly maxPerCore: number;
+  readonly min: number;
+  readonly tcpTimeoutEstablished: number;
+  readonly tcpTimeoutCloseWait: number;
+  readonly tcpBeLiberal: boolean;
+  readonly udpTimeout: number;
+  readonly udpTimeoutStream: number;
+}
+
 /** The configuration of `servicenet node`: validated, frozen. Flags that kube-proxy has too mean the same. */
 export interface NodeConfig extends LogConfig {
   readonly cluster: ClusterConfig;
@@ -24,8 +46,10 @@ export interface NodeConfig extends LogConfig {
   readonly masqueradeAll: boolean;
   /** `primary`: the InternalIPs of the Node object. */
   readonly nodePortAddresses: 'primary' | readonly ParsedCidr[];
-  /** Where `/healthz`, `/readyz` and `/metrics` answer; undefined: nowhere. */
+  /** Where the process answers `/readyz`, `/metrics` and `/proxyMode`; undefined: nowhere. */
   readonly metrics: { readonly host: string; readonly port: number } | undefined;
+  /** Where the node answers `/healthz` and `/livez`; undefined: nowhere. */
+  readonly healthz: { readonly host: string; readonly port: number } | undefined;
   /** Milliseconds. */
   readonly minSyncPeriod: number;
   /** Milliseconds. */
@@ -33,6 +57,9 @@ export interface NodeConfig extends LogConfig {
   /** The bits of the packet mark that the agent may use. */
   readonly markMask: number;
   readonly besideOtherProxies: boolean;
+  readonly conntrack: ConntrackConfig;
+  /** Set the kernel parameters, and end. */
+  readonly initOnly: boolean;
   /** Take away all that the agent made, and end. */
   readonly cleanup: boolean;
 }
@@ -59,13 +86,40 @@ export function nodeConfig(
     masqueradeAll: flags.read('masqueradeAll', yesOrNo),
     nodePortAddresses: nodePortAddresses(flags.read('nodeportAddresses', someList)),
     metrics: flags.read('metricsBindAddress', bindAddress),
+    healthz: healthzAddress(flags),
     minSyncPeriod: flags.read('minSyncPeriod', duration),
     syncPeriod: syncPeriod(flags.read('syncPeriod', duration)),
     markMask: markMask(flags.read('markMask', text)),
     besideOtherProxies: flags.read('besideOtherProxies', yesOrNo),
+    conntrack: conntrack(flags),
+    initOnly: flags.read('initOnly', yesOrNo),
     cleanup: flags.read('cleanup', yesOrNo),
     ...logConfig(flags, isTerminal),
   });
+}
+
+/** Unlike the port of metrics, it is opened by the node's Host, which takes addresses and no names. */
+function healthzAddress(flags: Flags): NodeConfig['healthz'] {
+  const address = flags.read('healthzBindAddress', bindAddress);
+  if (address === undefined || address.host === '' || parseAddress(address.host) !== undefined)
+    return address;
+  throw new ConfigError(`--healthz-bind-address: "${address.host}" is not an IP address`);
+}
+
+/** As large as a number of connections may be (an `int` of the kernel). */
+const mostConnections = 999_999_999;
+
+function conntrack(flags: Flags): ConntrackConfig {
+  const seconds = (name: string): number => Math.floor(flags.read(name, duration) / 1000);
+  return {
+    maxPerCore: flags.read('conntrackMaxPerCore', integer(0, mostConnections)),
+    min: flags.read('conntrackMin', integer(0, mostConnections)),
+    tcpTimeoutEstablished: seconds('conntrackTcpTimeoutEstablished'),
+    tcpTimeoutCloseWait: seconds('conntrackTcpTimeoutCloseWait'),
+    tcpBeLiberal: flags.read('conntrackTcpBeLiberal', yesOrNo),
+    udpTimeout: seconds('conntrackUdpTimeout'),
+    udpTimeoutStream: seconds('conntrackUdpTimeoutStream'),
+  };
 }
 
 function feature(name: string): (typeof features)[number] {

@@ -1,24 +1,33 @@
-import type { ServiceChange } from '../network/forwarding/forwarding-planner.ts';
-import type { Host } from '../host/host.ts';
+import { type Host, ProgramMissingError } from '../host/host.ts';
+import type { ForwardingPlan } from '../network/forwarding/forwarding-plan.ts';
+import { mayLeaveStaleFlows } from '../network/forwarding/stale-flows.ts';
 import type { ParsedAddress } from '../objects/address.ts';
 import type { ControllerContext, Runnable } from '../runtime/context.ts';
 import { Controller, type ReconcileResult } from '../runtime/controller.ts';
+import { Conntrack } from './conntrack/conntrack.ts';
 import { ForwardingView, type NodeForwardingOptions, type Planned } from './forwarding-view.ts';
+import { type BindAddress, NodeHealthServer } from './health/node-health-server.ts';
+import { ServiceHealthServers } from './health/service-health-servers.ts';
+import { SyncHealth } from './health/sync-health.ts';
 import { interfaceAddresses } from './interface-addresses.ts';
 import { Nft } from './nftables/nft.ts';
 import { NftablesWriter } from './nftables/nftables-writer.ts';
 import { otherProxies } from './nftables/other-proxies.ts';
+import { ProblemReports } from './problem-reports.ts';
+import { ProxyMetrics } from './proxy-metrics.ts';
 
 export interface NodeAgentOptions {
   /**
    * Its informers are to see no Service and no EndpointSlice of another proxy, and no slice of a headless Service:
    * {@link forwardingSelectors} says so to the API server (F1).
    */
-  readonly context: Pick<ControllerContext, 'informers' | 'clock' | 'random' | 'log' | 'metrics'>;
+  readonly context: Pick<ControllerContext, 'informers' | 'events' | 'clock' | 'random' | 'log' | 'metrics'>;
   readonly host: Host;
   /** Of the Node object. */
   readonly nodeName: string;
   readonly forwarding: NodeForwardingOptions;
+  /** Where `/healthz` and `/livez` answer; default nowhere. */
+  readonly healthz?: BindAddress;
   /** The bits of the packet mark that are ours (`nftables/marks.ts`). */
   readonly markMask?: number;
   /** Milliseconds between the starts of two syncs, at least; default 50. The first change after a pause does not wait. */
@@ -44,6 +53,9 @@ export class OtherProxyError extends Error {
 /** The one key of the work queue. */
 const everything = 'node';
 
+/** Milliseconds until a health check whose port was taken is tried again, if no other sync comes first. */
+const healthCheckRetry = 30_000;
+
 /**
  * The agent of one node: it keeps the node's kernel as the plan says. One process may have several, a Host each, on
  * shared informers.
@@ -52,19 +64,43 @@ export class NodeAgent implements Runnable {
   readonly #options: NodeAgentOptions;
   readonly #view: ForwardingView;
   readonly #writer: NftablesWriter;
+  readonly #conntrack: Conntrack;
   readonly #controller: Controller;
+  readonly #metrics: ProxyMetrics;
+  readonly #problems: ProblemReports;
+  readonly #health: SyncHealth;
+  readonly #healthChecks: ServiceHealthServers;
+  /** Health checks whose ports are taken, as they were reported. */
+  #takenPorts = new Set<string>();
   #addresses: readonly ParsedAddress[] = [];
   #lastSync = Number.NEGATIVE_INFINITY;
   #nextFullSync = Number.NEGATIVE_INFINITY;
+  /** When that began which waits to be written, in milliseconds since 1970. */
+  #triggered: number[] = [];
+  /** UDP endpoints have changed since stale flows were last looked for. */
+  #mayHaveStaleFlows = false;
+  #hasConntrack = true;
 
   constructor(options: NodeAgentOptions) {
     const { context, host, nodeName, forwarding, markMask, minSyncPeriod = 50 } = options;
+    const { clock, events, informers, log, metrics } = context;
     this.#options = options;
     this.#writer = new NftablesWriter({ host, ...(markMask === undefined ? {} : { markMask }) });
-    this.#view = new ForwardingView(context.informers, nodeName, forwarding, () => {
-      const after = Math.max(0, this.#lastSync + minSyncPeriod - context.clock.monotonic());
+    this.#conntrack = new Conntrack(host);
+    this.#metrics = ProxyMetrics.of(metrics);
+    this.#health = new SyncHealth(clock);
+    this.#healthChecks = new ServiceHealthServers(host, this.#health);
+    const started = clock.now();
+    this.#view = new ForwardingView(informers, nodeName, forwarding, ({ kind, triggered }) => {
+      const now = clock.now();
+      if (kind === 'other') this.#metrics.queued(forwarding.families, now);
+      else this.#metrics.changed(kind, forwarding.families, now);
+      if (triggered !== undefined && triggered > started) this.#triggered.push(triggered);
+      this.#health.queued();
+      const after = Math.max(0, this.#lastSync + minSyncPeriod - clock.monotonic());
       this.#controller.enqueue(everything, { after });
     });
+    this.#problems = new ProblemReports(log, events, (key) => this.#view.service(key));
     this.#controller = new Controller({
       name: `node_${nodeName}`,
       context,
@@ -83,33 +119,71 @@ export class NodeAgent implements Runnable {
    * @throws {NftError} where nft is missing, or the kernel refuses it.
    */
   async run(signal: AbortSignal): Promise<void> {
-    const { host, besideOtherProxies = false } = this.#options;
+    const { context, host, healthz, besideOtherProxies = false, forwarding } = this.#options;
+    const { clock, log, metrics } = context;
     const others = await otherProxies(host, new Nft(host));
     if (others.length > 0 && !besideOtherProxies) {
       throw new OtherProxyError(
         `another Service proxy works on this node (${others.join(', ')}): remove kube-proxy first, with what "kube-proxy --cleanup" takes away`,
       );
     }
-    await this.#controller.run(signal);
+    const { families } = forwarding;
+    const health = new NodeHealthServer({
+      ...{ host, clock, log, families, health: this.#health, metrics: this.#metrics },
+      isEligible: () => this.#view.isNodeEligible,
+    });
+    const forget = metrics.beforeScrape(() => {
+      if (this.#view.plan !== undefined) this.#metrics.refusing(this.#view.plan, families);
+    });
+    try {
+      await Promise.all([
+        this.#controller.run(signal),
+        ...(healthz === undefined ? [] : [health.run(healthz, signal)]),
+      ]);
+    } finally {
+      forget();
+      await this.#healthChecks.close();
+    }
   }
 
   async #sync(): Promise<ReconcileResult> {
-    const { context, host, fullSyncPeriod = 3_600_000 } = this.#options;
+    const { context, host, forwarding, nodeName, fullSyncPeriod = 3_600_000 } = this.#options;
     const { clock, log } = context;
     this.#lastSync = clock.monotonic();
-    if (this.#lastSync >= this.#nextFullSync) {
+    const isFull = this.#lastSync >= this.#nextFullSync;
+    if (isFull) {
       this.#addresses = await interfaceAddresses(host);
       this.#writer.distrust();
     }
+    this.#health.begin();
+    this.#metrics.began();
+    const triggered = this.#triggered;
+    this.#triggered = [];
     const planned = this.#view.update(this.#addresses);
     if (planned === undefined) {
-      log.warn({ node: this.#options.nodeName }, 'the API knows no such node yet: nothing is forwarded');
+      log.warn({ node: nodeName }, 'the API knows no such node yet: nothing is forwarded');
+      this.#health.skipped();
       return {};
     }
-    this.#tellProblems(planned.changes);
-    await this.#program(planned);
-    if (this.#lastSync >= this.#nextFullSync) this.#nextFullSync = this.#lastSync + fullSyncPeriod;
-    return { requeueAfter: Math.max(0, this.#nextFullSync - clock.monotonic()) };
+    this.#problems.report(planned.changes);
+    if (mayLeaveStaleFlows(planned.changes)) this.#mayHaveStaleFlows = true;
+    try {
+      await this.#program(planned);
+    } catch (error) {
+      this.#triggered = [...triggered, ...this.#triggered];
+      this.#metrics.failed(forwarding.families);
+      throw error;
+    }
+    this.#health.synced();
+    const seconds = (clock.monotonic() - this.#lastSync) / 1000;
+    this.#metrics.synced(forwarding.families, isFull, seconds, triggered, clock.now());
+    if (isFull) this.#nextFullSync = this.#lastSync + fullSyncPeriod;
+    await this.#deleteStaleFlows(planned.plan);
+    await this.#serveHealthChecks(planned.plan);
+    const untilFullSync = Math.max(0, this.#nextFullSync - clock.monotonic());
+    return {
+      requeueAfter: this.#takenPorts.size === 0 ? untilFullSync : Math.min(healthCheckRetry, untilFullSync),
+    };
   }
 
   async #program({ plan, changes }: Planned): Promise<void> {
@@ -124,13 +198,42 @@ export class NodeAgent implements Runnable {
     log.debug({ transactions, elements, milliseconds }, 'wrote Services into the kernel');
   }
 
-  /** Each once: when it came. */
-  #tellProblems(changes: readonly ServiceChange[]): void {
-    for (const { before, after } of changes) {
-      const known = new Set(before?.problems.map(({ message }) => message));
-      for (const { kind, key, reason, message } of after?.problems ?? []) {
-        if (!known.has(message)) this.#options.context.log.warn({ kind, key, reason }, message);
+  /** Only once the kernel leads new flows to the right endpoints. Rules without it are better than none: errors are logged. */
+  async #deleteStaleFlows(plan: ForwardingPlan): Promise<void> {
+    if (!this.#mayHaveStaleFlows || !this.#hasConntrack) return;
+    const { clock, log } = this.#options.context;
+    try {
+      for (const family of this.#options.forwarding.families) {
+        const started = clock.monotonic();
+        const deleted = await this.#conntrack.deleteStaleFlows(plan, family);
+        this.#metrics.deletedFlows(family, deleted, (clock.monotonic() - started) / 1000);
+        if (deleted > 0) log.debug({ family, deleted }, 'deleted stale UDP flows');
+      }
+      this.#mayHaveStaleFlows = false;
+    } catch (error) {
+      if (error instanceof ProgramMissingError) {
+        this.#hasConntrack = false;
+        log.warn(
+          'there is no program conntrack, so that UDP clients may stay with endpoints that are gone: install the package conntrack',
+        );
+      } else {
+        log.warn({ err: error }, 'cannot delete stale UDP flows, will retry with the next change');
       }
     }
+  }
+
+  async #serveHealthChecks(plan: ForwardingPlan): Promise<void> {
+    const taken = new Set<string>();
+    for (const { service, port, error } of await this.#healthChecks.sync(plan)) {
+      const id = `${service} ${port}`;
+      taken.add(id);
+      if (this.#takenPorts.has(id)) continue;
+      const { log } = this.#options.context;
+      log.warn({ key: service, port, err: error }, 'cannot serve the health check of a Service yet');
+      const why = error instanceof Error ? error.message : String(error);
+      const message = `node ${this.#options.nodeName} cannot serve health checks on port ${port}: ${why}`;
+      this.#problems.warn(service, 'FailedToStartServiceHealthcheck', message);
+    }
+    this.#takenPorts = taken;
   }
 }

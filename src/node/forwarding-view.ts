@@ -13,6 +13,8 @@ import type { KubeObject } from '../objects/meta.ts';
 import type { ServiceCIDR } from '../objects/networking.generated.ts';
 import type { Node } from '../objects/core.generated.ts';
 import type { Service } from '../objects/core.generated.ts';
+import { parseTime } from '../objects/time.ts';
+import { keptOfNode, keptOfService, keptOfSlice, triggerTime } from './kept-fields.ts';
 
 /**
  * {@link ForwardingOptions}; the ranges of cluster IPs are those of ServiceCIDR objects where none are given, and Pods
@@ -27,6 +29,13 @@ export type NodeForwardingOptions = Omit<ForwardingOptions, 'serviceCIDRs' | 'po
 export interface Planned {
   readonly plan: ForwardingPlan;
   readonly changes: readonly ServiceChange[];
+}
+
+/** What has happened to an object that forwarding depends on. */
+export interface ViewChange {
+  readonly kind: 'service' | 'endpoints' | 'other';
+  /** When that began which a new or changed slice tells, in milliseconds since 1970; undefined where it does not say. */
+  readonly triggered: number | undefined;
 }
 
 const byService = 'forwarding-service';
@@ -47,31 +56,44 @@ export class ForwardingView {
   #planner: ForwardingPlanner | undefined;
 
   /** @param changed is called when {@link update} may find something to do. */
-  constructor(informers: Informers, nodeName: string, options: NodeForwardingOptions, changed: () => void) {
+  constructor(
+    informers: Informers,
+    nodeName: string,
+    options: NodeForwardingOptions,
+    changed: (change: ViewChange) => void,
+  ) {
     this.#nodeName = nodeName;
     this.#options = options;
-    this.#services = informers.informer(services);
-    this.#slices = informers.informer(endpointSlices);
-    this.#nodes = informers.informer(nodes);
+    this.#services = informers.informer(services, { transform: keptOfService });
+    this.#slices = informers.informer(endpointSlices, { transform: keptOfSlice });
+    this.#nodes = informers.informer(nodes, { transform: keptOfNode });
     this.#ranges = options.serviceCIDRs === undefined ? informers.informer(serviceCIDRs) : undefined;
     this.#slices.addIndex(byService, serviceIndex);
 
-    const touch = (key: ObjectKey | undefined): void => {
-      if (key === undefined) return;
-      this.#touched.add(key);
-      changed();
-    };
-    this.#services.addHandler(onEach((service) => touch(keyOf(service))));
-    this.#slices.addHandler(onEach((slice) => touch(serviceOfSlice(slice))));
+    this.#services.addHandler(
+      onEach((service) => {
+        this.#touched.add(keyOf(service));
+        changed({ kind: 'service', triggered: undefined });
+      }),
+    );
+    this.#slices.addHandler({
+      added: (slice) => this.#touchSlice(slice, changed, triggeredAt(slice)),
+      updated: (slice, old) => {
+        const former = serviceOfSlice(old);
+        if (former !== undefined) this.#touched.add(former); // It may change hands.
+        this.#touchSlice(slice, changed, triggeredAt(slice));
+      },
+      deleted: (slice) => this.#touchSlice(slice, changed, undefined),
+    });
     this.#nodes.addHandler(
       onEach((node) => {
-        if (node.metadata.name === nodeName) changed();
+        if (node.metadata.name === nodeName) changed(otherChange);
       }),
     );
     this.#ranges?.addHandler(
       onEach(() => {
         this.#rangesTouched = true;
-        changed();
+        changed(otherChange);
       }),
     );
   }
@@ -80,6 +102,27 @@ export class ForwardingView {
   get sources(): readonly Source[] {
     const ranges = this.#ranges === undefined ? [] : [this.#ranges];
     return [this.#services, this.#slices, this.#nodes, ...ranges];
+  }
+
+  /** As it was at the last {@link update}; undefined before the first. */
+  get plan(): ForwardingPlan | undefined {
+    return this.#planner?.plan;
+  }
+
+  /** The Service of a key, for Events about it. */
+  service(key: ObjectKey): Service | undefined {
+    return this.#services.cache.get(key);
+  }
+
+  /**
+   * Whether load balancers may send new connections to the node (KEP-3836): it exists, is not being deleted, and the
+   * cluster autoscaler has not chosen it to go. Before the Nodes have been listed, it may.
+   */
+  get isNodeEligible(): boolean {
+    if (!this.#nodes.hasSynced) return true;
+    const node = this.#nodes.cache.get(this.#nodeName);
+    if (node === undefined || node.metadata.deletionTimestamp !== undefined) return false;
+    return !(node.spec.taints ?? []).some(({ key }) => key === toBeDeletedTaint);
   }
 
   /**
@@ -112,6 +155,16 @@ export class ForwardingView {
     );
     this.#touched.clear();
     return { plan: planner.plan, changes };
+  }
+
+  #touchSlice(
+    slice: EndpointSlice,
+    changed: (change: ViewChange) => void,
+    triggered: number | undefined,
+  ): void {
+    const key = serviceOfSlice(slice);
+    if (key !== undefined) this.#touched.add(key);
+    changed({ kind: 'endpoints', triggered });
   }
 
   #node(interfaceAddresses: readonly ParsedAddress[]): ForwardingNode | undefined {
@@ -151,20 +204,21 @@ interface Source {
   synced(signal: AbortSignal): Promise<boolean>;
 }
 
+const otherChange: ViewChange = { kind: 'other', triggered: undefined };
+
+const toBeDeletedTaint = 'ToBeDeletedByClusterAutoscaler';
+
+function triggeredAt({ metadata }: EndpointSlice): number | undefined {
+  return parseTime(metadata.annotations?.[triggerTime] ?? '');
+}
+
 /** The index that all views of one process share. */
 function serviceIndex(slice: EndpointSlice): readonly string[] {
   const key = serviceOfSlice(slice);
   return key === undefined ? [] : [key];
 }
 
-/** Calls `each` for what comes, changes and goes; a slice that changes hands touches both Services. */
+/** Calls `each` for what comes, changes and goes. */
 function onEach<T extends KubeObject>(each: (object: T) => void): CacheHandler<T> {
-  return {
-    added: (object) => each(object),
-    updated: (object, old) => {
-      each(old);
-      each(object);
-    },
-    deleted: (object) => each(object),
-  };
+  return { added: each, updated: each, deleted: each };
 }

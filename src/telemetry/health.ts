@@ -19,6 +19,8 @@ export interface HealthOptions {
   readonly live: readonly HealthCheck[];
   /** Readiness: a failure means that the process does not work (yet). */
   readonly ready: readonly HealthCheck[];
+  /** Constant answers, by path. */
+  readonly texts?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -83,8 +85,10 @@ export class HealthServer {
         response.end(text);
         return;
       }
-      default:
-        reply(response, 404, '404 page not found\n');
+      default: {
+        const text = Object.entries(this.#options.texts ?? {}).find(([known]) => known === path)?.[1];
+        reply(response, text === undefined ? 404 : 200, text ?? '404 page not found\n');
+      }
     }
   }
 }

@@ -39,7 +39,7 @@ try {
   const informers = new InformerFactory({ ...common, transport, labelSelectors: forwardingSelectors });
   const { serviceCIDRs: _, ...forwarding } = forwardingOptions;
   const agent = new NodeAgent({
-    context: { ...common, informers, metrics: new Metrics() },
+    context: { ...common, informers, events: { event: () => undefined }, metrics: new Metrics() },
     host: network.at('node-1').machine.host,
     nodeName: 'node-1',
     forwarding: { ...forwarding, families: ['IPv4'] },

@@ -3,6 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ProxyMetrics } from '../../src/node/proxy-metrics.ts';
+import { Metrics } from '../../src/telemetry/metrics.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { Child } from '../e2e/child.ts';
 
@@ -34,20 +36,24 @@ function rows(scrape: string): string[] {
     .sort();
 }
 
-test('docs/metrics.md lists what a scrape of the controller and of the server has, and nothing else', async () => {
+test('docs/metrics.md lists what a scrape of the controller, of the server and of a node has, and nothing else', async () => {
   const text = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8');
   const documented = text
     .split('\n')
     .filter((line) => line.startsWith('| `'))
     .map((line) => line.replace(/ +/g, ' '))
     .sort();
+  // The agent itself needs a node.
+  const nodeMetrics = new Metrics();
+  ProxyMetrics.of(nodeMetrics);
+  const ofNode = rows(await nodeMetrics.scrape()).filter((row) => row.includes('kubeproxy_'));
   let scraped: string[] = [];
   await controller.until(async () => {
     const port = /"port":(\d+)/.exec(controller.output)?.[1];
     if (port === undefined) return false;
     const ours = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
     const theirs = (await server.client.request('GET', '/metrics')).bytes.toString();
-    scraped = rows(`${ours}\n${theirs}`);
+    scraped = [...rows(`${ours}\n${theirs}`), ...ofNode].sort();
     // Controllers add theirs when they start.
     return scraped.some((row) => row.includes('servicenet_pool_')) && ours.includes('servicenet_allocation_');
   });

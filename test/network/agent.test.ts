@@ -1,57 +1,32 @@
-import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/client/clock.ts';
-import { InformerFactory } from '../../src/client/informer-factory.ts';
 import type { Host } from '../../src/host/host.ts';
-import { forwardingSelectors, NodeAgent, OtherProxyError } from '../../src/node/agent.ts';
+import { OtherProxyError } from '../../src/node/agent.ts';
 import { NftablesWriter } from '../../src/node/nftables/nftables-writer.ts';
-import { Metrics } from '../../src/telemetry/metrics.ts';
-import { startApiServer, type TestServer } from '../../src/testing/index.ts';
-import { call } from '../support/test-server.ts';
+import { type RunningAgents, TestCluster } from './support/cluster.ts';
 import { missingFor } from './support/gate.ts';
 import type { Outcome } from './support/machine-protocol.ts';
-import { startNetwork, type TestNetwork } from './support/network.ts';
-import { endpointSlice, forwardingOptions } from './support/objects.ts';
+import type { TestNetwork } from './support/network.ts';
+import { endpointSlice } from './support/objects.ts';
 
 const missing = missingFor('user');
 const nodes = ['node-1', 'node-2'] as const;
 
-/** Agents at work, and how to stop them. */
-interface Running {
-  stop(): Promise<void>;
-  /** Transactions that their hosts were given. */
-  readonly written: () => number;
-}
-
 describe.skipIf(missing !== '')(
   `the agent of a node${missing === '' ? '' : ` (missing: ${missing})`}`,
   () => {
+    let cluster: TestCluster;
     let network: TestNetwork;
-    let server: TestServer;
 
     beforeAll(async () => {
-      network = await startNetwork('user', { 'node-1': ['client', 'a-1'], 'node-2': ['b-2'] });
+      cluster = await TestCluster.start({ 'node-1': ['client', 'a-1'], 'node-2': ['b-2'] });
+      ({ network } = cluster);
       for (const pod of ['a-1', 'b-2']) await network.at(pod).machine.serve(8080);
-      server = await startApiServer({ serviceClusterIpRange: '10.96.0.0/16' });
-      for (const name of nodes) {
-        const { IPv4 } = network.at(name).addresses;
-        await send('POST', '/api/v1/nodes', {
-          ...{ apiVersion: 'v1', kind: 'Node', metadata: { name } },
-          status: { addresses: [{ type: 'InternalIP', address: IPv4 }] },
-        });
-      }
-      await send('POST', '/api/v1/namespaces', {
-        ...{ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } },
-      });
     });
-    afterAll(async () => {
-      await server.stop();
-      await network.close();
-    });
+    afterAll(() => cluster.close());
 
     it('brings Services into several nodes from one process, follows what changes, and a restart writes nothing', async () => {
       const running = start(nodes);
-      await service('web', '10.96.0.20', {});
+      await cluster.service('web', { clusterIP: '10.96.0.20' });
       await endpoints('web', ['a-1']);
       await expectFrom('client', '10.96.0.20', 'a-1');
       await expectFrom('node-2', '10.96.0.20', 'a-1');
@@ -68,7 +43,7 @@ describe.skipIf(missing !== '')(
       await expectFrom('client', '10.96.0.20', 'a-1');
       await again.stop();
       const settled = start(nodes);
-      await service('later', '10.96.0.21', {});
+      await cluster.service('later', { clusterIP: '10.96.0.21' });
       await endpoints('later', ['b-2']);
       await expectFrom('client', '10.96.0.21', 'b-2');
       await expectFrom('node-2', '10.96.0.21', 'b-2');
@@ -78,21 +53,25 @@ describe.skipIf(missing !== '')(
 
     it('leaves Services and slices with service-proxy-name to others, and forgets one that gets the label', async () => {
       const running = start(['node-1']);
-      await service('mine', '10.96.0.30', {});
+      await cluster.service('mine', { clusterIP: '10.96.0.30' });
       await endpoints('mine', ['a-1']);
-      await service('theirs', '10.96.0.31', { 'service.kubernetes.io/service-proxy-name': 'other' });
+      await cluster.service(
+        'theirs',
+        { clusterIP: '10.96.0.31' },
+        { 'service.kubernetes.io/service-proxy-name': 'other' },
+      );
       await endpoints('theirs', ['a-1']);
       await expectFrom('client', '10.96.0.30', 'a-1');
       expect(await ask('client', '10.96.0.31', 500), 'nobody has this cluster IP').toBe('silence');
       const labels = { 'service.kubernetes.io/service-proxy-name': 'other' };
-      await send('PATCH', '/api/v1/namespaces/shop/services/mine', { metadata: { labels } });
+      await cluster.send('PATCH', '/api/v1/namespaces/shop/services/mine', { metadata: { labels } });
       await expect.poll(() => ask('client', '10.96.0.30', 500)).toBe('silence');
       await running.stop();
     });
 
     it('mends its table when a transaction fails because somebody flushed it', async () => {
       const running = start(['node-1']);
-      await service('mended', '10.96.0.40', {});
+      await cluster.service('mended', { clusterIP: '10.96.0.40' });
       await endpoints('mended', ['a-1', 'b-2']);
       await expect.poll(() => ask('client', '10.96.0.40')).toMatchObject({ port: 8080 });
       const { host } = network.at('node-1').machine;
@@ -107,84 +86,55 @@ describe.skipIf(missing !== '')(
       const { host } = network.at('node-2').machine;
       await host.exec('nft', ['add', 'table', 'ip', 'kube-proxy']);
       await host.exec('nft', ['add', 'chain', 'ip', 'kube-proxy', 'services']);
-      await expect(agent('node-2', host).run(new AbortController().signal)).rejects.toThrow(OtherProxyError);
+      await expect(cluster.startAgents(['node-2']).ended).rejects.toThrow(OtherProxyError);
       await host.exec('nft', ['delete', 'table', 'ip', 'kube-proxy']);
 
       await new NftablesWriter({ host }).cleanUp();
       expect((await host.exec('nft', ['list', 'ruleset'])).stdout).toBe('');
     });
 
-    it('names the package where there is no nft', async () => {
-      const { host } = network.at('node-2').machine;
-      const without: Host = { ...host, exec: (program, ...rest) => host.exec(`no-${program}`, ...rest) };
-      await expect(agent('node-2', without).run(new AbortController().signal)).rejects.toThrow(
-        'package nftables',
+    it('names what is odd once: in the log, and in an Event on the Service', async () => {
+      const running = start(nodes);
+      await cluster.service('first', { clusterIP: '10.96.0.50', externalIPs: ['203.0.113.50'] });
+      await cluster.service('second', { clusterIP: '10.96.0.51', externalIPs: ['203.0.113.50'] });
+      await endpoints('second', ['a-1']);
+      const ownEvents = (): string[] => running.events.filter((event) => event.includes('203.0.113.50'));
+      await expect.poll(ownEvents, { timeout: 20_000 }).toHaveLength(nodes.length);
+      await expectFrom('client', '10.96.0.51', 'a-1');
+      await endpoints('second', ['b-2']);
+      await expectFrom('client', '10.96.0.51', 'b-2');
+      expect(ownEvents()).toEqual(
+        nodes.map(() => 'DestinationConflict second: externalIP 203.0.113.50 TCP 80 belongs to shop/first'),
       );
+      expect(running.logged.filter((line) => line.includes('"DestinationConflict"'))).toHaveLength(2);
+      await running.stop();
     });
 
-    function agent(nodeName: string, host: Host, informers = factory()): NodeAgent {
-      const { serviceCIDRs: _, ...forwarding } = forwardingOptions;
-      return new NodeAgent({
-        context: { informers, clock: systemClock, random: Math.random, log, metrics: new Metrics() },
-        host,
-        nodeName,
-        forwarding: { ...forwarding, families: ['IPv4'] },
-      });
-    }
+    it('names the package where there is no nft', async () => {
+      const { host } = network.at('node-2').machine;
+      const exec: Host['exec'] = (program, ...rest) => host.exec(`no-${program}`, ...rest);
+      const running = cluster.startAgents(['node-2'], {}, () => ({ ...host, exec }));
+      await expect(running.ended).rejects.toThrow('package nftables');
+    });
 
-    function factory(): InformerFactory {
-      const { client: transport } = server;
-      const labelSelectors = forwardingSelectors;
-      return new InformerFactory({ transport, clock: systemClock, random: Math.random, log, labelSelectors });
-    }
-
-    /** Agents on shared informers. */
-    function start(names: readonly string[]): Running {
-      const stopping = new AbortController();
-      const informers = factory();
+    /** Agents, and the number of transactions that their hosts were given. */
+    function start(names: readonly string[]): RunningAgents & { readonly written: () => number } {
       let written = 0;
-      const ended = names.map((name) => {
+      const counting = (name: string): Host => {
         const { host } = network.at(name).machine;
-        const counting: Host = {
-          ...host,
-          exec: (program, ...rest) => {
-            if (program === 'sh') written++;
-            return host.exec(program, ...rest);
-          },
+        const exec: Host['exec'] = (program, ...rest) => {
+          if (program === 'sh') written++;
+          return host.exec(program, ...rest);
         };
-        return agent(name, counting, informers).run(stopping.signal);
-      });
-      informers.start(stopping.signal);
-      return {
-        written: () => written,
-        stop: async () => {
-          stopping.abort();
-          await Promise.all([...ended, informers.finished()]);
-        },
+        return { ...host, exec };
       };
-    }
-
-    async function send(method: string, path: string, body: object): Promise<void> {
-      const patch = method === 'PATCH' ? { contentType: 'application/merge-patch+json' } : {};
-      const answer = await call(server.client, method, path, { body, ...patch });
-      if (answer.status >= 300) throw new Error(JSON.stringify(answer.body));
-    }
-
-    async function service(name: string, clusterIP: string, labels: Record<string, string>): Promise<void> {
-      await send('POST', '/api/v1/namespaces/shop/services', {
-        ...{ apiVersion: 'v1', kind: 'Service', metadata: { name, labels } },
-        spec: { clusterIP, ports: [{ port: 80, targetPort: 8080 }] },
-      });
+      return { ...cluster.startAgents(names, {}, counting), written: () => written };
     }
 
     /** Makes the Service's one slice what is given. */
     async function endpoints(name: string, pods: readonly string[]): Promise<void> {
       const located = pods.map((pod) => ({ address: network.at(pod).addresses.IPv4, node: 'any' }));
-      const slice = endpointSlice('IPv4', located, 8080, name);
-      const path = '/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices';
-      const { status } = await call(server.client, 'GET', `${path}/${name}-ipv4`);
-      if (status === 404) await send('POST', path, slice);
-      else await send('PUT', `${path}/${name}-ipv4`, slice);
+      await cluster.slice(endpointSlice('IPv4', located, 8080, name));
     }
 
     function ask(from: string, address: string, timeout = 20_000): Promise<Outcome> {
@@ -196,5 +146,3 @@ describe.skipIf(missing !== '')(
     }
   },
 );
-
-const log = pino({ enabled: false });

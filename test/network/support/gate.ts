@@ -18,11 +18,18 @@ const programs = [
   ['nft', 'nftables'],
 ] as const;
 
+/** Names the package of a program that this machine lacks; empty: it has it. */
+export function missingProgram(program: string, name: string): string {
+  return spawnSync(program, ['--version']).error === undefined ? '' : `${program} (package ${name})`;
+}
+
 /** What this machine lacks for networks made by someone; empty: nothing. */
 export function missingFor(maker: Maker): string {
   if (process.platform !== 'linux') return 'Linux';
-  const absent = programs.filter(([program]) => spawnSync(program, ['--version']).error !== undefined);
-  if (absent.length > 0) return absent.map(([program, name]) => `${program} (package ${name})`).join(', ');
+  const absent = programs
+    .map(([program, name]) => missingProgram(program, name))
+    .filter((missing) => missing !== '');
+  if (absent.length > 0) return absent.join(', ');
   if (maker === 'root') return isRoot ? '' : 'root';
   const words = [...asUser, 'unshare', '-Urnm', '-p', '--fork', 'true'];
   const tried = spawnSync(words[0] ?? '', words.slice(1), { encoding: 'utf8' });

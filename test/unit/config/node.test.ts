@@ -51,9 +51,23 @@ test('node ports answer at the primary addresses, or at those of CIDRs', () => {
   ]);
 });
 
+test('connection tracking has the defaults of kube-proxy, in seconds', () => {
+  expect(read([]).conntrack).toEqual({
+    ...{ maxPerCore: 32_768, min: 131_072, tcpTimeoutEstablished: 86_400, tcpTimeoutCloseWait: 3600 },
+    ...{ tcpBeLiberal: false, udpTimeout: 0, udpTimeoutStream: 0 },
+  });
+});
+
+test('the health of the node is told at an address, or nowhere', () => {
+  expect(read([]).healthz).toEqual({ host: '0.0.0.0', port: 10_256 });
+  expect(read(['--healthz-bind-address', ':7000']).healthz).toEqual({ host: '', port: 7000 });
+  expect(read(['--healthz-bind-address', '0']).healthz).toBeUndefined();
+});
+
 test.each([
   ['a feature that is not known', ['--features', 'proxy,fly'], '--features: "fly"'],
   ['a mask that is no hexadecimal number', ['--mark-mask', '7'], '--mark-mask'],
+  ['a health address that is a name', ['--healthz-bind-address', 'localhost:1'], '--healthz-bind-address'],
   ['an empty mask', ['--mark-mask', '0x0'], '--mark-mask'],
   ['a cluster CIDR that is none', ['--cluster-cidr', '10.0.0.0'], '--cluster-cidr'],
   ['node port addresses that are no CIDR', ['--nodeport-addresses', 'eth0'], '--nodeport-addresses'],

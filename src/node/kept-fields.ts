@@ -1,0 +1,70 @@
+/** What the agent's caches keep of objects: a cluster has hundreds of thousands of endpoints. */
+import type { Node, Service } from '../objects/core.generated.ts';
+import type { Endpoint, EndpointConditions, EndpointSlice } from '../objects/discovery.generated.ts';
+import type { KubeObject } from '../objects/meta.ts';
+
+/** Says when what a slice tells began to change (RFC 3339), written by the controller of the slice. */
+export const triggerTime = 'endpoints.kubernetes.io/last-change-trigger-time';
+
+/** A Service without the annotations and managed parts that forwarding never reads. */
+export function keptOfService(service: Service): Service {
+  return { ...service, metadata: keptOfMetadata(service) };
+}
+
+export function keptOfSlice(slice: EndpointSlice): EndpointSlice {
+  return {
+    ...slice,
+    metadata: keptOfMetadata(slice),
+    endpoints: slice.endpoints?.map(keptOfEndpoint) ?? null,
+  };
+}
+
+/** A Node without images, volumes, capacity and conditions: most of it, and new every few minutes. */
+export function keptOfNode(node: Node): Node {
+  const { podCIDRs, taints } = node.spec;
+  const { addresses } = node.status;
+  return {
+    ...node,
+    metadata: { ...keptOfMetadata(node), labels: node.metadata.labels ?? {} },
+    spec: { ...(podCIDRs === undefined ? {} : { podCIDRs }), ...(taints === undefined ? {} : { taints }) },
+    status: addresses === undefined ? {} : { addresses },
+  };
+}
+
+function keptOfMetadata({ metadata }: KubeObject): KubeObject['metadata'] {
+  const { annotations, ...kept } = metadata;
+  const triggered = annotations?.[triggerTime];
+  return triggered === undefined ? kept : { ...kept, annotations: { [triggerTime]: triggered } };
+}
+
+function keptOfEndpoint({ addresses, conditions, hints, nodeName }: Endpoint): Endpoint {
+  return {
+    addresses: addresses.slice(0, 1),
+    ...(conditions === undefined ? {} : { conditions: sharedConditions(conditions) }),
+    ...(hints === undefined ? {} : { hints }),
+    ...(nodeName === undefined ? {} : { nodeName: sharedName(nodeName) }),
+  };
+}
+
+/** There are 27 at most. */
+const conditionsByText = new Map<string, EndpointConditions>();
+
+function sharedConditions(conditions: EndpointConditions): EndpointConditions {
+  const { ready, serving, terminating } = conditions;
+  const text = `${ready} ${serving} ${terminating}`;
+  const known = conditionsByText.get(text) ?? conditions;
+  conditionsByText.set(text, known);
+  return known;
+}
+
+/** Names of nodes. They are forgotten when there are more than in the largest clusters. */
+const names = new Map<string, string>();
+const maxNames = 20_000;
+
+function sharedName(name: string): string {
+  const known = names.get(name);
+  if (known !== undefined) return known;
+  if (names.size >= maxNames) names.clear();
+  names.set(name, name);
+  return name;
+}
