@@ -356,6 +356,12 @@ describe('credentials', () => {
     expect((await send('/x', { headers: many(1996) })).body.toString()).toBe('jane');
     expect((await send('/x', { headers: many(1997) })).status).toBe(431);
   });
+
+  test('a query has at most 10,000 parameters', async () => {
+    const { send } = await start(echo);
+    expect((await send(`/x?${'a&'.repeat(9_999)}`)).status).toBe(200);
+    expect((await send(`/x?${'a&'.repeat(10_000)}pretty=1`)).status).toBe(400);
+  });
 });
 
 describe('bodies', () => {

@@ -3,10 +3,9 @@
  * (apiserver `handlers/negotiation`, isPrettyPrint).
  */
 export function wantsPretty(query: string, userAgent: string | undefined): boolean {
-  if (query.includes('pretty=')) {
-    const value = new URLSearchParams(query).get('pretty');
-    if (value !== null && value !== '') return goTrue.has(value);
-  }
+  // Without parsing the query: it may be refused for its length.
+  const [, value = ''] = /(?:^|&)pretty=([^&]*)/.exec(query) ?? [];
+  if (value !== '') return goTrue.has(value);
   if (userAgent === undefined) return false;
   return userAgent.startsWith('curl') || userAgent.startsWith('Wget') || userAgent.startsWith('Mozilla/5.0');
 }

@@ -41,6 +41,18 @@ function decode(raw: string): string {
 /** Shared by all requests without one; never changed. */
 const noQuery = new URLSearchParams();
 
+/** Parameters in one query, as in Go (`net/url`, urlmaxqueryparams). */
+const maxParameters = 10_000;
+
+/** @throws {StatusError} 400 for more parameters than Go reads. */
+function parseQuery(query: string): URLSearchParams {
+  if (query === '') return noQuery;
+  let parameters = 1;
+  for (let at = query.indexOf('&'); at !== -1; at = query.indexOf('&', at + 1)) parameters++;
+  if (parameters > maxParameters) throw badRequest('number of URL query parameters exceeded limit');
+  return new URLSearchParams(query);
+}
+
 /**
  * A request, whose costlier parts are made when they are asked for: most requests need no signal and many no
  * query.
@@ -56,6 +68,7 @@ export class HttpRequest implements ApiRequest {
   private readonly onSignal: () => AbortSignal;
   private madeSignal: AbortSignal | undefined;
 
+  /** @throws {StatusError} 400 for a query of too many parameters. */
   constructor(
     incoming: IncomingMessage,
     target: Target,
@@ -67,7 +80,7 @@ export class HttpRequest implements ApiRequest {
     this.method = incoming.method ?? '';
     this.url = incoming.url ?? '';
     this.headers = incoming.headers;
-    this.query = target.query === '' ? noQuery : new URLSearchParams(target.query);
+    this.query = parseQuery(target.query);
     this.info = requestInfo(this.method, target.path, this.query);
     this.user = user;
     this.onSignal = onSignal;

@@ -175,7 +175,9 @@ function isContainer(value: unknown): value is Container {
 }
 
 function sortMembers(object: Record<string, unknown>): void {
-  const members = Object.entries(object).sort(([a], [b]) => (a < b ? -1 : 1));
+  const members = Object.entries(object);
+  if (members.every(([key], i) => i === 0 || (members[i - 1]?.[0] ?? '') < key)) return;
+  members.sort(([a], [b]) => (a < b ? -1 : 1));
   for (const [key] of members) Reflect.deleteProperty(object, key);
   for (const [key, value] of members) setMember(object, key, value);
 }

@@ -41,10 +41,24 @@ export interface Patched {
 
 /** Applies a patch to the stored object. @throws {StatusError} 400, 413, 422 or 500 as kube-apiserver. */
 export function patchObject(request: PatchRequest): Patched {
+  const steps = patchInSteps(request);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+  }
+}
+
+/** As {@link patchObject}. Yields between steps, of which each takes time by the size of the patch and of the object. */
+export function* patchInSteps(request: PatchRequest): Steps {
   const patch = parsePatch(request);
   const live = versionedCopy(request);
-  return request.type === 'strategic' ? patchMap(request, patch, live) : patchText(request, patch, live);
+  yield;
+  return yield* request.type === 'strategic'
+    ? patchMap(request, patch, live)
+    : patchText(request, patch, live);
 }
+
+type Steps = Generator<undefined, Patched, undefined>;
 
 /** The stored object as a client reads it: a copy, members in the order of the encoding. */
 function versionedCopy({ live, liveText, expected }: PatchRequest): JsonRecord {
@@ -56,9 +70,10 @@ function versionedCopy({ live, liveText, expected }: PatchRequest): JsonRecord {
 }
 
 /** JSON and merge patches make a text, which is decoded like a body. */
-function patchText(request: PatchRequest, patch: ParsedPatch, live: JsonRecord): Patched {
+function* patchText(request: PatchRequest, patch: ParsedPatch, live: JsonRecord): Steps {
   const patched = request.type === 'json' ? runJsonPatch(live, patch) : mergeText(live, patch.value);
   const refuse = (reason: string): StatusError => invalidPatch(encodePlain(patched), reason);
+  yield;
   try {
     const value: ParsedJson = { value: patched, repeated: undefined, hasRawNumbers: true };
     const actual = interpretKind(patched, request.expected);
@@ -84,7 +99,7 @@ function mergeText(live: JsonRecord, patch: unknown): unknown {
 }
 
 /** A strategic merge makes a map, which is converted without going through text. */
-function patchMap(request: PatchRequest, patch: ParsedPatch, live: JsonRecord): Patched {
+function* patchMap(request: PatchRequest, patch: ParsedPatch, live: JsonRecord): Steps {
   const change = isRecord(patch.value) ? patch.value : {};
   const { schema } = request.expected;
   const refuse = (reason: string): StatusError =>
@@ -97,6 +112,7 @@ function patchMap(request: PatchRequest, patch: ParsedPatch, live: JsonRecord): 
     if (error.answer === 'badRequest') throw badRequest(error.message);
     throw error.answer === 'unprocessable' ? rejected(error) : plainError(error.message);
   }
+  yield;
   try {
     const { object, strictErrors } = decodeMapValue(schema, merged);
     const { metadata, ...rest } = object;

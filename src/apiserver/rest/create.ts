@@ -13,6 +13,7 @@ import { generateName, matchNamespace } from './object-name.ts';
 import { keyOf, type ServedResource, servedAgain, servedVersion, subjectOf } from './served-resource.ts';
 import { type ServerCore, strategyContext } from './server-core.ts';
 import { dedupOwnerReferences, fillSystemFields, isVersion } from './system-fields.ts';
+import { TimeSlice } from './time-slice.ts';
 
 /** An object on its way into the store. */
 export interface Creation {
@@ -83,6 +84,7 @@ function lastNameTried(error: unknown, generateName = ''): unknown {
 async function createOnce(core: ServerCore, resource: ServedResource, creation: Creation): Promise<Written> {
   const { strategy } = resource.definition;
   const { namespace, subresource, dryRun, user } = creation;
+  const slice = new TimeSlice();
   let { object } = creation;
   const context = strategyContext(core, dryRun, user);
   const attributes: AdmissionAttributes = {
@@ -102,6 +104,7 @@ async function createOnce(core: ServerCore, resource: ServedResource, creation: 
   // Before admission: fields that plugins and webhooks add have no owner (apiserver `handlers/create.go`).
   const tracking = creation.track(object);
   if (tracking instanceof Promise) await tracking;
+  if (slice.isOver) await slice.giveWay();
   const webhooks = core.admission.handles(attributes);
   if (webhooks) {
     object = (await core.admission.mutate(attributes, reply)) ?? object;
@@ -126,6 +129,7 @@ async function createOnce(core: ServerCore, resource: ServedResource, creation: 
     }
     if (!dryRun) checkNoResourceVersion(object);
     if (resource.conversion !== undefined) stored = await resource.conversion.write(object);
+    if (slice.isOver) await slice.giveWay();
     checkAbsent(core, resource, key, object);
   } catch (error) {
     reservation.rollback();

@@ -4,7 +4,7 @@ import type { KubeObject } from '../../objects/meta.ts';
 import { applyConverting, applyObject, type ApplyRequest } from '../patch/apply/apply.ts';
 import type { ApiRequest, Reply } from '../http/exchange.ts';
 import { bodyMediaType, patchType } from '../http/media-types.ts';
-import { patchObject } from '../patch/patch.ts';
+import { patchInSteps } from '../patch/patch.ts';
 import { decodeBody, type ExpectedKind } from '../schema/decode-body.ts';
 import { createObject } from './create.ts';
 import { deleteCollection } from './delete-collection.ts';
@@ -24,6 +24,7 @@ import { dedupOwnerReferences, wipeSystemFields } from './system-fields.ts';
 import { ownableFields, tracker } from './tracker.ts';
 import type { StoredObject } from '../storage/storage.ts';
 import { updateObject } from './update.ts';
+import { runInSlices, TimeSlice } from './time-slice.ts';
 import { watchObjects } from './watch.ts';
 import { optionsObject, writeOptions } from './write-options.ts';
 
@@ -76,6 +77,7 @@ export const handleCreate: ResourceHandler = async (core, resource, request, rep
   const respond = responderTo(core, resource, request, reply, 'object');
   const mediaType = bodyMediaType(request.headers['content-type']);
   const bytes = await request.body();
+  const slice = new TimeSlice();
   const options = writeOptions(request, 'CreateOptions');
   const { object, warnings } = decodeBody({
     bytes,
@@ -89,8 +91,10 @@ export const handleCreate: ResourceHandler = async (core, resource, request, rep
   wipeSystemFields(object);
   matchNamespace(object, resource.definition.namespaced ? namespace : '');
   dedupOwnerReferences(object, 'sent', (text) => reply.warn(text));
+  const stored = storedForm(resource, object);
+  if (slice.isOver) await slice.giveWay();
   const created = await createObject(core, resource, {
-    object: storedForm(resource, object),
+    object: stored,
     namespace,
     subresource,
     user: request.user,
@@ -123,7 +127,9 @@ export const handleUpdate: ResourceHandler = async (core, resource, request, rep
     return storedForm(resource, object);
   };
   let first: KubeObject | undefined;
+  const slice = new TimeSlice();
   first = decode();
+  if (slice.isOver) await slice.giveWay();
   checkPathName(name);
   const uid = first.metadata.uid ?? '';
   const updated = await updateObject(core, resource, {
@@ -162,7 +168,7 @@ export const handlePatch: ResourceHandler = async (core, resource, request, repl
     if (type !== 'apply') {
       // Of the built-in kinds, the text that is stored is what `base` would be written as.
       const liveText = base === stored && !resource.custom ? live?.text() : undefined;
-      return patchObject({ type, bytes, live: base, liveText, expected, fieldValidation });
+      return runInSlices(patchInSteps({ type, bytes, live: base, liveText, expected, fieldValidation }));
     }
     const apply: ApplyRequest = {
       bytes,
@@ -177,7 +183,7 @@ export const handlePatch: ResourceHandler = async (core, resource, request, repl
       setDefaults: (next) => setDefaults(resource, next, true),
     };
     return resource.conversion === undefined
-      ? applyObject(apply)
+      ? runInSlices(applyObject(apply))
       : applyConverting(apply, resource.conversion);
   };
   const checked = ({ object, warnings }: Patched, live: StoredObject | undefined): KubeObject => {

@@ -19,6 +19,16 @@ export class TimeSlice {
   }
 }
 
+/** Runs work in slices that are cut where it yields: at once when it takes no longer than one. */
+export function runInSlices<T>(work: Generator<undefined, T, undefined>): T | Promise<T> {
+  const slice = new TimeSlice();
+  for (;;) {
+    const { done, value } = work.next();
+    if (done === true) return value;
+    if (slice.isOver) return slice.giveWay().then(() => runInSlices(work));
+  }
+}
+
 /** All that a generator makes, in slices. */
 export async function inSlices<T>(made: Iterable<T>): Promise<T[]> {
   const slice = new TimeSlice();

@@ -1,5 +1,6 @@
 import type { KubeObject } from '../../objects/meta.ts';
 import { jsonEqual } from '../../objects/json.ts';
+import { StatusError } from '../../objects/status.ts';
 import { conflict, modified, notFound, plainError } from '../../objects/status-errors.ts';
 import { invalid, invalidObject } from '../../registry/validation/field-errors.ts';
 import { validateCommonFields } from '../../registry/generic/metadata.ts';
@@ -9,11 +10,12 @@ import { PreconditionError, type StoredObject, type Write } from '../storage/sto
 import { type AdmissionAttributes, type BodyKind, checkNamespaceLifecycle } from './admission.ts';
 import { commitWith, nothing } from './begin.ts';
 import { matchNamespace } from './object-name.ts';
-import { createObject, type Written } from './create.ts';
+import { createObject, type Creation, type Written } from './create.ts';
 import { keyOf, type ServedResource, servedAgain, servedVersion, subjectOf } from './served-resource.ts';
 import { type ServerCore, strategyContext } from './server-core.ts';
 import { preconditionFailed } from './storage-error.ts';
 import { dedupOwnerReferences, isVersion, keepSystemFields } from './system-fields.ts';
+import { TimeSlice } from './time-slice.ts';
 
 /** A write to an object that exists, or that the write may create. */
 export interface Update {
@@ -92,6 +94,7 @@ function seenThrough(
 
 async function updateOnce(core: ServerCore, resource: ServedResource, update: Update): Promise<Updated> {
   const { name, namespace } = update;
+  const slice = new TimeSlice();
   const stored = core.storage.getForUpdate(keyOf(resource, namespace, name));
   if (stored === undefined) return createByUpdate(core, resource, update);
   const { conversion } = resource;
@@ -107,6 +110,7 @@ async function updateOnce(core: ServerCore, resource: ServedResource, update: Up
   }
   const produced = update.produce(live);
   let object = produced instanceof Promise ? await produced : produced;
+  if (slice.isOver) await slice.giveWay();
   const attributes: AdmissionAttributes = {
     operation: 'UPDATE',
     resource,
@@ -123,6 +127,7 @@ async function updateOnce(core: ServerCore, resource: ServedResource, update: Up
   checkNamespaceLifecycle(core.storage, attributes);
   const tracking = update.track(object, old);
   if (tracking instanceof Promise) await tracking;
+  if (slice.isOver) await slice.giveWay();
   const { view } = update;
   const seen = view === undefined ? attributes : seenThrough(view, attributes, object, old);
   const webhooks = core.admission.handles(seen);
@@ -150,6 +155,7 @@ async function updateOnce(core: ServerCore, resource: ServedResource, update: Up
       reservation = strategy.beginDelete?.(old, context) ?? nothing;
     }
     next = conversion === undefined || removed ? object : await conversion.write(object);
+    if (slice.isOver) await slice.giveWay();
   } catch (error) {
     reservation.rollback();
     throw error;
@@ -188,6 +194,7 @@ function subresourceStrategy(resource: ServedResource, subresource: string): Sub
 
 async function createByUpdate(core: ServerCore, resource: ServedResource, update: Update): Promise<Updated> {
   const { name, namespace, user, dryRun } = update;
+  const slice = new TimeSlice();
   const { allowCreateOnUpdate } = resource.definition.strategy;
   // An apply forces the store to create, but not through a subresource.
   const forced = update.create === 'always' && update.subresource === '';
@@ -199,10 +206,11 @@ async function createByUpdate(core: ServerCore, resource: ServedResource, update
   }
   const produced = update.produce(undefined);
   const object = produced instanceof Promise ? await produced : produced;
+  if (slice.isOver) await slice.giveWay();
   checkVersionIsNumber(object.metadata.resourceVersion);
   // It is of no object; a dry run, which stores nothing, answers with it.
   if (!dryRun) delete object.metadata.resourceVersion;
-  const created = await createObject(core, resource, {
+  const creation: Creation = {
     object,
     namespace,
     subresource: update.subresource,
@@ -211,8 +219,16 @@ async function createByUpdate(core: ServerCore, resource: ServedResource, update
     ...(update.options === undefined ? {} : { options: update.options }),
     warn: (text) => update.warn(text),
     track: (next) => update.track(next, undefined),
-  });
-  return { ...created, created: true };
+  };
+  try {
+    return { ...(await createObject(core, resource, creation)), created: true };
+  } catch (error) {
+    // Another request was faster: the update begins again, from what that one stored.
+    const key = keyOf(resource, namespace, name);
+    const present = core.storage.getForUpdate(key);
+    const isTaken = error instanceof StatusError && error.reason === 'AlreadyExists';
+    throw isTaken && present !== undefined ? new PreconditionError(key, present) : error;
+  }
 }
 
 /** For a uid that does not fit. */

@@ -203,7 +203,9 @@ function isUnset(field: Field, value: unknown): boolean {
 function isZero(value: unknown): boolean {
   if (typeof value !== 'object') return value === '' || value === 0 || value === false;
   if (value === null) return true;
-  return Array.isArray(value) ? value.length === 0 : Object.keys(value).length === 0;
+  if (Array.isArray(value)) return value.length === 0;
+  for (const _name in value) return false;
+  return true;
 }
 
 function fillAbsent(schema: StructSchema, object: JsonRecord): JsonRecord {

@@ -34,7 +34,7 @@ export function writtenVersion(
 /** etcd takes 1.5 MiB, where built-in kinds are protobuf; a body of JSON may have twice that. */
 const maxBytes = 3 * 1024 * 1024;
 /** A body may have a third of it: its managers own as many fields, and patches add to what is stored. */
-const maxValues = 300_000;
+const maxValues = 120_000;
 
 function checkSize(version: StoredObject): void {
   const { byteLength } = version;

@@ -101,12 +101,12 @@ export interface InvalidSubject {
 }
 
 /** Limit of the characters of errors in an answer; only long lists of values reach it. */
-const maxText = 1024 * 1024;
+export const maxErrorText = 1024 * 1024;
 
 /** The errors that fit into an answer; at least one. */
 function withinRoom(errors: readonly FieldError[]): readonly FieldError[] {
   let length = 0;
-  const end = errors.findIndex(({ body }) => (length += body.length) > maxText);
+  const end = errors.findIndex(({ body }) => (length += body.length) > maxErrorText);
   return end === -1 ? errors : errors.slice(0, Math.max(1, end));
 }
 

@@ -1,3 +1,4 @@
+import { maxJsonValues } from '../../../src/apiserver/schema/size-limits.ts';
 import { countJsonValues } from '../../../src/objects/json-size.ts';
 
 /** A request that is as heavy as the limits permit, or beyond them: alone it must not hold the server's event loop. */
@@ -28,13 +29,10 @@ const services = '/api/v1/namespaces/default/services';
 const json = { 'content-type': 'application/json' };
 const asYaml = { 'content-type': 'application/yaml' };
 
-/** Values that a body may have (`schema/size-limits.ts`). */
-const maxValues = 20_000;
-
 /** A body of which as much is left as a request may have: its long lists and maps are cut, all in proportion. */
 function cut(body: unknown): string {
   const text = JSON.stringify(body);
-  const share = (0.97 * maxValues) / countJsonValues(text, Infinity);
+  const share = (0.97 * maxJsonValues) / countJsonValues(text, Infinity);
   return share >= 1 ? text : JSON.stringify(shortened(body, share));
 }
 

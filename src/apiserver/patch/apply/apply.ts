@@ -61,19 +61,25 @@ export interface Applied {
  * Server-side apply: merges a configuration into the stored object, takes away what its manager applied before and
  * does no longer, and records who owns what.
  *
+ * Yields between steps, of which each takes time by the size of the object: between them others may have their turn.
+ *
  * @throws {StatusError} 400 for a body that is no configuration of this kind, 409 for conflicts, 500 for values
  * that do not fit the schema, as kube-apiserver.
  */
-export function applyObject(request: ApplyRequest): Applied {
+export function* applyObject(request: ApplyRequest): Generator<undefined, Applied, undefined> {
   const { config, duplicates } = readConfig(request);
   const run = new ApplyRun(request, config);
   let object: KubeObject;
   try {
     const start = run.start();
+    yield;
     const { merged, managers, previous } = start;
     const pruned =
-      previous === undefined ? merged : prune(request.expected.schema, merged, managers, previous);
-    object = run.finish(start, pruned, noOtherVersions);
+      previous === undefined ? merged : yield* prune(request.expected.schema, merged, managers, previous);
+    yield;
+    run.settleConflicts(start, pruned, noOtherVersions);
+    yield;
+    object = run.finish(start, pruned);
   } catch (error) {
     throw run.explain(error);
   }
@@ -98,7 +104,8 @@ export async function applyConverting(request: ApplyRequest, versions: OtherVers
         ? merged
         : await pruneInVersions(conversions, { own, schema }, merged, managers, previous);
     const others = await conversions.changes(managers, own, run.base, pruned);
-    object = run.finish(start, pruned, others);
+    run.settleConflicts(start, pruned, others);
+    object = run.finish(start, pruned);
   } catch (error) {
     throw run.explain(error);
   }
@@ -169,9 +176,8 @@ class ApplyRun {
     };
   }
 
-  /** Settles conflicts and makes the object. @param others what the apply changes in the versions of other managers. */
-  finish({ managers, id, previous }: ApplyStart, pruned: unknown, others: ChangesByVersion): KubeObject {
-    this.#settleConflicts(managers, id, pruned, others);
+  /** Makes the object. */
+  finish({ managers, id, previous }: ApplyStart, pruned: unknown): KubeObject {
     takeUnowned(managers, id);
     if (jsonEqual(this.base, pruned) && this.#live !== undefined) {
       const row = managers.get(id);
@@ -245,8 +251,13 @@ class ApplyRun {
     return onlyOwnable(set, this.#request.ownable);
   }
 
-  /** @throws {StatusError} 409, unless forced: then the others lose what they owned. */
-  #settleConflicts(managers: Managers, id: string, next: unknown, others: ChangesByVersion): void {
+  /**
+   * Takes from the other managers what the apply changes.
+   *
+   * @param others what the apply changes in the versions of other managers.
+   * @throws {StatusError} 409 for a conflict, unless forced.
+   */
+  settleConflicts({ managers, id }: ApplyStart, next: unknown, others: ChangesByVersion): void {
     const changed = this.#filter(changedFields(this.#schema, this.base, next));
     const removed = this.#filter(removedFields(this.#schema, this.base, next));
     const changesFor = (row: Managed) => others.get(row.apiVersion) ?? { changed, removed };

@@ -4,20 +4,31 @@
  */
 import type { StructSchema } from '../../schema/schema.ts';
 import { fieldsOf } from './compare.ts';
-import { difference, type FieldSet, intersection, union, unionAll } from './field-set.ts';
+import { difference, type FieldSet, intersection, isEmptySet, union, unionAll } from './field-set.ts';
 import type { Managed, Managers } from './managers.ts';
 import { removeFields, withNamedParents } from './merge.ts';
 import type { Conversions } from './other-versions.ts';
 
 /**
- * The merged object without what its manager no longer applies, where all versions have the same fields.
+ * The merged object without what its manager no longer applies, where all versions have the same fields. Yields
+ * between steps, of which each takes time by the size of the object.
  *
  * @param managers with the row of this apply.
  * @param last the row of the last apply of this manager.
  */
-export function prune(schema: StructSchema, merged: unknown, managers: Managers, last: Managed): unknown {
+export function* prune(
+  schema: StructSchema,
+  merged: unknown,
+  managers: Managers,
+  last: Managed,
+): Generator<undefined, unknown, undefined> {
+  const owned = ownedBy(managers.values());
+  // All that this manager applied the last time is still owned: nothing goes.
+  if (isEmptySet(difference(last.fields, owned))) return merged;
   const bare = withoutFields(schema, merged, withNamedParents(schema, last.fields));
-  const kept = addBack(schema, merged, bare, ownedBy(managers.values()));
+  yield;
+  const kept = addBack(schema, merged, bare, owned);
+  yield;
   return takeGone(schema, merged, kept, last);
 }
 

@@ -7,7 +7,7 @@ import { declSize, maxCardinality, maxElementsAt } from '../rules/decl-size.ts';
 import { isEmbedded } from '../rules/decl-type.ts';
 import { hasRules } from '../rules/has-rules.ts';
 import { validateRules } from '../rules/validate-rules.ts';
-import { type FieldError, internalFault, invalid } from '../../validation/field-errors.ts';
+import { type FieldError, internalFault, invalid, maxErrorText } from '../../validation/field-errors.ts';
 import { itemsOf, type JsonSchema, type ValidationRule, valuesOf } from '../schema/json-schema.ts';
 import { RuleCosts } from './rule-costs.ts';
 
@@ -22,7 +22,14 @@ export function validateRuleExpressions(
   known: readonly FieldError[],
 ): FieldError[] {
   const costs = new RuleCosts();
-  const root: Place = { path, root: true, uncorrelated: undefined, cardinality: 1, costs };
+  const root: Place = {
+    path,
+    root: true,
+    uncorrelated: undefined,
+    cardinality: 1,
+    costs,
+    shown: { length: 0 },
+  };
   return [...expressionErrors(schema, root, known), ...costs.total(path)];
 }
 
@@ -34,11 +41,13 @@ interface Place {
   /** The largest number of values with the schema; undefined when an enclosing list or map has no bound. */
   readonly cardinality: number | undefined;
   readonly costs: RuleCosts;
+  /** Characters of the errors so far: an answer shows so many, and compiling more would be in vain. */
+  readonly shown: { length: number };
 }
 
 function expressionErrors(schema: JsonSchema, place: Place, known: readonly FieldError[]): FieldError[] {
-  if (!hasRules(schema)) return [];
-  const { path } = place;
+  const { path, shown } = place;
+  if (!hasRules(schema) || shown.length > maxErrorText) return [];
   const atomic = schema['x-kubernetes-map-type'] === 'atomic';
   const elements = maxElementsOf(schema);
   const inner = (at: string, lost: boolean): Place => ({
@@ -50,6 +59,7 @@ function expressionErrors(schema: JsonSchema, place: Place, known: readonly Fiel
         ? undefined
         : times(place.cardinality, elements),
     costs: place.costs,
+    shown,
   });
   const errors: FieldError[] = [];
   const values = valuesOf(schema);
@@ -69,6 +79,7 @@ function expressionErrors(schema: JsonSchema, place: Place, known: readonly Fiel
   }
   if (known.some(({ field }) => field.startsWith(path))) return errors;
   const own = ownErrors(schema, place);
+  for (const { body } of own) shown.length += body.length;
   pushAll(errors, own);
   if (errors.length > 0 || schema.default === undefined) return errors;
   return [...errors, ...validateRules(schema, schema.default, undefined, `${path}.default`).errors];
@@ -99,9 +110,9 @@ function ownErrors(schema: JsonSchema, place: Place): FieldError[] {
       const cost = times(costOf(program), place.cardinality ?? maxCardinality(size));
       pushAll(errors, costs.observe(`${at}[${i}].rule`, 'rule', cost));
     }
-    if (error !== undefined) errors.push(invalid(`${at}[${i}].rule`, shown(rule), error));
+    if (error !== undefined) errors.push(invalid(`${at}[${i}].rule`, internalForm(rule), error));
     if (messageError !== undefined) {
-      errors.push(invalid(`${at}[${i}].messageExpression`, shown(rule), messageError));
+      errors.push(invalid(`${at}[${i}].messageExpression`, internalForm(rule), messageError));
     } else if (message !== undefined) {
       pushAll(errors, costs.observe(`${at}[${i}].messageExpression`, 'messageExpression', costOf(message)));
     }
@@ -117,7 +128,7 @@ function ownErrors(schema: JsonSchema, place: Place): FieldError[] {
 }
 
 /** As Go prints the internal type. */
-function shown(rule: ValidationRule): object {
+function internalForm(rule: ValidationRule): object {
   return {
     Rule: rule.rule,
     Message: rule.message ?? '',

@@ -5,43 +5,42 @@
 import { isRecord } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { validateEmbedded } from '../schema/embedded.ts';
-import { PatternBudget } from '../schema/pattern.ts';
 import { validatePart } from '../schema/validate-value.ts';
+import { ValidationBudget } from '../schema/validation-budget.ts';
 import { type FieldError, invalid } from '../../validation/field-errors.ts';
 import { itemsOf, type JsonSchema, valuesOf } from '../schema/json-schema.ts';
 
 const maxDepth = 100;
 
-/** The rules that defaults break, wherever they are. @throws {StatusError} 413 when their patterns take too long. */
+/** The rules that defaults break, wherever they are. @throws {StatusError} 413 when that takes too long. */
 export function validateSchemaDefaults(
   schema: JsonSchema,
   path: string,
   depth = 0,
-  patterns = new PatternBudget(),
+  budget = new ValidationBudget(),
 ): FieldError[] {
   if (depth > maxDepth) return [];
   // The root is a whole object.
   const whole = depth === 0 ? { ...schema, 'x-kubernetes-embedded-resource': true } : schema;
-  const errors = schema.default === undefined ? [] : validateDefault(whole, `${path}.default`, patterns);
+  const errors = schema.default === undefined ? [] : validateDefault(whole, `${path}.default`, budget);
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
-    pushAll(errors, validateSchemaDefaults(property, `${path}.properties[${name}]`, depth + 1, patterns));
+    pushAll(errors, validateSchemaDefaults(property, `${path}.properties[${name}]`, depth + 1, budget));
   }
   const items = itemsOf(schema);
-  if (items !== undefined)
-    pushAll(errors, validateSchemaDefaults(items, `${path}.items`, depth + 1, patterns));
+  if (items !== undefined) pushAll(errors, validateSchemaDefaults(items, `${path}.items`, depth + 1, budget));
   const values = valuesOf(schema);
   if (values !== undefined) {
-    pushAll(errors, validateSchemaDefaults(values, `${path}.additionalProperties`, depth + 1, patterns));
+    pushAll(errors, validateSchemaDefaults(values, `${path}.additionalProperties`, depth + 1, budget));
   }
   return errors;
 }
 
-function validateDefault(schema: JsonSchema, path: string, patterns: PatternBudget): FieldError[] {
+function validateDefault(schema: JsonSchema, path: string, budget: ValidationBudget): FieldError[] {
   const value = schema.default;
   const unknown = hasUnknown(schema, value) ? [invalid(path, value, 'must not have unknown fields')] : [];
   const embedded = validateEmbedded(schema, value, path);
   if (embedded.length > 0) return [...unknown, ...embedded];
-  return [...unknown, ...validatePart(schema, value, path, undefined, patterns)];
+  return [...unknown, ...validatePart(schema, value, path, undefined, budget)];
 }
 
 /** True where pruning would remove something. */

@@ -1,5 +1,5 @@
 import { RE2JS } from 're2js';
-import { tooLarge } from '../../../objects/status-errors.ts';
+import type { ValidationBudget } from './validation-budget.ts';
 
 /**
  * Patterns of schemas, in Go's syntax and in time linear to the text (RE2, as kube-apiserver uses it). Compiled ones are
@@ -8,26 +8,8 @@ import { tooLarge } from '../../../objects/status-errors.ts';
 const compiled = new Map<string, RE2JS>();
 const maxCompiled = 500;
 
-/** Instructions times characters of one object: each takes up to 25 ns. */
-const maxSteps = 8_000_000;
-
-/** What the patterns of one object may take: RE2 takes time by the size of a pattern as well as by that of its text. */
-export class PatternBudget {
-  #left = maxSteps;
-
-  /** @throws {StatusError} 413 when more is taken than there was. */
-  take(steps: number): void {
-    this.#left -= steps;
-    if (this.#left < 0) {
-      throw tooLarge(
-        `Request entity too large: the patterns of its schema take more than ${maxSteps} steps to match (characters times instructions)`,
-      );
-    }
-  }
-}
-
 /** True when some part of the text matches. @throws {Error} for a pattern that is none. @throws {StatusError} 413 */
-export function matchesPattern(pattern: string, text: string, budget: PatternBudget): boolean {
+export function matchesPattern(pattern: string, text: string, budget: ValidationBudget): boolean {
   const program = compile(pattern);
   budget.take((text.length + 1) * program.programSize());
   return program.test(text);

@@ -15,7 +15,8 @@ import {
 import { checkedFormat, hasFormat } from '../../../objects/formats.ts';
 import { keyOf } from './list-types.ts';
 import { isInt64, numberFaults } from './numbers.ts';
-import { matchesPattern, PatternBudget } from './pattern.ts';
+import { matchesPattern } from './pattern.ts';
+import { stepsOfCheck, ValidationBudget } from './validation-budget.ts';
 
 /** Values deeper than this are refused. */
 const maxDepth = 500;
@@ -38,7 +39,7 @@ interface Placed {
   readonly depth: number;
   /** The stored value in the same place, where an update has one. */
   readonly old: { readonly value: unknown } | undefined;
-  readonly patterns: PatternBudget;
+  readonly budget: ValidationBudget;
 }
 
 /**
@@ -46,17 +47,17 @@ interface Placed {
  *
  * @param path "" for the whole object.
  * @param old the stored value of an update: parts that do not change may stay as they are (CRDValidationRatcheting).
- * @param patterns what patterns may take; of one object unless it is given.
- * @throws {StatusError} 413 when they take more.
+ * @param budget what the work may come to; of one object unless it is given.
+ * @throws {StatusError} 413 when it comes to more.
  */
 export function validateValue(
   schema: JsonSchema,
   value: unknown,
   path: string,
   old?: { readonly value: unknown },
-  patterns = new PatternBudget(),
+  budget = new ValidationBudget(),
 ): FieldError[] {
-  return judge(schema, value, { path, depth: 0, old, patterns }).errors;
+  return judge(schema, value, { path, depth: 0, old, budget }).errors;
 }
 
 /** The errors of a part of an object, with paths relative to it. */
@@ -65,9 +66,9 @@ export function validatePart(
   value: unknown,
   path: string,
   old?: { readonly value: unknown },
-  patterns?: PatternBudget,
+  budget?: ValidationBudget,
 ): FieldError[] {
-  return validateValue(schema, value, '', old, patterns).map((error) => ({
+  return validateValue(schema, value, '', old, budget).map((error) => ({
     ...error,
     field: error.field === '<nil>' ? path : `${path}.${error.field}`,
   }));
@@ -75,6 +76,7 @@ export function validatePart(
 
 function judge(schema: JsonSchema, value: unknown, place: Placed): Verdict {
   const { path, depth, old } = place;
+  place.budget.take(stepsOfCheck);
   const verdict: Verdict = { errors: [], matches: 0 };
   if (depth > maxDepth) {
     verdict.errors.push(invalid(fieldOf(path), '', `${path} in body is nested too deeply`));
@@ -82,13 +84,13 @@ function judge(schema: JsonSchema, value: unknown, place: Placed): Verdict {
   }
   judgeType(schema, value, path, verdict);
   if (value === null) {
-    judgeEnum(schema, value, path, verdict);
+    judgeEnum(schema, value, place, verdict);
   } else {
     judgeJunctors(schema, value, place, verdict);
     if (typeof value === 'string') judgeString(schema, value, place, verdict);
     else if (typeof value === 'number') judgeNumber(schema, value, path, verdict);
     else if (Array.isArray(value)) judgeList(schema, value, place, verdict);
-    judgeEnum(schema, value, path, verdict);
+    judgeEnum(schema, value, place, verdict);
     verdict.matches++;
     if (isRecord(value)) judgeObject(schema, value, place, verdict);
     verdict.matches++;
@@ -113,7 +115,8 @@ function push(verdict: Verdict, error: FieldError): void {
   verdict.errors.push(error);
 }
 
-function merge(verdict: Verdict, part: Verdict): void {
+function merge(verdict: Verdict, part: Verdict, { budget }: Placed): void {
+  budget.take(part.errors.length * stepsOfCheck);
   for (const error of part.errors) push(verdict, error);
   verdict.matches += part.matches;
 }
@@ -166,28 +169,43 @@ function wrongType(path: string, wanted: string, given: string): FieldError {
   };
 }
 
-function judgeEnum(schema: JsonSchema, value: unknown, path: string, verdict: Verdict): void {
+function judgeEnum(schema: JsonSchema, value: unknown, { path, budget }: Placed, verdict: Verdict): void {
   const { enum: allowed = [] } = schema;
   if (allowed.length === 0) return;
-  // Each of 100,000 values may be compared with 10,000.
-  if (typeof value === 'string' && allowed.includes(value)) return;
-  if (typeof value !== 'string' && value !== null && allowed.some((one) => jsonEqual(one, value))) return;
-  push(verdict, notSupported(fieldOf(path), value, wordsOf(allowed)));
+  const { scalars, others, words } = choicesOf(allowed);
+  if (typeof value === 'object') {
+    budget.take(others.length * stepsOfCheck);
+    if (value !== null && others.some((one) => jsonEqual(one, value))) return;
+  } else if (scalars.has(value)) return;
+  push(verdict, notSupported(fieldOf(path), value, words));
 }
 
-const enumWords = new WeakMap<readonly unknown[], readonly string[]>();
+/** The values of an enum: tens of thousands may be looked for in as many. */
+interface Choices {
+  readonly scalars: ReadonlySet<unknown>;
+  /** Objects and lists. */
+  readonly others: readonly unknown[];
+  /** As errors show them. */
+  readonly words: readonly string[];
+}
 
-function wordsOf(allowed: readonly unknown[]): readonly string[] {
-  let words = enumWords.get(allowed);
-  if (words === undefined) {
-    words = allowed.map((one) => (typeof one === 'string' ? one : JSON.stringify(one)));
-    enumWords.set(allowed, words);
+const choices = new WeakMap<readonly unknown[], Choices>();
+
+function choicesOf(allowed: readonly unknown[]): Choices {
+  let made = choices.get(allowed);
+  if (made === undefined) {
+    made = {
+      scalars: new Set(allowed.filter((one) => typeof one !== 'object')),
+      others: allowed.filter((one) => typeof one === 'object'),
+      words: allowed.map((one) => (typeof one === 'string' ? one : JSON.stringify(one))),
+    };
+    choices.set(allowed, made);
   }
-  return words;
+  return made;
 }
 
 /** The first error of length and pattern, then the format. */
-function judgeString(schema: JsonSchema, value: string, { path, patterns }: Placed, verdict: Verdict): void {
+function judgeString(schema: JsonSchema, value: string, { path, budget }: Placed, verdict: Verdict): void {
   const { minLength, maxLength, pattern = '' } = schema;
   const format = checkedFormat(schema.type ?? '', schema.format ?? '');
   const field = fieldOf(path);
@@ -195,7 +213,7 @@ function judgeString(schema: JsonSchema, value: string, { path, patterns }: Plac
   if (maxLength !== undefined && isLonger(value, maxLength)) push(verdict, tooLong(field, maxLength));
   else if (minLength !== undefined && minLength > 0 && !isLonger(value, minLength - 1)) {
     push(verdict, invalid(field, value, `${path} in body should be at least ${minLength} chars long`));
-  } else if (pattern !== '' && !matchesPattern(pattern, value, patterns)) {
+  } else if (pattern !== '' && !matchesPattern(pattern, value, budget)) {
     push(verdict, invalid(field, value, `${path} in body should match '${pattern}'`));
   }
   if (format === '') return;
@@ -226,7 +244,11 @@ function judgeList(schema: JsonSchema, list: readonly unknown[], place: Placed, 
   list.forEach((item, i) => {
     if (items === undefined) return;
     const stored = before?.get(JSON.stringify(keyOf(item, schema['x-kubernetes-list-map-keys'] ?? [])));
-    merge(verdict, judge(items, item, { ...place, path: `${path}[${i}]`, depth: depth + 1, old: stored }));
+    merge(
+      verdict,
+      judge(items, item, { ...place, path: `${path}[${i}]`, depth: depth + 1, old: stored }),
+      place,
+    );
   });
   if (minItems !== undefined && list.length < minItems) {
     const detail = `${path} in body should have at least ${minItems} items`;
@@ -270,7 +292,7 @@ function judgeObject(
   const before = isRecord(old?.value) ? old.value : {};
   const member = (part: JsonSchema, name: string, at: string) => {
     const stored = Object.hasOwn(before, name) ? { value: before[name] } : undefined;
-    merge(verdict, judge(part, value[name], { ...place, path: at, depth: depth + 1, old: stored }));
+    merge(verdict, judge(part, value[name], { ...place, path: at, depth: depth + 1, old: stored }), place);
   };
   const values = valuesOf(schema);
   for (const name of names) {
@@ -296,7 +318,7 @@ function judgeJunctors(schema: JsonSchema, value: unknown, place: Placed, verdic
   if (anyOf.length > 0) {
     const first = anyOf.find(({ errors }) => errors.length === 0);
     if (first === undefined) fail('must validate at least one schema (anyOf)');
-    merge(verdict, first ?? closest(anyOf));
+    merge(verdict, first ?? closest(anyOf), place);
   }
   const oneOf = judged(schema.oneOf);
   if (oneOf.length > 0) {
@@ -305,13 +327,13 @@ function judgeJunctors(schema: JsonSchema, value: unknown, place: Placed, verdic
     if (valid.length !== 1) {
       const found = first === undefined ? 'Found none valid' : `Found ${valid.length} valid alternatives`;
       fail(`must validate one and only one schema (oneOf). ${found}`);
-      if (first === undefined) merge(verdict, closest(oneOf));
+      if (first === undefined) merge(verdict, closest(oneOf), place);
     } else if (first !== undefined) {
-      merge(verdict, first);
+      merge(verdict, first, place);
     }
   }
   const allOf = judged(schema.allOf);
-  for (const part of allOf) merge(verdict, part);
+  for (const part of allOf) merge(verdict, part, place);
   const failed = allOf.filter(({ errors }) => errors.length > 0).length;
   if (failed > 0)
     fail(`must validate all the schemas (allOf)${failed === allOf.length ? '. None validated' : ''}`);

@@ -35,7 +35,7 @@ interface Options {
 /** Applies, and gives a created object its uid, as the server would. */
 function applyText(manager: string, text: string, options: Options = {}) {
   const { live, expected = configMap, force = false, subresource = '', fieldValidation = 'Warn' } = options;
-  const { object, warnings } = applyObject({
+  const steps = applyObject({
     bytes: Buffer.from(text),
     live,
     expected,
@@ -53,6 +53,9 @@ function applyText(manager: string, text: string, options: Options = {}) {
       }
     },
   });
+  let step = steps.next();
+  while (step.done !== true) step = steps.next();
+  const { object, warnings } = step.value;
   return { object: { ...object, metadata: { uid: 'u', ...object.metadata } }, warnings };
 }
 

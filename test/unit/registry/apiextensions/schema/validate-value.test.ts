@@ -309,6 +309,22 @@ test('patterns of one object take so many steps together, whatever the texts', (
   const texts = (length: number): string[] => Array.from({ length: 20 }, () => 'abcd'.repeat(length));
   expect(faults({ type: 'array', items }, texts(20))).toHaveLength(20);
   expect(() => faults({ type: 'array', items }, texts(25_000))).toThrow(
-    'Request entity too large: the patterns',
+    'Request entity too large: its schema takes more than',
   );
+});
+
+test('alternatives of one object take so many steps together', () => {
+  const anyOf = Array.from({ length: 100 }, (_, i): JsonSchema => ({ required: [`r${i}`] }));
+  const schema: JsonSchema = { type: 'array', items: { type: 'object', anyOf } };
+  const objects = (length: number): object[] => Array.from({ length }, () => ({ r99: 1 }));
+  expect(faults(schema, objects(1000))).toEqual([]);
+  expect(() => faults(schema, objects(40_000))).toThrow(
+    'Request entity too large: its schema takes more than',
+  );
+});
+
+test('a value is one of its enum, whatever its type', () => {
+  const schema: JsonSchema = { enum: ['a', 1, true, { b: [1] }, [2], null] };
+  for (const value of ['a', 1, true, { b: [1] }, [2]]) expect(faults(schema, value)).toEqual([]);
+  for (const value of ['b', '1', 2, false, { b: [2] }, [1]]) expect(faults(schema, value)).toHaveLength(1);
 });
