@@ -4,19 +4,16 @@ import type { ForwardingPlan } from '../../src/network/forwarding/forwarding-pla
 import { planForwarding } from '../../src/network/forwarding/forwarding-planner.ts';
 import { type Packet, sourceOf, verdictFor } from '../../src/network/forwarding/verdict.ts';
 import { NftablesWriter } from '../../src/node/nftables/nftables-writer.ts';
-import type { EndpointSlice } from '../../src/objects/discovery.generated.ts';
 import type { IPFamily } from '../../src/objects/address.ts';
-import type { Service, ServiceSpec } from '../../src/objects/core.generated.ts';
+import type { Service } from '../../src/objects/core.generated.ts';
 import { missingFor } from './support/gate.ts';
 import type { Outcome } from './support/machine-protocol.ts';
 import { startNetwork, type TestNetwork } from './support/network.ts';
-import { endpointSlice, forwardingNode, forwardingOptions, service } from './support/objects.ts';
+import { forwardingNode, forwardingOptions } from './support/objects.ts';
+import { pods, randomServices, servicesOf, slicesOf, targetPorts } from './support/random-services.ts';
 
 const families = ['IPv4', 'IPv6'] as const satisfies readonly IPFamily[];
 const nodes = ['node-1', 'node-2'] as const;
-const pods = { 'a-1': 'node-1', 'b-1': 'node-1', 'c-2': 'node-2' } as const;
-const podNames = ['a-1', 'b-1', 'c-2'] as const;
-const targetPorts = [8080, 8081] as const;
 
 /** Milliseconds in which a machine would have answered, or refused, were it not to stay silent. */
 const silence = 500;
@@ -29,7 +26,7 @@ describe.skipIf(missing !== '')(`real packets${missing === '' ? '' : ` (missing:
 
   beforeAll(async () => {
     network = await startNetwork('user', { 'node-1': ['a-1', 'b-1'], 'node-2': ['c-2'] });
-    for (const name of podNames) {
+    for (const name of Object.keys(pods)) {
       for (const port of targetPorts) {
         await network.at(name).machine.serve(port, 'TCP');
         await network.at(name).machine.serve(port, 'UDP');
@@ -42,7 +39,7 @@ describe.skipIf(missing !== '')(`real packets${missing === '' ? '' : ` (missing:
   it('the kernel does with every packet what the plan says, and the table is what was planned', async () => {
     let sourcePort = 20_000;
     await fc.assert(
-      fc.asyncProperty(fc.noShrink(cases), async (specs) => {
+      fc.asyncProperty(fc.noShrink(randomServices), async (specs) => {
         const services = servicesOf(specs);
         const slices = slicesOf(specs, network);
         const plans = new Map<string, ForwardingPlan>();
@@ -159,82 +156,4 @@ function questions(network: TestNetwork, services: readonly Service[]): readonly
     }
   }
   return asked;
-}
-
-const endpoints = fc.uniqueArray(
-  fc.record({
-    pod: fc.constantFrom(...podNames),
-    ready: fc.boolean(),
-    serving: fc.boolean(),
-    terminating: fc.boolean(),
-  }),
-  { maxLength: 3, selector: ({ pod }) => pod },
-);
-
-interface Spec {
-  readonly type: string;
-  readonly internalTrafficPolicy: string;
-  readonly externalTrafficPolicy: string;
-  readonly sessionAffinity: string;
-  readonly hasExternalIP: boolean;
-  readonly ranges: readonly string[];
-  readonly protocols: readonly string[];
-  readonly targetPort: number;
-  readonly endpoints: readonly {
-    readonly pod: keyof typeof pods;
-    readonly ready: boolean;
-    readonly serving: boolean;
-    readonly terminating: boolean;
-  }[];
-}
-
-/** One or two Services with anything that matters to forwarding. */
-const cases: fc.Arbitrary<readonly Spec[]> = fc.array(
-  fc.record({
-    type: fc.constantFrom('ClusterIP', 'NodePort', 'LoadBalancer'),
-    internalTrafficPolicy: fc.constantFrom('Cluster', 'Local'),
-    externalTrafficPolicy: fc.constantFrom('Cluster', 'Local'),
-    sessionAffinity: fc.constantFrom('None', 'ClientIP'),
-    hasExternalIP: fc.boolean(),
-    ranges: fc.constantFrom<readonly string[]>(
-      [],
-      ['10.244.1.0/24', 'fd00:244:1::/64', '10.244.0.0/16'],
-      ['192.0.2.2/32', '2001:db8::2/128'],
-      ['203.0.113.0/24'],
-    ),
-    protocols: fc.constantFrom(['TCP'], ['UDP'], ['TCP', 'UDP']),
-    targetPort: fc.constantFrom(...targetPorts),
-    endpoints,
-  }),
-  { minLength: 1, maxLength: 2 },
-);
-
-function servicesOf(specs: readonly Spec[]): readonly Service[] {
-  return specs.map(({ ranges, hasExternalIP, protocols, targetPort, endpoints: _, ...rest }, index) => {
-    const number = index + 1;
-    const isBalanced = rest.type === 'LoadBalancer';
-    const spec: ServiceSpec = {
-      ...rest,
-      clusterIPs: [`10.96.0.${number}`, `fd00:96::${number}`],
-      ports: protocols.map((protocol) => ({
-        ...{ name: protocols.length > 1 ? protocol.toLowerCase() : '', protocol, port: 80, targetPort },
-        ...(rest.type === 'ClusterIP' ? {} : { nodePort: 30_000 + number }),
-      })),
-      ...(hasExternalIP ? { externalIPs: [`203.0.113.${number}`] } : {}),
-      ...(isBalanced ? { loadBalancerSourceRanges: [...ranges] } : {}),
-    };
-    return service(spec, `web-${number}`, isBalanced ? [`203.0.113.${number + 100}`] : []);
-  });
-}
-
-function slicesOf(specs: readonly Spec[], network: TestNetwork): readonly EndpointSlice[] {
-  return specs.flatMap(({ endpoints, protocols, targetPort }, index) =>
-    families.map((family) => {
-      const located = endpoints.map(({ pod, ...conditions }) => ({
-        ...{ address: network.at(pod).addresses[family], node: pods[pod] },
-        ...conditions,
-      }));
-      return endpointSlice(family, located, targetPort, `web-${index + 1}`, protocols);
-    }),
-  );
 }

@@ -127,7 +127,14 @@ export class ServiceNetwork {
   /** Makes these Services all that there are, on every node. */
   async apply(...declared: readonly Declared[]): Promise<void> {
     const services = declared.map(serviceOf);
-    const slices = declared.flatMap((one) => families.map((family) => this.#sliceOf(one, family)));
+    await this.applyObjects(
+      services,
+      declared.flatMap((one) => families.map((family) => this.#sliceOf(one, family))),
+    );
+  }
+
+  /** The same for objects as they are. */
+  async applyObjects(services: readonly Service[], slices: readonly EndpointSlice[]): Promise<void> {
     await Promise.all(
       [...this.#nodes.values()].map(({ node, writer }) =>
         writer.sync(planForwarding(services, slices, node, forwardingOptions)),
