@@ -1,4 +1,4 @@
-import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import type { RequestInfo } from './exchange.ts';
 import type { RequestObserver } from './server.ts';
 
@@ -59,6 +59,7 @@ export class RequestMetrics {
 
   /** All metrics of the process and of the requests so far, in the text format of Prometheus. */
   async text(objects: Iterable<ObjectCount>): Promise<string> {
+    const { collectDefaultMetrics, Counter, Gauge, Registry } = await import('prom-client');
     if (this.process === undefined) {
       this.process = new Registry();
       collectDefaultMetrics({ register: this.process });

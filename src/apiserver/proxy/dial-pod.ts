@@ -1,4 +1,4 @@
-import { type ClientRequest, type RequestOptions, request as httpRequest } from 'node:http';
+import type { ClientRequest, RequestOptions } from 'node:http';
 import { isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { ProxyTarget } from './endpoint-resolver.ts';
@@ -63,7 +63,9 @@ export async function openRequest(
   const servername = isIP(host) === 0 ? { servername: host } : {};
   const connection =
     scheme === 'https' ? connectTls({ socket, rejectUnauthorized: false, ...servername }) : socket;
-  return httpRequest({
+  // Loaded when it is needed: as a module it evaluates `http.WebSocket`, and so loads the fetch of Node.js, 12 MiB.
+  const { request } = await import('node:http');
+  return request({
     ...options,
     host,
     port,
