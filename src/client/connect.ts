@@ -19,7 +19,8 @@ export async function createTransport(
   clock: Clock = systemClock,
 ): Promise<Transport> {
   const identity = await identityOf(source);
-  return new HttpTransport(identity, dispatchers(identity.proxy), { metrics, clock });
+  const connections = source.kind === 'endpoint' ? source.connections : undefined;
+  return new HttpTransport(identity, dispatchers(identity.proxy, connections), { metrics, clock });
 }
 
 async function identityOf(source: ClusterSource): Promise<Identity> {

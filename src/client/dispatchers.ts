@@ -10,18 +10,21 @@ export type PoolUse = 'requests' | 'watches';
 /** Creates connection pools. */
 export type DispatcherFactory = (tls: Credentials['tls'], use: PoolUse) => Dispatcher;
 
-/** Connections shared by requests. */
+/** Connections shared by requests, unless the source says how many. */
 const sharedConnections = 32;
 /** Limit of one answer in bytes: a page of a list has a few MB, a list without paging a few hundred. */
 const largestAnswer = 512 * 1024 * 1024;
 /** undici's value for no limit: the bytes of a watch are limited per event (`watch-decoder.ts`). */
 const unlimited = -1;
 
-/** How to reach a server: directly or through a proxy. */
-export function dispatchers(proxy: ProxySetting | undefined): DispatcherFactory {
-  if (proxy === undefined) return (tls, use) => new Agent(settings(tls, use));
+/** How to reach a server: directly or through a proxy. `connections`: how many all requests share. */
+export function dispatchers(
+  proxy: ProxySetting | undefined,
+  connections = sharedConnections,
+): DispatcherFactory {
+  if (proxy === undefined) return (tls, use) => new Agent(settings(tls, use, connections));
   return (tls, use) => {
-    const { connect: requestTls, ...pool } = settings(tls, use);
+    const { connect: requestTls, ...pool } = settings(tls, use, connections);
     if (proxy.kind === 'environment')
       return new EnvHttpProxyAgent({ ...pool, connect: requestTls, requestTls });
     if (proxy.uri.startsWith('socks')) return new Socks5ProxyAgent(proxy.uri, { ...pool, requestTls });
@@ -29,7 +32,7 @@ export function dispatchers(proxy: ProxySetting | undefined): DispatcherFactory 
   };
 }
 
-function settings(tls: Credentials['tls'], use: PoolUse) {
+function settings(tls: Credentials['tls'], use: PoolUse, shared: number) {
   // One secure context for all connections: each would parse the certificates again and keep 20 KiB of them.
   const secureContext = createSecureContext(tls);
   // 30 s: below the idle limits of cloud load balancers, as client-go's dialer.
@@ -37,7 +40,7 @@ function settings(tls: Credentials['tls'], use: PoolUse) {
   const isShared = use === 'requests';
   return {
     connect,
-    connections: isShared ? sharedConnections : null,
+    connections: isShared ? shared : null,
     pipelining: 1,
     maxResponseSize: isShared ? largestAnswer : unlimited,
   };

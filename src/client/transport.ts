@@ -110,4 +110,6 @@ export interface EndpointSource {
   /** PEM of a client certificate and its key. */
   readonly cert?: string | Buffer;
   readonly key?: string | Buffer;
+  /** Requests in flight at once, watches aside; default 32. Others wait, which counts into their timeouts. */
+  readonly connections?: number;
 }

@@ -278,6 +278,23 @@ describe('requests', () => {
     await watch.closed();
   });
 
+  it('sends no more requests at once than it has connections, watches aside', async () => {
+    const server = await plainServer();
+    const transport = await connect({ kind: 'endpoint', url: server.url, connections: 2 });
+    const answers = ['/1', '/2', '/3'].map((path) => transport.request('GET', path));
+    const watching = transport.stream('/watch');
+    const first = [await server.next(), await server.next(), await server.next()];
+    expect(first.map(({ path }) => path).sort()).toEqual(['/1', '/2', '/watch']);
+    for (const request of first) {
+      if (request.path === '/watch') request.watch();
+      else request.json(200, {});
+    }
+    const third = await server.next();
+    expect(third.path).toBe('/3');
+    third.json(200, {});
+    await Promise.all([watching, ...answers]);
+  });
+
   it('names what went wrong without an answer', async () => {
     const server = await plainServer();
     const transport = await connect({ kind: 'endpoint', url: server.url });
