@@ -29,6 +29,10 @@ LABEL org.opencontainers.image.title=servicenet \
 # npm and corepack are no part of the program, and are what scanners find most in.
 RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack \
            /usr/local/bin/yarn /usr/local/bin/yarnpkg /opt/yarn-*
+# What the node agent runs: nft, ip, conntrack.
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends nftables iproute2 conntrack \
+ && rm -rf /var/lib/apt/lists/*
 WORKDIR /app
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY --from=build /src/dist ./dist

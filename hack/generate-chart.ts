@@ -31,7 +31,25 @@ const sources: readonly Source[] = [
   { path: 'base/network-policy.yaml', when: 'networkPolicy.enabled' },
   { path: 'components/monitoring/service-monitor.yaml', when: 'serviceMonitor.enabled' },
   ...whole('components/endpoints/', 'controllers.endpoints'),
+  { path: 'components/node/service-account.yaml', when: 'node.enabled' },
+  ...whole('components/node/', 'node.enabled'),
+  { path: 'components/node/daemon-set.yaml', when: 'node.enabled' },
 ];
+
+/** What the component leaves to its users: by which address nodes reach the API server without a Service. */
+const nodeConfigMap = `{{- if .Values.node.enabled }}
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: servicenet-node
+  namespace: {{ .Release.Namespace }}
+  labels:
+    app.kubernetes.io/name: servicenet-node
+data:
+  KUBERNETES_SERVICE_HOST: {{ .Values.node.apiServer.host | quote }}
+  KUBERNETES_SERVICE_PORT: {{ .Values.node.apiServer.port | quote }}
+{{- end }}
+`;
 
 /** The ClusterRole of some controllers and its binding. */
 function whole(prefix: string, when: string): Source[] {
@@ -48,7 +66,14 @@ const deploymentValues: readonly (readonly [path: readonly (string | number)[], 
   [['spec', 'template', 'spec', 'containers', 0, 'imagePullPolicy'], 'image.pullPolicy'],
   [['spec', 'template', 'spec', 'containers', 0, 'resources'], 'resources'],
 ];
+/** The same of the DaemonSet. */
+const daemonSetValues: typeof deploymentValues = [
+  [['spec', 'template', 'spec', 'initContainers', 0, 'imagePullPolicy'], 'image.pullPolicy'],
+  [['spec', 'template', 'spec', 'containers', 0, 'imagePullPolicy'], 'image.pullPolicy'],
+  [['spec', 'template', 'spec', 'containers', 0, 'resources'], 'node.resources'],
+];
 const image = ['spec', 'template', 'spec', 'containers', 0, 'image'] as const;
+const initImage = ['spec', 'template', 'spec', 'initContainers', 0, 'image'] as const;
 const args = ['spec', 'template', 'spec', 'containers', 0, 'args'] as const;
 
 /** The flag of the base and of the component endpoints, by what is switched on. */
@@ -59,8 +84,14 @@ const controllersFlag = [
   `{{ ternary ",${endpointsControllers()}" "" .Values.controllers.endpoints }}`,
 ].join('');
 
+type Blocks = readonly (readonly [after: RegExp, block: readonly string[]])[];
+
+function more(args: string): readonly string[] {
+  return [`{{- range .Values.${args} }}`, '- {{ toJson . }}', '{{- end }}'];
+}
+
 /** Lists and maps that are left out while they are empty: the line of the Deployment that they follow, and what. */
-const optional: readonly (readonly [after: RegExp, block: readonly string[]])[] = [
+const deploymentBlocks: Blocks = [
   [
     /^( +)priorityClassName: .*\n/m,
     ['imagePullSecrets', 'nodeSelector', 'tolerations'].flatMap((name) => [
@@ -69,7 +100,15 @@ const optional: readonly (readonly [after: RegExp, block: readonly string[]])[] 
       '{{- end }}',
     ]),
   ],
-  [/^( +)- --log-format=.*\n/m, ['{{- range .Values.extraArgs }}', '- {{ toJson . }}', '{{- end }}']],
+  [/^( +)- --log-format=.*\n/m, more('extraArgs')],
+];
+const daemonSetBlocks: Blocks = [
+  [
+    /^( +)priorityClassName: .*\n/m,
+    ['{{- with .Values.imagePullSecrets }}', 'imagePullSecrets: {{ toJson . }}', '{{- end }}'],
+  ],
+  // Behind the agent's flags, not those of the container before it.
+  [/^( +)- "?\{\{ printf "--log-level.*\n +- --log-format=.*\n/m, more('node.extraArgs')],
 ];
 
 /** The files of the chart by path. */
@@ -85,6 +124,7 @@ export function chartFiles(): Map<string, string> {
   files.set('values.schema.json', `${JSON.stringify(valuesSchema(), undefined, 2)}\n`);
   files.set('crds/servicenet.dev_addresspools.yaml', read('crds/servicenet.dev_addresspools.yaml'));
   for (const source of sources) files.set(`templates/${templateName(source)}`, template(source));
+  files.set('templates/node-config-map.yaml', generated + nodeConfigMap);
   return files;
 }
 
@@ -98,13 +138,21 @@ function template({ path, when }: Source): string {
     placed.set(mark, expression);
     return mark;
   };
-  if (document.get('kind') === 'Deployment') {
+  const kind = String(document.get('kind'));
+  const imageText = '{{ printf "%s:%s" .Values.image.repository .Values.image.tag | quote }}';
+  const logLevel = '{{ printf "--log-level=%s" .Values.logLevel | quote }}';
+  if (kind === 'Deployment') {
     for (const [at, value] of deploymentValues) document.setIn(at, place(`{{ toJson .Values.${value} }}`));
-    document.setIn(image, place('{{ printf "%s:%s" .Values.image.repository .Values.image.tag | quote }}'));
+    document.setIn(image, place(imageText));
     document.setIn([...args, 1], place(controllersFlag));
-    document.setIn([...args, 5], place('{{ printf "--log-level=%s" .Values.logLevel | quote }}'));
+    document.setIn([...args, 5], place(logLevel));
   }
-  const scoped = ['ClusterRole', 'ClusterRoleBinding'].includes(String(document.get('kind')));
+  if (kind === 'DaemonSet') {
+    for (const [at, value] of daemonSetValues) document.setIn(at, place(`{{ toJson .Values.${value} }}`));
+    for (const at of [image, initImage]) document.setIn(at, place(imageText));
+    document.setIn([...args, 4], place(logLevel));
+  }
+  const scoped = ['ClusterRole', 'ClusterRoleBinding'].includes(kind);
   if (!scoped) document.setIn(['metadata', 'namespace'], place('{{ .Release.Namespace }}'));
   const subjects = document.get('subjects');
   if (isSeq(subjects)) {
@@ -116,13 +164,12 @@ function template({ path, when }: Source): string {
   let text = document.toString({ lineWidth: 0 });
   if (text.includes(namespace)) throw new Error(`${path} names the namespace in a place that is not known`);
   for (const [mark, expression] of placed) text = text.replace(mark, () => expression);
-  if (document.get('kind') === 'Deployment') {
-    for (const [after, block] of optional) {
-      text = text.replace(
-        after,
-        (line, indent: string) => line + block.map((each) => `${indent}${each}\n`).join(''),
-      );
-    }
+  const blocks = { Deployment: deploymentBlocks, DaemonSet: daemonSetBlocks }[kind] ?? [];
+  for (const [after, block] of blocks) {
+    text = text.replace(
+      after,
+      (line, indent: string) => line + block.map((each) => `${indent}${each}\n`).join(''),
+    );
   }
   // Whatever begins with braces in a manifest would be an expression to Helm.
   if (text.replaceAll(/\{\{-? [^}]+ \}\}/g, '').includes('{{'))
@@ -152,6 +199,8 @@ function values(): readonly Value[] {
   const pod = recordAt(deployment, 'spec', 'template', 'spec');
   const [container] = listAt(pod, 'containers');
   const [repository = '', tag = ''] = textAt(container, 'image').split(':');
+  const daemonSet: unknown = parse(read('components/node/daemon-set.yaml'));
+  const [agent] = listAt(daemonSet, 'spec', 'template', 'spec', 'containers');
   return [
     {
       name: 'replicas',
@@ -213,6 +262,31 @@ function values(): readonly Value[] {
       schema: { type: 'object', additionalProperties: { type: 'string' } },
     },
     { name: 'tolerations', value: [], comment: '', schema: { type: 'array', items: { type: 'object' } } },
+    {
+      name: 'node',
+      value: {
+        enabled: false,
+        apiServer: { host: '', port: 6443 },
+        extraArgs: [],
+        resources: recordAt(agent, 'resources'),
+      },
+      comment:
+        'The node agent, for clusters without kube-proxy (docs/replacing-kube-proxy.md). apiServer: the address by which\n' +
+        '# nodes reach the API server without a Service.',
+      schema: {
+        ...members({
+          enabled: boolean,
+          apiServer: members({
+            host: { type: 'string' },
+            port: { type: 'integer', minimum: 1, maximum: 65535 },
+          }),
+          extraArgs: { type: 'array', items: { type: 'string', pattern: '^--' } },
+          resources: { type: 'object' },
+        }),
+        if: { properties: { enabled: { const: true } } },
+        then: { properties: { apiServer: { properties: { host: { minLength: 1 } } } } },
+      },
+    },
     {
       name: 'networkPolicy',
       value: { enabled: true },

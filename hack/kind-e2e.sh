@@ -2,7 +2,10 @@
 # Runs the e2e suite against a kind cluster: makes the cluster, loads the image, deploys deploy/overlays/kind, runs
 # test/e2e through its kubeconfig, collects logs, and deletes the cluster again.
 #
-#   hack/kind-e2e.sh [ipv4|ipv6|dual]
+#   hack/kind-e2e.sh [ipv4|ipv6|dual] [kube-proxy|servicenet]
+#
+# The second word says who carries the traffic of Services. With servicenet the cluster has no kube-proxy: the node agent
+# is deployed too (deploy/overlays/kind-node).
 #
 #   KIND_NODE_IMAGE  the node image; default: kind's own
 #   NODE_DIGEST      pins the image's base: see Dockerfile
@@ -15,13 +18,21 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+usage() {
+  echo "usage: $0 [ipv4|ipv6|dual] [kube-proxy|servicenet]" >&2
+  exit 2
+}
+
 family="${1:-ipv4}"
+proxy="${2:-kube-proxy}"
 case "$family" in
   ipv4 | ipv6 | dual) ;;
-  *)
-    echo "usage: $0 [ipv4|ipv6|dual]" >&2
-    exit 2
-    ;;
+  *) usage ;;
+esac
+case "$proxy" in
+  kube-proxy) mode=iptables overlay=kind ;;
+  servicenet) mode=none overlay=kind-node ;;
+  *) usage ;;
 esac
 for tool in docker kind kubectl npm; do
   command -v "$tool" >/dev/null || {
@@ -31,6 +42,7 @@ for tool in docker kind kubectl npm; do
 done
 
 cluster="servicenet-e2e-$family"
+[ "$proxy" = kube-proxy ] || cluster="$cluster-node"
 artifacts="${ARTIFACTS:-$PWD/artifacts}"
 work="$(mktemp -d)"
 export KUBECONFIG="$work/kubeconfig"
@@ -58,6 +70,7 @@ networking:
   ipFamily: $family
   # Not ::1 for IPv6 either: not every Docker forwards it.
   apiServerAddress: 127.0.0.1
+  kubeProxyMode: $mode
 nodes:
   - role: control-plane
   - role: worker
@@ -67,8 +80,16 @@ docker build ${NODE_DIGEST:+--build-arg "NODE_DIGEST=$NODE_DIGEST"} -t servicene
 kind create cluster --name "$cluster" --config "$work/kind.yaml" --wait 120s \
   ${KIND_NODE_IMAGE:+--image "$KIND_NODE_IMAGE"}
 kind load docker-image servicenet:e2e --name "$cluster"
-kubectl apply --server-side -k deploy/overlays/kind
+kubectl apply --server-side -k "deploy/overlays/$overlay"
 kubectl wait --for=condition=Established crd/addresspools.servicenet.dev --timeout=60s
+if [ "$proxy" = servicenet ]; then
+  # Until the agents run, no Service leads anywhere: they reach the API server by the name of its node.
+  kubectl -n servicenet-system create configmap servicenet-node \
+    --from-literal="KUBERNETES_SERVICE_HOST=$cluster-control-plane" --from-literal=KUBERNETES_SERVICE_PORT=6443
+  kubectl -n servicenet-system rollout status daemonset/servicenet-node --timeout=120s
+  # CoreDNS is ready once it has read Services and slices through the cluster IP of the API server.
+  kubectl -n kube-system rollout status deployment/coredns --timeout=120s
+fi
 kubectl -n servicenet-system rollout status deployment/servicenet --timeout=120s
 
 # A fresh cluster has nothing that the audit would find.

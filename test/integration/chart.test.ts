@@ -110,6 +110,26 @@ describe('the Helm chart', () => {
     expect(byName(render({ serviceMonitor: { enabled: true } }))).toEqual(byName(component));
   });
 
+  test('has the node agent of the component, and the address by which it reaches the API server', () => {
+    const component = kustomizeWith('node').filter(({ kind }) => kind !== 'Namespace');
+    const node = { enabled: true, apiServer: { host: '192.168.1.10', port: 6443 }, extraArgs: [] };
+    const agent = component.find(({ kind }) => kind === 'DaemonSet');
+    const [container] = listAt(agent, 'spec', 'template', 'spec', 'containers');
+    const objects = render({ node: { ...node, resources: at(container, 'resources') } });
+    const configMap = objects.find(({ kind }) => kind === 'ConfigMap');
+    expect(configMap).toMatchObject({
+      metadata: { name: 'servicenet-node', namespace },
+      data: { KUBERNETES_SERVICE_HOST: '192.168.1.10', KUBERNETES_SERVICE_PORT: '6443' },
+    });
+    expect(byName(objects.filter((object) => object !== configMap))).toEqual(byName(component));
+    const more = render({ node: { ...node, extraArgs: ['--masquerade-all'], resources: {} } });
+    const daemonSet = more.find(({ kind }) => kind === 'DaemonSet');
+    const [changed] = listAt(daemonSet, 'spec', 'template', 'spec', 'containers');
+    expect(listAt(changed, 'args').at(-1)).toBe('--masquerade-all');
+    const [sysctls] = listAt(daemonSet, 'spec', 'template', 'spec', 'initContainers');
+    expect(listAt(sysctls, 'args')).not.toContain('--masquerade-all');
+  });
+
   test('has the version of the package', () => {
     const manifest: unknown = JSON.parse(readFileSync('package.json', 'utf8'));
     const values: unknown = parse(readFileSync(join(chart, 'values.yaml'), 'utf8'));

@@ -5,7 +5,7 @@ import { startApiServer } from '../../src/testing/index.ts';
 import { applyStrictly, kustomize, kustomizeWith, nameOf, parseManifests } from '../support/manifests.ts';
 
 const overlays = ['deploy/overlays/kind', 'deploy/overlays/homelab'];
-const components = ['monitoring', 'endpoints'];
+const components = ['monitoring', 'endpoints', 'node'];
 const serviceMonitors = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -23,14 +23,17 @@ spec:
 `;
 
 describe('manifests', () => {
-  test.each(['deploy/base', ...overlays])('%s is accepted, to the letter', async (directory) => {
-    const server = await startApiServer();
-    try {
-      await applyStrictly(server.client, kustomize(directory));
-    } finally {
-      await server.stop();
-    }
-  });
+  test.each(['deploy/base', ...overlays, 'deploy/overlays/kind-node'])(
+    '%s is accepted, to the letter',
+    async (directory) => {
+      const server = await startApiServer();
+      try {
+        await applyStrictly(server.client, kustomize(directory));
+      } finally {
+        await server.stop();
+      }
+    },
+  );
 
   test.each(components)('the base with the component %s is accepted, to the letter', async (component) => {
     const server = await startApiServer();
@@ -79,6 +82,56 @@ describe('manifests', () => {
         },
       });
     }
+  });
+});
+
+describe('the DaemonSet of the node agent', () => {
+  const objects = kustomizeWith('node');
+  const pod = at(
+    objects.find(({ kind }) => kind === 'DaemonSet'),
+    'spec',
+    'template',
+    'spec',
+  );
+
+  test('has NET_ADMIN alone, on the network of the host, on every node', () => {
+    expect(pod).toMatchObject({
+      hostNetwork: true,
+      dnsPolicy: 'Default',
+      priorityClassName: 'system-node-critical',
+      tolerations: [{ operator: 'Exists' }],
+    });
+    for (const member of ['hostPID', 'hostIPC', 'volumes']) expect(pod).not.toHaveProperty(member);
+    expect(at(listAt(pod, 'containers')[0], 'securityContext')).toEqual({
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'], add: ['NET_ADMIN'] },
+    });
+  });
+
+  test('sets kernel parameters in a container of its own, which alone is privileged', () => {
+    expect(listAt(pod, 'initContainers')).toMatchObject([
+      { args: expect.arrayContaining(['--init-only']), securityContext: { privileged: true } },
+    ]);
+  });
+
+  test('is allowed by its namespace', () => {
+    const namespace = objects.find(({ kind }) => kind === 'Namespace');
+    expect(namespace?.metadata.labels).toMatchObject({ 'pod-security.kubernetes.io/enforce': 'privileged' });
+  });
+
+  test('is what no selector of the base means', () => {
+    expect(
+      at(
+        objects.find(({ kind }) => kind === 'DaemonSet'),
+        'spec',
+        'template',
+        'metadata',
+        'labels',
+      ),
+    ).toEqual({
+      'app.kubernetes.io/name': 'servicenet-node',
+    });
   });
 });
 

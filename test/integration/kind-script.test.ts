@@ -67,7 +67,7 @@ describe('hack/kind-e2e.sh', () => {
   });
 
   /** With tools that do nothing, where the environment does not say what they do. */
-  function start(family: string, environment: Readonly<Record<string, string>> = {}) {
+  function start(words: string, environment: Readonly<Record<string, string>> = {}) {
     const outside = [dirname(process.execPath), process.env['PATH']].join(delimiter);
     const base = { PATH: `${work}:${outside}`, OUTSIDE: outside, WORK: work, TMPDIR: work };
     const tools = { KUBECTL: 'true', NPM: 'true', FAIL: 'nothing', AFTER_CREATE: '' };
@@ -77,7 +77,7 @@ describe('hack/kind-e2e.sh', () => {
       NODE_DIGEST: '',
       ARTIFACTS: join(work, 'artifacts'),
     };
-    return spawn('/bin/bash', ['hack/kind-e2e.sh', family], {
+    return spawn('/bin/bash', ['hack/kind-e2e.sh', ...words.split(' ')], {
       env: { ...process.env, ...base, ...tools, ...unset, ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
       // A group of its own: signals reach the script and what it runs, as a terminal or a workflow sends them.
@@ -85,8 +85,8 @@ describe('hack/kind-e2e.sh', () => {
     });
   }
 
-  async function run(family: string, environment: Readonly<Record<string, string>> = {}) {
-    const script = start(family, environment);
+  async function run(words: string, environment: Readonly<Record<string, string>> = {}) {
+    const script = start(words, environment);
     let output = '';
     for (const stream of [script.stdout, script.stderr]) {
       stream.setEncoding('utf8').on('data', (text: string) => (output += text));
@@ -118,6 +118,7 @@ describe('hack/kind-e2e.sh', () => {
       expect(output).toContain('deployment "servicenet" successfully rolled out');
       expect(recordAt(parse(readFileSync(join(work, 'kind.yaml'), 'utf8')), 'networking')).toMatchObject({
         ipFamily: family,
+        kubeProxyMode: 'iptables',
       });
       const deployments = '/apis/apps/v1/namespaces/servicenet-system/deployments/servicenet';
       const { body } = await call(server.client, 'GET', deployments);
@@ -162,6 +163,23 @@ describe('hack/kind-e2e.sh', () => {
     expect(calls()[1]).toMatch(/ --wait 120s --image kindest\/node:v1\.36\.4$/);
   });
 
+  it('deploys the node agent into a cluster without kube-proxy', async () => {
+    const { status } = await run('dual servicenet');
+    expect(status).toBe(0);
+    const config = recordAt(parse(readFileSync(join(work, 'kind.yaml'), 'utf8')), 'networking');
+    expect(config).toMatchObject({ kubeProxyMode: 'none' });
+    const kubectl = calls().filter((line) => line.startsWith('kubectl '));
+    expect(kubectl.slice(0, 6)).toEqual([
+      'kubectl apply --server-side -k deploy/overlays/kind-node',
+      expect.stringContaining('kubectl wait --for=condition=Established'),
+      'kubectl -n servicenet-system create configmap servicenet-node --from-literal=KUBERNETES_SERVICE_HOST=servicenet-e2e-dual-node-control-plane --from-literal=KUBERNETES_SERVICE_PORT=6443',
+      'kubectl -n servicenet-system rollout status daemonset/servicenet-node --timeout=120s',
+      'kubectl -n kube-system rollout status deployment/coredns --timeout=120s',
+      'kubectl -n servicenet-system rollout status deployment/servicenet --timeout=120s',
+    ]);
+    expect(calls().at(-1)).toBe('kind delete cluster --name servicenet-e2e-dual-node');
+  });
+
   it('leaves no cluster when it is stopped in the middle', async () => {
     const script = start('ipv4', { AFTER_CREATE: 'sleep 600' });
     const closed = once(script, 'close');
@@ -173,11 +191,13 @@ describe('hack/kind-e2e.sh', () => {
     expect(left()).toEqual([]);
   });
 
-  it('wants a family that kind knows, and its tools', async () => {
-    expect(await run('ipv5')).toMatchObject({
-      status: 2,
-      output: 'usage: hack/kind-e2e.sh [ipv4|ipv6|dual]\n',
-    });
+  it('wants a family that kind knows, a proxy, and its tools', async () => {
+    for (const words of ['ipv5', 'ipv4 cilium']) {
+      expect(await run(words)).toMatchObject({
+        status: 2,
+        output: 'usage: hack/kind-e2e.sh [ipv4|ipv6|dual] [kube-proxy|servicenet]\n',
+      });
+    }
     rmSync(join(work, 'kind'));
     symlinkSync('/usr/bin/dirname', join(work, 'dirname'));
     expect(await run('ipv4', { PATH: work })).toMatchObject({ status: 2 });
