@@ -3,8 +3,10 @@
  * from the table that generate-schemas.ts makes of hack/openapi.
  *
  * A member is required if OpenAPI requires it, or if it is the `spec` or `status` of a kind, which the API server always
- * writes. Inside these two all is optional: objects are read before validation, and before a controller wrote a status.
- * A member may be null where Go writes null for a nil value. Enumerations are `string`: clients may send anything.
+ * writes. Inside these two, what Go writes even when it is empty is required, because objects are read before they are
+ * validated; in groups that controllers read, only if OpenAPI requires it too; in a status nothing is required, because
+ * it is empty at first. A member may be null where Go writes null for a nil value. Enumerations are `string`: clients
+ * may send anything.
  *
  * Run: node hack/generate-types.ts
  */
@@ -17,24 +19,75 @@ const objects = new URL('../src/objects/', import.meta.url);
 
 /** The components whose types are written, with all that they refer to. */
 const roots = [
-  'api.core.v1.Endpoints',
-  'api.core.v1.Namespace',
-  'api.core.v1.Node',
-  'api.core.v1.Pod',
-  'api.core.v1.ReplicationController',
-  'api.core.v1.Service',
+  'api.admissionregistration.v1.MutatingAdmissionPolicy',
+  'api.admissionregistration.v1.MutatingWebhook',
+  'api.admissionregistration.v1.ValidatingAdmissionPolicy',
+  'api.admissionregistration.v1.ValidatingAdmissionPolicyBinding',
   'api.apps.v1.ControllerRevision',
   'api.apps.v1.DaemonSet',
   'api.apps.v1.Deployment',
   'api.apps.v1.ReplicaSet',
   'api.apps.v1.StatefulSet',
+  'api.autoscaling.v1.Scale',
+  'api.autoscaling.v2.HorizontalPodAutoscaler',
+  'api.batch.v1.CronJob',
   'api.batch.v1.Job',
+  'api.certificates.v1.CertificateSigningRequest',
   'api.coordination.v1.Lease',
+  'api.core.v1.Binding',
+  'api.core.v1.ConfigMap',
+  'api.core.v1.Endpoints',
+  'api.core.v1.Event',
+  'api.core.v1.LimitRange',
+  'api.core.v1.Namespace',
+  'api.core.v1.Node',
+  'api.core.v1.PersistentVolumeClaim',
+  'api.core.v1.Pod',
+  'api.core.v1.PodTemplate',
+  'api.core.v1.ReplicationController',
+  'api.core.v1.ResourceQuota',
+  'api.core.v1.Secret',
+  'api.core.v1.Service',
+  'api.core.v1.ServiceAccount',
   'api.discovery.v1.EndpointSlice',
+  'api.flowcontrol.v1.FlowSchema',
+  'api.flowcontrol.v1.PriorityLevelConfiguration',
   'api.networking.v1.IPAddress',
+  'api.networking.v1.Ingress',
+  'api.networking.v1.IngressClass',
+  'api.networking.v1.NetworkPolicy',
   'api.networking.v1.ServiceCIDR',
+  'api.node.v1.RuntimeClass',
   'api.policy.v1.PodDisruptionBudget',
+  'api.rbac.v1.ClusterRole',
+  'api.rbac.v1.RoleBinding',
+  'api.scheduling.v1.PriorityClass',
+  'api.storage.v1.CSIDriver',
+  'api.storage.v1.CSINode',
+  'api.storage.v1.CSIStorageCapacity',
+  'api.storage.v1.StorageClass',
+  'api.storage.v1.VolumeAttachment',
+  'api.storage.v1.VolumeAttributesClass',
+  'apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition',
+  'kube-aggregator.pkg.apis.apiregistration.v1.APIService',
 ].map((name) => `io.k8s.${name}`);
+
+/** Groups that controllers read. */
+const watched = new Set(['apps', 'batch', 'core', 'discovery', 'policy']);
+
+/** Members that controllers read, and that are never null in valid objects. */
+const validated = new Set([
+  'DaemonSetSpec.selector',
+  'DeploymentSpec.selector',
+  'Endpoint.addresses',
+  'NodeSelector.nodeSelectorTerms',
+  'PodSpec.containers',
+  'ReplicaSetSpec.selector',
+  'StatefulSetSpec.selector',
+]);
+
+/** The API server fills it as soon as the object is created. */
+const filledStatus = 'CustomResourceDefinitionStatus';
 
 /** What all objects share is in `meta.ts`. */
 const meta = 'io.k8s.apimachinery.pkg.apis.meta.v1.';
@@ -52,6 +105,9 @@ const leaves: Readonly<Record<string, string>> = {
   intOrString: 'number | string',
   any: 'unknown',
   fieldsV1: 'FieldsV1',
+  JSONSchemaPropsOrArray: 'JSONSchemaProps | JSONSchemaProps[]',
+  JSONSchemaPropsOrBool: 'boolean | JSONSchemaProps',
+  JSONSchemaPropsOrStringArray: 'JSONSchemaProps | string[]',
 };
 
 interface Member {
@@ -146,13 +202,25 @@ function declaration({ id, name, isKind, members }: Component): string {
     const { flags, type, isNull } = member;
     const isList = type.startsWith('[]') || type.startsWith('{}');
     const isAlways = (isKind && isPart(member.name)) || (isList && flags === 'z');
-    const isRequired = isAlways || (flags.includes('r') && !parts.has(id));
-    // Go writes nil as null where a list has no omitempty; of what is required it writes none.
     const isTime = type === 'time' || type === 'microTime';
-    const nullable = flags === 'z' && (isNull || isList || isTime);
-    return `  ${member.name}${isRequired ? '' : '?'}: ${expression(type)}${nullable ? ' | null' : ''};`;
+    const isNil = flags.startsWith('z') && (isNull || isList || isTime);
+    const isWritten = flags.startsWith('z') && !isNil;
+    const isRequired =
+      isAlways ||
+      (name === filledStatus && isWritten) ||
+      (parts.has(id)
+        ? isWritten && !name.endsWith('Status') && (!watched.has(group) || flags === 'zr')
+        : flags === 'zr');
+    const nullable = isNil && !validated.has(`${name}.${member.name}`);
+    return `  ${quoted(member.name)}${isRequired ? '' : '?'}: ${expression(type)}${nullable ? ' | null' : ''};`;
   });
+  if (own.length === 0) return `/** ${group}/${version} ${name}. */\nexport type ${name} = object;\n`;
   return `/** ${group}/${version} ${name}. */\nexport interface ${name}${isKind ? ' extends KubeObject' : ''} {\n${lines.join('\n')}\n}\n`;
+}
+
+/** `x-kubernetes-…` is no identifier. */
+function quoted(name: string): string {
+  return name.includes('-') ? `'${name}'` : name;
 }
 
 const style = await resolveConfig(objects);

@@ -26,7 +26,7 @@ export interface DaemonSetCondition {
 /** apps/v1 DaemonSetSpec. */
 export interface DaemonSetSpec {
   selector?: LabelSelector;
-  template?: PodTemplateSpec;
+  template: PodTemplateSpec;
   updateStrategy?: DaemonSetUpdateStrategy;
   minReadySeconds?: number;
   revisionHistoryLimit?: number;
@@ -72,7 +72,7 @@ export interface DeploymentCondition {
 export interface DeploymentSpec {
   replicas?: number;
   selector?: LabelSelector;
-  template?: PodTemplateSpec;
+  template: PodTemplateSpec;
   strategy?: DeploymentStrategy;
   minReadySeconds?: number;
   revisionHistoryLimit?: number;
@@ -181,7 +181,7 @@ export interface StatefulSetPersistentVolumeClaimRetentionPolicy {
 export interface StatefulSetSpec {
   replicas?: number;
   selector?: LabelSelector;
-  template?: PodTemplateSpec;
+  template: PodTemplateSpec;
   volumeClaimTemplates?: PersistentVolumeClaim[];
   serviceName?: string;
   podManagementPolicy?: string;

@@ -45,6 +45,20 @@ export interface AzureFileVolumeSource {
   readOnly?: boolean;
 }
 
+/** core/v1 Binding. */
+export interface Binding extends KubeObject {
+  target: ObjectReference;
+}
+
+/** core/v1 CSIPersistentVolumeSource. */
+export interface CSIPersistentVolumeSource {
+  driver: string;
+  volumeHandle: string;
+  readOnly?: boolean;
+  fsType?: string;
+  volumeAttributes?: Record<string, string>;
+}
+
 /** core/v1 CSIVolumeSource. */
 export interface CSIVolumeSource {
   driver: string;
@@ -62,7 +76,7 @@ export interface Capabilities {
 
 /** core/v1 CephFSVolumeSource. */
 export interface CephFSVolumeSource {
-  monitors: string[];
+  monitors: string[] | null;
   path?: string;
   user?: string;
   secretFile?: string;
@@ -90,6 +104,13 @@ export interface ClusterTrustBundleProjection {
   labelSelector?: LabelSelector;
   optional?: boolean;
   path: string;
+}
+
+/** core/v1 ConfigMap. */
+export interface ConfigMap extends KubeObject {
+  immutable?: boolean;
+  data?: Record<string, string>;
+  binaryData?: Record<string, string>;
 }
 
 /** core/v1 ConfigMapEnvSource. */
@@ -188,13 +209,13 @@ export interface ContainerResizePolicy {
 
 /** core/v1 ContainerRestartRule. */
 export interface ContainerRestartRule {
-  action: string;
+  action?: string;
   exitCodes?: ContainerRestartRuleOnExitCodes;
 }
 
 /** core/v1 ContainerRestartRuleOnExitCodes. */
 export interface ContainerRestartRuleOnExitCodes {
-  operator: string;
+  operator?: string;
   values?: number[];
 }
 
@@ -367,6 +388,36 @@ export interface EphemeralVolumeSource {
   volumeClaimTemplate?: PersistentVolumeClaimTemplate;
 }
 
+/** core/v1 Event. */
+export interface Event extends KubeObject {
+  involvedObject: ObjectReference;
+  reason?: string;
+  message?: string;
+  source?: EventSource;
+  firstTimestamp?: string | null;
+  lastTimestamp?: string | null;
+  count?: number;
+  type?: string;
+  eventTime?: string | null;
+  series?: EventSeries;
+  action?: string;
+  related?: ObjectReference;
+  reportingComponent?: string;
+  reportingInstance?: string;
+}
+
+/** core/v1 EventSeries. */
+export interface EventSeries {
+  count?: number;
+  lastObservedTime?: string | null;
+}
+
+/** core/v1 EventSource. */
+export interface EventSource {
+  component?: string;
+  host?: string;
+}
+
 /** core/v1 ExecAction. */
 export interface ExecAction {
   command?: string[];
@@ -487,7 +538,7 @@ export interface ImageVolumeSource {
 
 /** core/v1 ImageVolumeStatus. */
 export interface ImageVolumeStatus {
-  imageRef: string;
+  imageRef?: string;
 }
 
 /** core/v1 KeyToPath. */
@@ -510,6 +561,26 @@ export interface LifecycleHandler {
   httpGet?: HTTPGetAction;
   tcpSocket?: TCPSocketAction;
   sleep?: SleepAction;
+}
+
+/** core/v1 LimitRange. */
+export interface LimitRange extends KubeObject {
+  spec: LimitRangeSpec;
+}
+
+/** core/v1 LimitRangeItem. */
+export interface LimitRangeItem {
+  type: string;
+  max?: Record<string, string>;
+  min?: Record<string, string>;
+  default?: Record<string, string>;
+  defaultRequest?: Record<string, string>;
+  maxLimitRequestRatio?: Record<string, string>;
+}
+
+/** core/v1 LimitRangeSpec. */
+export interface LimitRangeSpec {
+  limits?: LimitRangeItem[] | null;
 }
 
 /** core/v1 LinuxContainerUser. */
@@ -535,6 +606,12 @@ export interface LoadBalancerStatus {
 /** core/v1 LocalObjectReference. */
 export interface LocalObjectReference {
   name?: string;
+}
+
+/** core/v1 LocalVolumeSource. */
+export interface LocalVolumeSource {
+  path: string;
+  fsType?: string;
 }
 
 /** core/v1 ModifyVolumeStatus. */
@@ -598,7 +675,7 @@ export interface NodeAffinity {
 export interface NodeAllocatableResourceClaimStatus {
   resourceClaimName: string;
   containers?: string[];
-  resources: Record<string, string>;
+  resources: Record<string, string> | null;
 }
 
 /** core/v1 NodeCondition. */
@@ -783,6 +860,23 @@ export interface PersistentVolumeClaimVolumeSource {
   readOnly?: boolean;
 }
 
+/** core/v1 PersistentVolumeSpec. */
+export interface PersistentVolumeSpec {
+  capacity?: Record<string, string>;
+  hostPath?: HostPathVolumeSource;
+  nfs?: NFSVolumeSource;
+  local?: LocalVolumeSource;
+  csi?: CSIPersistentVolumeSource;
+  accessModes?: string[];
+  claimRef?: ObjectReference;
+  persistentVolumeReclaimPolicy?: string;
+  storageClassName?: string;
+  mountOptions?: string[];
+  volumeMode?: string;
+  nodeAffinity?: VolumeNodeAffinity;
+  volumeAttributesClassName?: string;
+}
+
 /** core/v1 PhotonPersistentDiskVolumeSource. */
 export interface PhotonPersistentDiskVolumeSource {
   pdID: string;
@@ -819,8 +913,8 @@ export interface PodAntiAffinity {
 
 /** core/v1 PodCertificateProjection. */
 export interface PodCertificateProjection {
-  signerName: string;
-  keyType: string;
+  signerName?: string;
+  keyType?: string;
   maxExpirationSeconds?: number;
   credentialBundlePath?: string;
   keyPath?: string;
@@ -854,7 +948,7 @@ export interface PodDNSConfigOption {
 
 /** core/v1 PodExtendedResourceClaimStatus. */
 export interface PodExtendedResourceClaimStatus {
-  requestMappings: ContainerExtendedResourceRequest[];
+  requestMappings: ContainerExtendedResourceRequest[] | null;
   resourceClaimName: string;
 }
 
@@ -984,6 +1078,11 @@ export interface PodStatus {
   nodeAllocatableResourceClaimStatuses?: NodeAllocatableResourceClaimStatus[];
 }
 
+/** core/v1 PodTemplate. */
+export interface PodTemplate extends KubeObject {
+  template?: PodTemplateSpec;
+}
+
 /** core/v1 PodTemplateSpec. */
 export interface PodTemplateSpec {
   metadata?: ObjectMeta;
@@ -1042,7 +1141,7 @@ export interface QuobyteVolumeSource {
 
 /** core/v1 RBDVolumeSource. */
 export interface RBDVolumeSource {
-  monitors: string[];
+  monitors: string[] | null;
   image: string;
   fsType?: string;
   pool?: string;
@@ -1105,6 +1204,25 @@ export interface ResourceHealth {
   message?: string;
 }
 
+/** core/v1 ResourceQuota. */
+export interface ResourceQuota extends KubeObject {
+  spec: ResourceQuotaSpec;
+  status: ResourceQuotaStatus;
+}
+
+/** core/v1 ResourceQuotaSpec. */
+export interface ResourceQuotaSpec {
+  hard?: Record<string, string>;
+  scopes?: string[];
+  scopeSelector?: ScopeSelector;
+}
+
+/** core/v1 ResourceQuotaStatus. */
+export interface ResourceQuotaStatus {
+  hard?: Record<string, string>;
+  used?: Record<string, string>;
+}
+
 /** core/v1 ResourceRequirements. */
 export interface ResourceRequirements {
   limits?: Record<string, string>;
@@ -1130,7 +1248,7 @@ export interface SELinuxOptions {
 export interface ScaleIOVolumeSource {
   gateway: string;
   system: string;
-  secretRef: LocalObjectReference;
+  secretRef: LocalObjectReference | null;
   sslEnabled?: boolean;
   protectionDomain?: string;
   storagePool?: string;
@@ -1140,10 +1258,30 @@ export interface ScaleIOVolumeSource {
   readOnly?: boolean;
 }
 
+/** core/v1 ScopeSelector. */
+export interface ScopeSelector {
+  matchExpressions?: ScopedResourceSelectorRequirement[];
+}
+
+/** core/v1 ScopedResourceSelectorRequirement. */
+export interface ScopedResourceSelectorRequirement {
+  scopeName: string;
+  operator: string;
+  values?: string[];
+}
+
 /** core/v1 SeccompProfile. */
 export interface SeccompProfile {
   type: string;
   localhostProfile?: string;
+}
+
+/** core/v1 Secret. */
+export interface Secret extends KubeObject {
+  immutable?: boolean;
+  data?: Record<string, string>;
+  stringData?: Record<string, string>;
+  type?: string;
 }
 
 /** core/v1 SecretEnvSource. */
@@ -1194,6 +1332,13 @@ export interface SecurityContext {
 export interface Service extends KubeObject {
   spec: ServiceSpec;
   status: ServiceStatus;
+}
+
+/** core/v1 ServiceAccount. */
+export interface ServiceAccount extends KubeObject {
+  secrets?: ObjectReference[];
+  imagePullSecrets?: LocalObjectReference[];
+  automountServiceAccountToken?: boolean;
 }
 
 /** core/v1 ServiceAccountTokenProjection. */
@@ -1291,6 +1436,17 @@ export interface Toleration {
   tolerationSeconds?: number;
 }
 
+/** core/v1 TopologySelectorLabelRequirement. */
+export interface TopologySelectorLabelRequirement {
+  key: string;
+  values: string[] | null;
+}
+
+/** core/v1 TopologySelectorTerm. */
+export interface TopologySelectorTerm {
+  matchLabelExpressions?: TopologySelectorLabelRequirement[];
+}
+
 /** core/v1 TopologySpreadConstraint. */
 export interface TopologySpreadConstraint {
   maxSkew: number;
@@ -1377,6 +1533,11 @@ export interface VolumeMountStatus {
   readOnly?: boolean;
   recursiveReadOnly?: string;
   volumeStatus?: VolumeStatus;
+}
+
+/** core/v1 VolumeNodeAffinity. */
+export interface VolumeNodeAffinity {
+  required?: NodeSelector;
 }
 
 /** core/v1 VolumeProjection. */

@@ -1,7 +1,9 @@
 /** The kinds of nodes, scheduling, storage and clients, without Services and workloads. */
 import { apiServiceStrategy } from './apiregistration/apiservice/strategy.ts';
-import { certificateSigningRequestStrategy } from './certificates/certificatesigningrequest/strategy.ts';
-import type { CertificateReader } from './certificates/certificatesigningrequest/types.ts';
+import {
+  certificateSigningRequestStrategy,
+  type CertificateReader,
+} from './certificates/certificatesigningrequest/strategy.ts';
 import { csiDriverStrategy } from './storage/csidriver/strategy.ts';
 import { csiNodeStrategy } from './storage/csinode/strategy.ts';
 import { csiStorageCapacityStrategy } from './storage/csistoragecapacity/strategy.ts';
@@ -10,13 +12,13 @@ import { sharedWithHpaV2 } from './autoscaling/horizontalpodautoscaler/conversio
 import { horizontalPodAutoscalerStrategy } from './autoscaling/horizontalpodautoscaler/strategy.ts';
 import { priorityClassStrategy } from './scheduling/priorityclass/strategy.ts';
 import { priorityLevelStrategy } from './flowcontrol/prioritylevelconfiguration/strategy.ts';
-import { flowcontrolGroup } from './flowcontrol/prioritylevelconfiguration/types.ts';
 import { rowsOf } from './generic/resource-row.ts';
 import { runtimeClassStrategy } from './node/runtimeclass/strategy.ts';
 import { storageClassStrategy } from './storage/storageclass/strategy.ts';
 import type { ResourceDefinition } from './generic/strategy.ts';
 import { volumeAttachmentStrategy } from './storage/volumeattachment/strategy.ts';
 import { volumeAttributesClassStrategy } from './storage/volumeattributesclass/strategy.ts';
+import { flowcontrolGroup } from './flowcontrol/prioritylevelconfiguration/bootstrap.ts';
 
 const cluster = { namespaced: false };
 

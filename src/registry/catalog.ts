@@ -6,7 +6,6 @@ import {
   validatingPolicyStrategy,
 } from './admissionregistration/admissionpolicy/strategy.ts';
 import { clusterKinds } from './catalog-cluster.ts';
-import type { CertificateReader } from './certificates/certificatesigningrequest/types.ts';
 import { configMapStrategy } from './core/configmap/strategy.ts';
 import { controllerRevisionStrategy } from './apps/controllerrevision/strategy.ts';
 import { cronJobStrategy } from './batch/cronjob/strategy.ts';
@@ -46,6 +45,7 @@ import {
   mutatingWebhookStrategy,
   validatingWebhookStrategy,
 } from './admissionregistration/webhookconfiguration/strategy.ts';
+import type { CertificateReader } from './certificates/certificatesigningrequest/strategy.ts';
 
 /** The dependencies of the catalog. */
 export interface CatalogOptions {

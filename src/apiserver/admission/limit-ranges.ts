@@ -1,3 +1,4 @@
+import type { LimitRange } from '../../objects/core.generated.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { isRecord } from '../../objects/json.ts';
 import { recordAt } from '../../objects/read.ts';
@@ -7,7 +8,7 @@ import {
   brokenClaimLimits,
   brokenPodLimits,
 } from '../../registry/core/limitrange/limits.ts';
-import type { LimitRange } from '../../registry/core/limitrange/limit-range.ts';
+
 import type { AdmissionAttributes, AdmissionPlugin } from '../rest/admission.ts';
 import { listPrefix, type Storage } from '../storage/storage.ts';
 import { isPod } from '../subresources/pod-binding.ts';

@@ -2,14 +2,14 @@ import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { forbidden, notFound } from '../../objects/status-errors.ts';
 import { listAt, textAt } from '../../objects/read.ts';
-import { rbacGroup } from '../../registry/rbac/rbac.ts';
 import type { AdmissionAttributes, AdmissionPlugin } from '../rest/admission.ts';
-import { isSuperuser, type PolicyRule, policyRulesOf, type RbacAuthorizer } from './rbac.ts';
+import { isSuperuser, type WholeRule, policyRulesOf, type RbacAuthorizer } from './rbac.ts';
 import { describeRule, missingRules, quoted } from './rule-cover.ts';
+import { rbacGroup } from '../../registry/rbac/role.ts';
 
 const roles = new Set(['roles', 'clusterroles']);
 const bindings = new Set(['rolebindings', 'clusterrolebindings']);
-const everything: readonly PolicyRule[] = [
+const everything: readonly WholeRule[] = [
   { verbs: ['*'], apiGroups: ['*'], resources: ['*'], resourceNames: [], nonResourceURLs: [] },
   { verbs: ['*'], apiGroups: [], resources: [], resourceNames: [], nonResourceURLs: ['*'] },
 ];
@@ -81,7 +81,7 @@ export class EscalationCheck implements AdmissionPlugin {
     return this.#rbac.authorize(user, { verb, path: '', resource: attributes }).allowed;
   }
 
-  #confirm({ user, namespace, resource, name }: AdmissionAttributes, wanted: readonly PolicyRule[]): void {
+  #confirm({ user, namespace, resource, name }: AdmissionAttributes, wanted: readonly WholeRule[]): void {
     const missing = missingRules(this.#rbac.rulesOf(user, namespace), wanted);
     if (missing.length === 0) return;
     const lines = [...new Set(missing.map(describeRule))].sort();

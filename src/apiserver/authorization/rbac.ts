@@ -1,17 +1,12 @@
+import type { PolicyRule } from '../../objects/rbac.generated.ts';
 import { isRecord, isStringList } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { UserInfo } from '../authentication/user-info.ts';
 import { listPrefix, objectKey, type Storage } from '../storage/storage.ts';
 import type { AccessAttributes, Authorizer } from './authorizer.ts';
 
-/** One rule of a Role or ClusterRole (rbac/v1 PolicyRule). */
-export interface PolicyRule {
-  readonly verbs: readonly string[];
-  readonly apiGroups: readonly string[];
-  readonly resources: readonly string[];
-  readonly resourceNames: readonly string[];
-  readonly nonResourceURLs: readonly string[];
-}
+/** One rule of a Role or ClusterRole, with an empty list for each that it lacks. */
+export type WholeRule = { readonly [Member in keyof PolicyRule]-?: readonly string[] };
 
 interface Subject {
   readonly kind: string;
@@ -30,7 +25,7 @@ interface Binding {
 
 /** A rule that a user has, and by what. */
 interface HeldRule {
-  readonly rule: PolicyRule;
+  readonly rule: WholeRule;
   readonly binding: Binding;
   readonly subject: Subject;
 }
@@ -47,7 +42,7 @@ export class RbacAuthorizer implements Authorizer {
   /** Bindings by namespace, "" for ClusterRoleBindings; dropped when a binding changes. */
   readonly #bindings = new Map<string, readonly Binding[]>();
   /** Of stored roles, which never change. */
-  readonly #rules = new WeakMap<KubeObject, readonly PolicyRule[]>();
+  readonly #rules = new WeakMap<KubeObject, readonly WholeRule[]>();
 
   constructor(storage: Storage) {
     this.#storage = storage;
@@ -73,12 +68,12 @@ export class RbacAuthorizer implements Authorizer {
   }
 
   /** All rules that a user has in a namespace ("" for the cluster scope). */
-  rulesOf(user: UserInfo, namespace: string): PolicyRule[] {
+  rulesOf(user: UserInfo, namespace: string): WholeRule[] {
     return [...this.#held(user, namespace, [])].map(({ rule }) => rule);
   }
 
   /** The rules of a role; undefined when it does not exist. @param namespace that of a Role. */
-  rulesOfRole(kind: string, name: string, namespace: string): readonly PolicyRule[] | undefined {
+  rulesOfRole(kind: string, name: string, namespace: string): readonly WholeRule[] | undefined {
     const key =
       kind === 'ClusterRole'
         ? objectKey(group, 'clusterroles', '', name)
@@ -156,7 +151,7 @@ function bindingOf(object: KubeObject): Binding[] {
 }
 
 /** The rules of a Role or ClusterRole, with everything that may be left out filled in. */
-export function policyRulesOf(object: KubeObject): PolicyRule[] {
+export function policyRulesOf(object: KubeObject): WholeRule[] {
   const value: object = object;
   if (!isRecord(value) || !Array.isArray(value['rules'])) return [];
   return value['rules'].filter(isRecord).map((rule) => ({
@@ -192,7 +187,7 @@ function isSubject(subject: Subject, user: UserInfo, bindingNamespace: string): 
 }
 
 /** True when the rule covers the request (`rbac.RuleAllows`). */
-function allows(rule: PolicyRule, { verb, resource, path }: AccessAttributes): boolean {
+function allows(rule: WholeRule, { verb, resource, path }: AccessAttributes): boolean {
   if (!matches(rule.verbs, verb)) return false;
   if (resource === undefined) return rule.nonResourceURLs.some((pattern) => matchesPath(pattern, path));
   const full =

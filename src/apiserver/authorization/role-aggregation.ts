@@ -1,12 +1,13 @@
+import type { ClusterRole, PolicyRule } from '../../objects/rbac.generated.ts';
 import { compileLabelSelector, matchesLabels } from '../../objects/labels.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { StatusError } from '../../objects/status.ts';
-import { type PolicyRule, rbacGroup, type Role } from '../../registry/rbac/rbac.ts';
 import type { UserInfo } from '../authentication/user-info.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { updateObject } from '../rest/update.ts';
 import { listPrefix } from '../storage/storage.ts';
+import { rbacGroup } from '../../registry/rbac/role.ts';
 
 const prefix = listPrefix(rbacGroup, 'clusterroles');
 const controller: UserInfo = {
@@ -67,7 +68,7 @@ export class RoleAggregation {
     }
   }
 
-  async #store({ metadata: { name = '' } }: Role, rules: PolicyRule[]): Promise<void> {
+  async #store({ metadata: { name = '' } }: ClusterRole, rules: PolicyRule[]): Promise<void> {
     const resource = this.#core.resources.find(rbacGroup, 'v1', 'clusterroles');
     if (resource === undefined) return;
     try {
@@ -96,8 +97,8 @@ export class RoleAggregation {
 
 /** The rules of the selected roles, by name and without repeats; undefined for a role that aggregates none. */
 function aggregatedRules(
-  { metadata, aggregationRule }: Role,
-  roles: readonly Role[],
+  { metadata, aggregationRule }: ClusterRole,
+  roles: readonly ClusterRole[],
 ): PolicyRule[] | undefined {
   if (aggregationRule === undefined) return undefined;
   const rules: PolicyRule[] = [];
@@ -112,6 +113,6 @@ function aggregatedRules(
   return rules;
 }
 
-function isRole(object: KubeObject): object is Role {
+function isRole(object: KubeObject): object is ClusterRole {
   return object.kind === 'ClusterRole';
 }

@@ -1,8 +1,8 @@
 /** Whether some rules grant all that others grant (`component-helpers/auth/rbac/validation`). PURE. */
-import type { PolicyRule } from './rbac.ts';
+import type { WholeRule } from './rbac.ts';
 
 /** One verb on one resource, name or path: as small as a rule can be. */
-type Atom = PolicyRule;
+type Atom = WholeRule;
 
 /**
  * Atoms that rules are taken apart into at most: a rule of 3 MiB has more than fit in memory. Rules that come to more
@@ -11,7 +11,7 @@ type Atom = PolicyRule;
 const maxAtoms = 50_000;
 
 /** What `wanted` grants and `held` does not, joined to rules again. */
-export function missingRules(held: readonly PolicyRule[], wanted: readonly PolicyRule[]): PolicyRule[] {
+export function missingRules(held: readonly WholeRule[], wanted: readonly WholeRule[]): WholeRule[] {
   let count = 0;
   for (const rule of wanted) count += countAtoms(rule);
   const parts = count > maxAtoms ? wanted : wanted.flatMap(atomsOf);
@@ -25,7 +25,7 @@ export function describeRule({
   nonResourceURLs,
   resourceNames,
   verbs,
-}: PolicyRule): string {
+}: WholeRule): string {
   const part = (name: string, values: readonly string[]) =>
     values.length === 0 ? [] : [`${name}:${quoted(values)}`];
   const parts = [
@@ -43,12 +43,12 @@ export function quoted(values: readonly string[]): string {
   return `[${values.map((value) => JSON.stringify(value)).join(' ')}]`;
 }
 
-function countAtoms({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: PolicyRule): number {
+function countAtoms({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: WholeRule): number {
   const named = apiGroups.length * resources.length * Math.max(1, resourceNames.length);
   return verbs.length * (named + nonResourceURLs.length);
 }
 
-function atomsOf({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: PolicyRule): Atom[] {
+function atomsOf({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: WholeRule): Atom[] {
   const none = { apiGroups: [], resources: [], resourceNames: [], nonResourceURLs: [] };
   const names = resourceNames.length === 0 ? [[]] : resourceNames.map((name) => [name]);
   const atoms: Atom[] = [];
@@ -73,7 +73,7 @@ function atomsOf({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }
   return atoms;
 }
 
-function covers(rule: PolicyRule, atom: Atom): boolean {
+function covers(rule: WholeRule, atom: Atom): boolean {
   return (
     hasAll(rule.verbs, atom.verbs) &&
     hasAll(rule.apiGroups, atom.apiGroups) &&
@@ -110,8 +110,8 @@ function coversPaths(held: readonly string[], wanted: readonly string[]): boolea
 }
 
 /** Atoms of one resource and name become one rule with all their verbs. */
-function compact(atoms: readonly Atom[]): PolicyRule[] {
-  const byResource = new Map<string, PolicyRule & { readonly verbs: string[] }>();
+function compact(atoms: readonly Atom[]): WholeRule[] {
+  const byResource = new Map<string, WholeRule & { readonly verbs: string[] }>();
   for (const atom of atoms) {
     const { apiGroups, resources, resourceNames, nonResourceURLs, verbs } = atom;
     const key = JSON.stringify(

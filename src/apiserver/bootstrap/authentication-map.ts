@@ -1,4 +1,4 @@
-import type { KubeObject } from '../../objects/meta.ts';
+import type { ConfigMap } from '../../objects/core.generated.ts';
 import { textAt } from '../../objects/read.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { objectKey, PreconditionError } from '../storage/storage.ts';
@@ -7,10 +7,6 @@ import { ensureObject } from './system-objects.ts';
 const namespace = 'kube-system';
 const name = 'extension-apiserver-authentication';
 const key = 'client-ca-file';
-
-interface ConfigMap extends KubeObject {
-  readonly data: Readonly<Record<string, string>>;
-}
 
 /**
  * Publishes the client CA for extension API servers (`pkg/controlplane` `clusterauthenticationtrust`). There is no

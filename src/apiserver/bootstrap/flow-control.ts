@@ -8,13 +8,13 @@ import {
   mandatoryPriorityLevels,
   suggestedPriorityLevels,
 } from '../../registry/flowcontrol/prioritylevelconfiguration/bootstrap.ts';
-import {
-  autoUpdateAnnotation,
-  flowcontrolGroup,
-} from '../../registry/flowcontrol/prioritylevelconfiguration/types.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { objectKey, PreconditionError } from '../storage/storage.ts';
 import { ensureObject } from './system-objects.ts';
+import {
+  autoUpdateAnnotation,
+  flowcontrolGroup,
+} from '../../registry/flowcontrol/prioritylevelconfiguration/bootstrap.ts';
 
 interface Specified extends KubeObject {
   readonly spec: object;

@@ -1,11 +1,12 @@
+import type { ClusterRole, RoleBinding, Subject } from '../../objects/rbac.generated.ts';
 import type { KubeObject, ObjectMeta } from '../../objects/meta.ts';
-import { type Role, type RoleBinding, rbacGroup, type Subject } from '../../registry/rbac/rbac.ts';
 import type { ServerCore } from '../rest/server-core.ts';
 import { bootstrapBindings, bootstrapRoles } from './rbac-rules.ts';
 import type { BootstrapBinding, BootstrapRole } from './rule-rows.ts';
 import { objectKey, PreconditionError, type StoredObject } from '../storage/storage.ts';
 import { reconciledBinding, reconciledRole } from './reconcile-rbac.ts';
 import { ensureObject } from './system-objects.ts';
+import { rbacGroup } from '../../registry/rbac/role.ts';
 
 /**
  * Makes the roles and bindings that RBAC starts with (kube-apiserver's poststarthook/rbac/bootstrap-roles). Those
@@ -18,7 +19,7 @@ export async function ensureRbacObjects(core: ServerCore): Promise<void> {
   ]);
 }
 
-async function ensureRole(core: ServerCore, role: Role): Promise<void> {
+async function ensureRole(core: ServerCore, role: ClusterRole): Promise<void> {
   const { namespace = '' } = role.metadata;
   const plural = namespace === '' ? 'clusterroles' : 'roles';
   const stored = core.storage.getForUpdate(keyOf(plural, role));
@@ -70,7 +71,7 @@ function metadataOf({ name, namespace }: BootstrapRole | BootstrapBinding, label
   };
 }
 
-function roleObject(role: BootstrapRole): Role {
+function roleObject(role: BootstrapRole): ClusterRole {
   const { rules, aggregates, partOf } = role;
   const metadata = metadataOf(role, partOf);
   if (aggregates === undefined) return { metadata, rules: structuredClone([...rules]) };

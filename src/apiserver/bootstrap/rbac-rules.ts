@@ -1,9 +1,10 @@
+import type { PolicyRule } from '../../objects/rbac.generated.ts';
 import type { BootstrapRole, BootstrapBinding } from './rule-rows.ts';
 /**
  * The roles that every cluster with RBAC has from the start, and who has them: those of
  * `plugin/pkg/auth/authorizer/rbac/bootstrappolicy`, without what features add that are off by default.
  */
-import type { PolicyRule } from '../../registry/rbac/rbac.ts';
+
 import { componentBindings, componentRoles } from './component-roles.ts';
 import { controllerBindings, controllerRoles } from './controller-roles.ts';
 import { namespaceBindings, namespaceRoles } from './namespace-roles.ts';

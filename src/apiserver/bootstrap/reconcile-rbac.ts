@@ -1,9 +1,14 @@
 /** What a new version adds to roles and bindings that are stored already (`component-helpers/auth/rbac/reconciliation`). PURE. */
+import type { ClusterRole, PolicyRule, RoleBinding, Subject } from '../../objects/rbac.generated.ts';
 import { jsonEqual } from '../../objects/json.ts';
-import type { ObjectMeta } from '../../objects/meta.ts';
-import type { PolicyRule, Role, RoleBinding, Subject } from '../../registry/rbac/rbac.ts';
-import { type PolicyRule as WholeRule, policyRulesOf } from '../authorization/rbac.ts';
+import type { KubeObject, ObjectMeta } from '../../objects/meta.ts';
+
+import { type WholeRule, policyRulesOf } from '../authorization/rbac.ts';
 import { missingRules } from '../authorization/rule-cover.ts';
+
+/** Objects that are stored as roles and bindings. */
+type StoredRole = KubeObject & Partial<ClusterRole>;
+type StoredBinding = KubeObject & Partial<RoleBinding>;
 
 const autoupdate = 'rbac.authorization.kubernetes.io/autoupdate';
 
@@ -13,14 +18,14 @@ function mayUpdate({ annotations = {} }: ObjectMeta): boolean {
 }
 
 /** The stored role with the rules, selectors, labels and annotations that it lacks; undefined when it lacks none. */
-export function reconciledRole(stored: Role, wanted: Role): Role | undefined {
+export function reconciledRole(stored: StoredRole, wanted: ClusterRole): StoredRole | undefined {
   if (!mayUpdate(stored.metadata)) return undefined;
   const missing = missingRules(policyRulesOf(stored), policyRulesOf(wanted)).map(storedRule);
   const selectors = stored.aggregationRule?.clusterRoleSelectors ?? [];
   const unknown = (wanted.aggregationRule?.clusterRoleSelectors ?? []).filter(
     (selector) => !selectors.some((known) => jsonEqual(known, selector)),
   );
-  const next: Role = {
+  const next: StoredRole = {
     ...stored,
     metadata: mergedMetadata(stored.metadata, wanted.metadata),
     ...(missing.length === 0 ? {} : { rules: [...(stored.rules ?? []), ...missing] }),
@@ -36,16 +41,16 @@ export function reconciledRole(stored: Role, wanted: Role): Role | undefined {
  * `recreate` when it binds another role: that cannot be changed.
  */
 export function reconciledBinding(
-  stored: RoleBinding,
+  stored: StoredBinding,
   wanted: RoleBinding,
-): RoleBinding | 'recreate' | undefined {
+): StoredBinding | 'recreate' | undefined {
   if (!mayUpdate(stored.metadata)) return undefined;
   if (!jsonEqual(stored.roleRef, wanted.roleRef)) return 'recreate';
   const subjects = stored.subjects ?? [];
   const missing = (wanted.subjects ?? []).filter(
     (subject) => !subjects.some((known) => isSame(known, subject)),
   );
-  const next: RoleBinding = {
+  const next: StoredBinding = {
     ...stored,
     metadata: mergedMetadata(stored.metadata, wanted.metadata),
     ...(missing.length === 0 ? {} : { subjects: [...subjects, ...missing] }),

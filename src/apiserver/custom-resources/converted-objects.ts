@@ -1,7 +1,8 @@
+import type { JSONSchemaProps } from '../../objects/apiextensions.generated.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { plainError } from '../../objects/status-errors.ts';
 import { dropNulls, mayDefault, withDefaults } from '../../registry/apiextensions/schema/defaulting.ts';
-import type { JsonSchema } from '../../registry/apiextensions/schema/json-schema.ts';
+
 import type { VersionConversion } from '../rest/served-resource.ts';
 import { pruneCustomObject } from '../schema/custom-object.ts';
 import { DecodeError } from '../schema/decode.ts';
@@ -14,7 +15,7 @@ import type { WebhookConverter } from './webhook-converter.ts';
 export interface VersionSchemas {
   readonly schema: StructSchema;
   /** Undefined for a version without one. */
-  readonly openAPIV3Schema: JsonSchema | undefined;
+  readonly openAPIV3Schema: JSONSchemaProps | undefined;
 }
 
 /** One version of a resource, among the others. */

@@ -1,8 +1,8 @@
+import type { CustomResourceDefinition } from '../../objects/apiextensions.generated.ts';
 import { setMaxListeners } from 'node:events';
 import { jsonEqual } from '../../objects/json.ts';
 import { withApproval } from '../../registry/apiextensions/customresourcedefinition/approval.ts';
 import {
-  type CustomResourceDefinition,
   hasCondition,
   isCustomResourceDefinition,
   withCondition,

@@ -1,10 +1,12 @@
 /** Which names of a definition are accepted (apiextensions `pkg/controller/status/naming_controller.go`). PURE. */
+import type {
+  CustomResourceDefinition,
+  CustomResourceDefinitionCondition,
+  CustomResourceDefinitionNames,
+} from '../../objects/apiextensions.generated.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import { hasWrongBundle } from '../../registry/apiextensions/customresourcedefinition/conversion.ts';
 import {
-  type CustomResourceCondition,
-  type CustomResourceDefinition,
-  type CustomResourceNames,
   hasCondition,
   withCondition,
 } from '../../registry/apiextensions/customresourcedefinition/definition.ts';
@@ -15,8 +17,8 @@ export interface NamedDefinition {
 }
 
 interface Judged {
-  readonly acceptedNames: CustomResourceNames;
-  readonly conditions: CustomResourceCondition[] | null;
+  readonly acceptedNames: CustomResourceDefinitionNames;
+  readonly conditions: CustomResourceDefinitionCondition[] | null;
 }
 
 /**
@@ -36,9 +38,9 @@ export function judgeNames(
   const { names } = definition.spec;
   const before = definition.status;
   if (areNamesAccepted(definition)) return before;
-  const accepted: CustomResourceNames = { ...before.acceptedNames };
+  const accepted: CustomResourceDefinitionNames = { ...before.acceptedNames };
   const taken = takenNames(group);
-  let conflict: CustomResourceCondition | undefined;
+  let conflict: CustomResourceDefinitionCondition | undefined;
   const refuse = (reason: string, ...refused: readonly string[]) => {
     const messages = refused.map((name) => `${JSON.stringify(name)} is already in use`);
     const message = messages.length > 1 ? `[${messages.join(', ')}]` : messages.join('');
@@ -87,7 +89,7 @@ export function areNamesAccepted({ spec, status }: CustomResourceDefinition): bo
 export function establish(
   definition: CustomResourceDefinition,
   now: string,
-): CustomResourceCondition[] | null {
+): CustomResourceDefinitionCondition[] | null {
   const { conditions } = definition.status;
   if (!hasCondition(definition, 'NamesAccepted') || hasCondition(definition, 'Established'))
     return conditions;
@@ -104,12 +106,12 @@ function condition(
   lastTransitionTime: string,
   reason: string,
   message: string,
-): CustomResourceCondition {
+): CustomResourceDefinitionCondition {
   return { type, status, lastTransitionTime, reason, message };
 }
 
 /** The names in the order of their fields, without empty ones. */
-function ordered(names: CustomResourceNames): CustomResourceNames {
+function ordered(names: CustomResourceDefinitionNames): CustomResourceDefinitionNames {
   const { plural, singular = '', shortNames = [], kind, listKind = '', categories = [] } = names;
   return {
     plural,

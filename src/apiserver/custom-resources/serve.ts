@@ -1,12 +1,12 @@
+import type {
+  CustomResourceDefinition,
+  CustomResourceDefinitionVersion,
+} from '../../objects/apiextensions.generated.ts';
 import { createHash } from 'node:crypto';
 import { forbidden } from '../../objects/status-errors.ts';
 import { customScale } from '../../registry/apiextensions/customresource/scale.ts';
 import { customResourceStrategy } from '../../registry/apiextensions/customresource/strategy.ts';
-import {
-  type CustomResourceDefinition,
-  type CustomResourceVersion,
-  hasCondition,
-} from '../../registry/apiextensions/customresourcedefinition/definition.ts';
+import { hasCondition } from '../../registry/apiextensions/customresourcedefinition/definition.ts';
 import type { Strategy } from '../../registry/generic/strategy.ts';
 import { type ServedForm, serveResource, type ServedResource } from '../rest/served-resource.ts';
 import { schemaFromCustomResource } from '../schema/custom-schema.ts';
@@ -44,14 +44,14 @@ export function storageResourceOf(
   return storage === undefined ? undefined : serveVersion(definition, storage, generation);
 }
 
-function storageVersion({ spec }: CustomResourceDefinition): CustomResourceVersion | undefined {
+function storageVersion({ spec }: CustomResourceDefinition): CustomResourceDefinitionVersion | undefined {
   return (spec.versions ?? []).find((version) => version.storage);
 }
 
 /** How objects of a version get from and to what is stored, where that may be another version. */
 function formsOf(
   { spec, status }: CustomResourceDefinition,
-  { name }: CustomResourceVersion,
+  { name }: CustomResourceDefinitionVersion,
   storage: string,
   { converter, since }: Generation,
 ): Pick<ServedResource, 'shared' | 'conversion'> {
@@ -76,7 +76,7 @@ function formsOf(
 
 function serveVersion(
   definition: CustomResourceDefinition,
-  version: CustomResourceVersion,
+  version: CustomResourceDefinitionVersion,
   generation: Generation,
 ): ServedResource {
   const { spec, status } = definition;
@@ -173,8 +173,8 @@ function versionForm(group: string, version: string, storage: string): ServedFor
 function deprecation(
   group: string,
   kind: string,
-  version: CustomResourceVersion,
-  versions: readonly CustomResourceVersion[],
+  version: CustomResourceDefinitionVersion,
+  versions: readonly CustomResourceDefinitionVersion[],
 ): string | undefined {
   if (version.deprecated !== true) return undefined;
   if (version.deprecationWarning !== undefined) return version.deprecationWarning;

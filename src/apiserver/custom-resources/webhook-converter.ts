@@ -1,11 +1,11 @@
+import type { CustomResourceDefinition } from '../../objects/apiextensions.generated.ts';
 import { isRecord, type JsonRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { plainError } from '../../objects/status-errors.ts';
-import type { CustomResourceDefinition } from '../../registry/apiextensions/customresourcedefinition/definition.ts';
-import type { Webhook } from '../../registry/admissionregistration/webhookconfiguration/webhook.ts';
+
 import { encodeSorted } from '../schema/encode.ts';
 import { isReviewVersion, readAnswer, type ReviewVersion } from '../admission/webhooks/answer.ts';
-import type { WebhookClient } from '../admission/webhooks/client.ts';
+import type { ConnectedWebhook, WebhookClient } from '../admission/webhooks/client.ts';
 import { typeText } from '../admission/webhooks/review.ts';
 import { checkSameObject, convertedMetadata } from './converted-metadata.ts';
 import { conversionReview, conversionReviewOf, convertedObjects } from './conversion-review.ts';
@@ -18,7 +18,7 @@ const maxCharacters = 1024 * 1024;
 
 /** What a converter needs besides the definition. */
 export interface ConverterContext {
-  connect(webhook: Webhook): WebhookClient;
+  connect(webhook: ConnectedWebhook): WebhookClient;
   newUid(): string;
 }
 

@@ -1,7 +1,7 @@
 /** Reads PKCS#10 requests and PEM certificates (crypto/x509 ParseCertificateRequest, `apis/certificates/helpers.go`). */
 import { createPublicKey, verify, X509Certificate } from 'node:crypto';
-import type { CertificateReader } from '../../registry/certificates/certificatesigningrequest/types.ts';
 import { derValues, type DerValue, oidText } from './der-reader.ts';
+import type { CertificateReader } from '../../registry/certificates/certificatesigningrequest/strategy.ts';
 
 interface PemBlock {
   readonly type: string;

@@ -1,8 +1,9 @@
+import type { PodDisruptionBudget } from '../../objects/policy.generated.ts';
 import { isRecord } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
 import { badRequest, methodNotAllowed, notFound } from '../../objects/status-errors.ts';
 import { admitEviction } from '../../registry/policy/eviction.ts';
-import type { PodDisruptionBudget } from '../../registry/policy/poddisruptionbudget/strategy.ts';
+
 import { deleteObject } from '../rest/delete.ts';
 import type { DeleteOptions } from '../rest/delete-options.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';

@@ -1,9 +1,10 @@
+import type { Pod } from '../../objects/core.generated.ts';
 import type { KubeObject, ObjectMeta } from '../../objects/meta.ts';
 import { badRequest, conflict, methodNotAllowed, notFound, plainError } from '../../objects/status-errors.ts';
 import { aggregateText } from '../../registry/validation/field-errors.ts';
-import { type Binding, bindPod, validateBinding } from '../../registry/core/pod/binding.ts';
+import { bindPod, type PostedBinding, validateBinding } from '../../registry/core/pod/binding.ts';
 import { copyTopologyLabels } from '../../registry/core/pod/topology-labels.ts';
-import type { Pod } from '../../registry/core/pod/types.ts';
+
 import { responderTo } from '../rest/responder.ts';
 import type { ResourceHandler } from '../rest/handlers.ts';
 import { matchNamespace } from '../rest/object-name.ts';
@@ -33,7 +34,7 @@ export const bindingHandler: ResourceHandler = async (core, resource, request, r
     body: kind,
     options,
   });
-  const binding: Binding = object;
+  const binding: PostedBinding = object;
   const errors = validateBinding(binding);
   // These errors reach the client as they are: they never become a Status of their own.
   if (errors.length > 0) throw plainError(aggregateText(errors));
@@ -44,7 +45,7 @@ export const bindingHandler: ResourceHandler = async (core, resource, request, r
 };
 
 /** Admission PodTopologyLabels, which looks at Bindings to Nodes only. */
-function labelTopology(core: ServerCore, binding: Binding): void {
+function labelTopology(core: ServerCore, binding: PostedBinding): void {
   const { kind: targetKind, name = '' } = binding.target ?? {};
   if (targetKind !== 'Node') return;
   copyTopologyLabels(binding.metadata, core.storage.get(objectKey('', 'nodes', '', name))?.object);
@@ -52,7 +53,7 @@ function labelTopology(core: ServerCore, binding: Binding): void {
 
 /** How to bind a Pod. */
 interface Assignment {
-  readonly binding: Binding;
+  readonly binding: PostedBinding;
   /** The uid and the resourceVersion that the Pod must have, where they are named. */
   readonly meant: ObjectMeta;
   readonly dryRun: boolean;

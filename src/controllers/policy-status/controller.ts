@@ -1,4 +1,8 @@
 import { isNotFound } from '../../client/errors.ts';
+import type {
+  ExpressionWarning,
+  ValidatingAdmissionPolicy,
+} from '../../objects/admissionregistration.generated.ts';
 import type { ResourceType } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
 import { keyOf, type ObjectKey } from '../../objects/key.ts';
@@ -7,7 +11,7 @@ import { discover } from '../../client/discovery.ts';
 import type { ControllerContext, ControllerDefinition, Runnable } from '../../runtime/context.ts';
 import { Controller } from '../../runtime/controller.ts';
 import { kindSchemas, type KindSchema } from './kind-schemas.ts';
-import { asksFor, isUnchecked, kindsToCheck, paramKindOf, type ValidatingAdmissionPolicy } from './plan.ts';
+import { asksFor, isUnchecked, kindsToCheck, paramKindOf } from './plan.ts';
 
 const name = 'validatingadmissionpolicy-status-controller';
 
@@ -19,12 +23,6 @@ const policies: ResourceType<ValidatingAdmissionPolicy> = {
   namespaced: false,
   isObject: (object): object is ValidatingAdmissionPolicy => typeof Reflect.get(object, 'spec') === 'object',
 };
-
-/** Admissionregistration/v1 ExpressionWarning. */
-interface ExpressionWarning {
-  readonly fieldRef: string;
-  readonly warning: string;
-}
 
 /** Options of {@link policyStatusController}. */
 export interface PolicyStatusOptions {
@@ -65,7 +63,7 @@ function start(
     const expressionWarnings = await checkTypes(policy, kinds, params);
     const status = {
       observedGeneration: policy.metadata.generation ?? 0,
-      typeChecking: expressionWarnings.length === 0 ? {} : { expressionWarnings },
+      typeChecking: expressionWarnings.length === 0 ? {} : { expressionWarnings: [...expressionWarnings] },
     };
     await client.applyPatch(
       { metadata: { name: policy.metadata.name ?? '' }, status },

@@ -1,19 +1,4 @@
-import type { KubeObject } from '../../objects/meta.ts';
-
-/** The fields of admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy that are read here. */
-export interface ValidatingAdmissionPolicy extends KubeObject {
-  readonly spec?: {
-    readonly paramKind?: { readonly apiVersion?: string; readonly kind?: string };
-    readonly matchConstraints?: { readonly resourceRules?: readonly Rule[] | null };
-  };
-  readonly status?: { readonly observedGeneration?: number };
-}
-
-interface Rule {
-  readonly apiGroups?: readonly string[] | null;
-  readonly apiVersions?: readonly string[] | null;
-  readonly resources?: readonly string[] | null;
-}
+import type { ValidatingAdmissionPolicy } from '../../objects/admissionregistration.generated.ts';
 
 /** A kind in a version. */
 export interface Kind {
@@ -33,8 +18,11 @@ export interface KnownResource {
 const maxKinds = 10;
 
 /** True for a policy whose present generation was not checked yet. */
-export function isUnchecked({ metadata, status }: ValidatingAdmissionPolicy): boolean {
-  return (metadata.generation ?? 0) > (status?.observedGeneration ?? 0);
+export function isUnchecked({
+  metadata,
+  status,
+}: Pick<ValidatingAdmissionPolicy, 'metadata' | 'status'>): boolean {
+  return (metadata.generation ?? 0) > (status.observedGeneration ?? 0);
 }
 
 /**
@@ -42,11 +30,11 @@ export function isUnchecked({ metadata, status }: ValidatingAdmissionPolicy): bo
  * typesToCheck). Rules with wildcards and subresources are not checked.
  */
 export function kindsToCheck(
-  { spec }: ValidatingAdmissionPolicy,
+  { spec }: Pick<ValidatingAdmissionPolicy, 'spec'>,
   resources: readonly KnownResource[],
 ): readonly Kind[] {
   const found = new Map<string, Kind>();
-  for (const { apiGroups, apiVersions, resources: named } of spec?.matchConstraints?.resourceRules ?? []) {
+  for (const { apiGroups, apiVersions, resources: named } of spec.matchConstraints?.resourceRules ?? []) {
     const groups = [...(apiGroups ?? [])].sort();
     const versions = [...(apiVersions ?? [])].sort();
     if ([...groups, ...versions].some((name) => name.includes('*'))) continue;
@@ -67,8 +55,12 @@ export function kindsToCheck(
 }
 
 /** True when the policy may match kinds of a group version. */
-export function asksFor({ spec }: ValidatingAdmissionPolicy, group: string, version: string): boolean {
-  const rules = spec?.matchConstraints?.resourceRules ?? [];
+export function asksFor(
+  { spec }: Pick<ValidatingAdmissionPolicy, 'spec'>,
+  group: string,
+  version: string,
+): boolean {
+  const rules = spec.matchConstraints?.resourceRules ?? [];
   return rules.some(({ apiGroups, apiVersions }) => {
     const groups = apiGroups ?? [];
     return (groups.includes(group) || groups.includes('')) && apiVersions?.includes(version) === true;
@@ -95,8 +87,8 @@ function order(a: string, b: string): number {
 }
 
 /** The kind that `paramKind` names; undefined for a policy without one. */
-export function paramKindOf({ spec }: ValidatingAdmissionPolicy): Kind | undefined {
-  const { apiVersion = '', kind = '' } = spec?.paramKind ?? {};
+export function paramKindOf({ spec }: Pick<ValidatingAdmissionPolicy, 'spec'>): Kind | undefined {
+  const { apiVersion = '', kind = '' } = spec.paramKind ?? {};
   if (apiVersion === '' || kind === '') return undefined;
   const [first = '', second] = apiVersion.split('/');
   return second === undefined ? { group: '', version: first, kind } : { group: first, version: second, kind };

@@ -210,3 +210,9 @@ export function takeSpec(object: Parts, old: Parts): void {
   if (old.spec === undefined) delete object.spec;
   else object.spec = old.spec;
 }
+
+/** Adds parts that decoding leaves out when they are empty. */
+export function fillParts(workload: { spec?: object; status?: object }): void {
+  workload.spec ??= {};
+  workload.status ??= {};
+}

@@ -1,13 +1,8 @@
+import type { Scale } from '../../objects/autoscaling.generated.ts';
 import type { KubeObject, LabelSelector, ObjectMeta } from '../../objects/meta.ts';
 import { type FieldError, invalid } from '../validation/field-errors.ts';
 import { validateCustomObjectMeta } from './metadata.ts';
 import { nameIsDNSSubdomain } from '../../objects/names.ts';
-
-/** Autoscaling/v1 Scale: the number of Pods of a workload. */
-export interface Scale extends KubeObject {
-  spec: { replicas?: number };
-  status: { replicas: number; selector?: string };
-}
 
 /** How the number of replicas is read from an object and written to it. */
 export interface ScaleForm {

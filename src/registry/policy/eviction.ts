@@ -1,7 +1,7 @@
+import type { PodDisruptionBudget } from '../../objects/policy.generated.ts';
+import type { Pod } from '../../objects/core.generated.ts';
 import { StatusError } from '../../objects/status.ts';
 import { selects } from '../validation/label-selector.ts';
-import type { PodDisruptionBudget } from './poddisruptionbudget/strategy.ts';
-import type { Pod } from '../core/pod/types.ts';
 
 /** Seconds after which a refused client may try again. */
 const retryAfter = 10;
@@ -42,13 +42,13 @@ function allowsUnready(pod: Pod, { spec, status }: PodDisruptionBudget): boolean
   if (ready) return false;
   if (spec.unhealthyPodEvictionPolicy === 'AlwaysAllow') return true;
   const { currentHealthy = 0, desiredHealthy = 0 } = status;
-  return Number(currentHealthy) >= Number(desiredHealthy) && Number(desiredHealthy) > 0;
+  return currentHealthy >= desiredHealthy && desiredHealthy > 0;
 }
 
 function refused({ metadata, status }: PodDisruptionBudget): StatusError {
   const { currentHealthy = 0, desiredHealthy = 0 } = status;
   const name = metadata.name ?? '';
-  const budget = `The disruption budget ${name} needs ${Number(desiredHealthy)} healthy pods and has ${Number(currentHealthy)} currently`;
+  const budget = `The disruption budget ${name} needs ${desiredHealthy} healthy pods and has ${currentHealthy} currently`;
   const message = "Cannot evict pod as it would violate the pod's disruption budget.";
   return new StatusError(429, 'TooManyRequests', message, {
     details: { causes: [{ reason: 'DisruptionBudget', message: budget }], retryAfterSeconds: retryAfter },

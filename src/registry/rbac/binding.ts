@@ -1,9 +1,10 @@
+import type { RoleBinding, RoleRef, Subject } from '../../objects/rbac.generated.ts';
 import { jsonEqual } from '../../objects/json.ts';
 import { type FieldError, invalid, notSupported, required } from '../validation/field-errors.ts';
 import { genericStrategy } from '../generic/generic.ts';
 import { isDNS1123Subdomain, nameIsPathSegment } from '../../objects/names.ts';
 import type { Strategy } from '../generic/strategy.ts';
-import { rbacGroup, type RoleBinding, type RoleRef, type Subject } from './rbac.ts';
+import { rbacGroup } from './role.ts';
 
 /** The rules of RoleBindings (`apis/rbac/v1/defaults.go`, `apis/rbac/validation` ValidateRoleBinding). */
 export const roleBindingStrategy = strategyOf(true);
@@ -19,7 +20,7 @@ function strategyOf(namespaced: boolean): Strategy<RoleBinding> {
     allowCreateOnUpdate: true,
     repeatsCreate: 'before',
     setDefaults(binding) {
-      const roleRef = (binding.roleRef ??= {});
+      const { roleRef } = binding;
       if ((roleRef.apiGroup ?? '') === '') roleRef.apiGroup = rbacGroup;
       for (const subject of binding.subjects ?? []) {
         if ((subject.apiGroup ?? '') !== '' || (subject.kind !== 'User' && subject.kind !== 'Group'))
@@ -27,26 +28,23 @@ function strategyOf(namespaced: boolean): Strategy<RoleBinding> {
         subject.apiGroup = rbacGroup;
       }
     },
-    validateCreate: ({ roleRef = {}, subjects = [] }) => [
+    validateCreate: ({ roleRef, subjects = [] }) => [
       ...validateRoleRef(roleRef, kinds),
       ...subjects.flatMap((subject, i) => validateSubject(subject, namespaced, `subjects[${i}]`)),
     ],
-    validateUpdate: ({ roleRef = {} }, old) =>
-      jsonEqual(roleRef, old.roleRef ?? {})
+    validateUpdate: ({ roleRef }, old) =>
+      jsonEqual(roleRef, old.roleRef)
         ? []
         : [invalid('roleRef', goRoleRef(roleRef), 'cannot change roleRef')],
   });
 }
 
 /** As Go prints the internal type. */
-function goRoleRef({ apiGroup = '', kind = '', name = '' }: RoleRef): Record<string, string> {
+function goRoleRef({ apiGroup = '', kind, name }: RoleRef): Record<string, string> {
   return { APIGroup: apiGroup, Kind: kind, Name: name };
 }
 
-function validateRoleRef(
-  { apiGroup = '', kind = '', name = '' }: RoleRef,
-  kinds: readonly string[],
-): FieldError[] {
+function validateRoleRef({ apiGroup = '', kind, name }: RoleRef, kinds: readonly string[]): FieldError[] {
   const errors: FieldError[] = [];
   if (apiGroup !== rbacGroup) errors.push(notSupported('roleRef.apiGroup', apiGroup, [rbacGroup]));
   if (!kinds.includes(kind)) errors.push(notSupported('roleRef.kind', kind, kinds));
@@ -56,7 +54,7 @@ function validateRoleRef(
 }
 
 function validateSubject(subject: Subject, namespaced: boolean, path: string): FieldError[] {
-  const { kind = '', apiGroup = '', name = '', namespace = '' } = subject;
+  const { kind, apiGroup = '', name, namespace = '' } = subject;
   const errors: FieldError[] = [];
   if (name === '') errors.push(required(`${path}.name`));
   switch (kind) {

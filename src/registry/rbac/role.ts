@@ -1,10 +1,13 @@
+import type { ClusterRole, PolicyRule } from '../../objects/rbac.generated.ts';
 import { pushAll } from '../../objects/lists.ts';
 import { type FieldError, invalid, required } from '../validation/field-errors.ts';
 import { genericStrategy } from '../generic/generic.ts';
 import { validateLabelSelector } from '../validation/label-selector.ts';
 import { nameIsPathSegment } from '../../objects/names.ts';
 import type { Strategy } from '../generic/strategy.ts';
-import type { PolicyRule, Role } from './rbac.ts';
+
+/** The API group of roles and bindings. */
+export const rbacGroup = 'rbac.authorization.k8s.io';
 
 /** The rules of Roles (`apis/rbac/validation` ValidateRole). */
 export const roleStrategy = strategyOf(true);
@@ -12,8 +15,8 @@ export const roleStrategy = strategyOf(true);
 /** The rules of ClusterRoles, which may also name paths and aggregate others. */
 export const clusterRoleStrategy = strategyOf(false);
 
-function strategyOf(namespaced: boolean): Strategy<Role> {
-  return genericStrategy<Role>({
+function strategyOf(namespaced: boolean): Strategy<ClusterRole> {
+  return genericStrategy<ClusterRole>({
     namespaced,
     nameRule: nameIsPathSegment,
     allowCreateOnUpdate: true,

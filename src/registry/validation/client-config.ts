@@ -1,13 +1,6 @@
+import type { WebhookClientConfig } from '../../objects/admissionregistration.generated.ts';
 import { type FieldError, invalid, required } from './field-errors.ts';
 import { isValidPortNumber } from './network.ts';
-
-/** `clientConfig` of webhooks of every kind (admissionregistration and apiextensions WebhookClientConfig). */
-export interface WebhookClientConfig {
-  url?: string;
-  service?: { namespace?: string; name?: string; path?: string; port?: number };
-  /** PEM certificates in base64. */
-  caBundle?: string;
-}
 
 /** Either a URL or a Service (`webhook.ValidateWebhookURL`, `ValidateWebhookService`). */
 export function validateClientConfig(config: WebhookClientConfig, path: string): FieldError[] {

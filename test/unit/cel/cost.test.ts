@@ -1,33 +1,33 @@
+import type { JSONSchemaProps } from '../../../src/objects/apiextensions.generated.ts';
 import { describe, expect, test } from 'vitest';
 import { Program } from '../../../src/cel/program.ts';
 import { declSize, maxElementsAt } from '../../../src/registry/apiextensions/rules/decl-size.ts';
 import { declType } from '../../../src/registry/apiextensions/rules/decl-type.ts';
 import { toValue } from '../../../src/registry/apiextensions/rules/schema-values.ts';
-import type { JsonSchema } from '../../../src/registry/apiextensions/schema/json-schema.ts';
 
-const text: JsonSchema = { type: 'string' };
-const integer: JsonSchema = { type: 'integer' };
-const number: JsonSchema = { type: 'number' };
-const truth: JsonSchema = { type: 'boolean' };
-const intOrString: JsonSchema = { 'x-kubernetes-int-or-string': true };
+const text: JSONSchemaProps = { type: 'string' };
+const integer: JSONSchemaProps = { type: 'integer' };
+const number: JSONSchemaProps = { type: 'number' };
+const truth: JSONSchemaProps = { type: 'boolean' };
+const intOrString: JSONSchemaProps = { 'x-kubernetes-int-or-string': true };
 
-function short(maxLength: number): JsonSchema {
+function short(maxLength: number): JSONSchemaProps {
   return { type: 'string', maxLength };
 }
-function formatted(format: string): JsonSchema {
+function formatted(format: string): JSONSchemaProps {
   return { type: 'string', format };
 }
-function list(items: JsonSchema, more: JsonSchema = {}): JsonSchema {
+function list(items: JSONSchemaProps, more: JSONSchemaProps = {}): JSONSchemaProps {
   return { type: 'array', items, ...more };
 }
-function map(values: JsonSchema): JsonSchema {
+function map(values: JSONSchemaProps): JSONSchemaProps {
   return { type: 'object', additionalProperties: values };
 }
-function object(properties: Readonly<Record<string, JsonSchema>>): JsonSchema {
+function object(properties: Readonly<Record<string, JSONSchemaProps>>): JSONSchemaProps {
   return { type: 'object', properties };
 }
 
-function programOf(schema: JsonSchema, rule: string): Program {
+function programOf(schema: JSONSchemaProps, rule: string): Program {
   const type = declType(schema, false);
   if (type === undefined) throw new Error('the schema has no type');
   return new Program(
@@ -127,7 +127,7 @@ describe('an evaluation costs', () => {
 
 /** kube-apiserver's own tests have these: `compilation_test.go` TestCostEstimation. */
 describe('an expression is estimated to cost at most', () => {
-  test.each<[string, JsonSchema, number]>([
+  test.each<[string, JSONSchemaProps, number]>([
     // How many items fit into a request depends on the smallest of them.
     ['self.all(x, true)', list(number), 4718591],
     ['self.all(x, true)', list(truth), 1887437],

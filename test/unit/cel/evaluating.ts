@@ -1,12 +1,12 @@
+import type { JSONSchemaProps } from '../../../src/objects/apiextensions.generated.ts';
 import { Program } from '../../../src/cel/program.ts';
 import * as types from '../../../src/cel/types.ts';
 import { toJson } from '../../../src/cel/json-values.ts';
 import { isList, isMap, itemsOf, type Value } from '../../../src/cel/values.ts';
 import { toValue } from '../../../src/registry/apiextensions/rules/schema-values.ts';
 import { declType } from '../../../src/registry/apiextensions/rules/decl-type.ts';
-import type { JsonSchema } from '../../../src/registry/apiextensions/schema/json-schema.ts';
 
-const schema: JsonSchema = {
+const schema: JSONSchemaProps = {
   type: 'object',
   properties: {
     count: { type: 'integer' },

@@ -1,3 +1,4 @@
+import type { MutatingAdmissionPolicy } from '../../../objects/admissionregistration.generated.ts';
 import { isRecord, jsonEqual, type JsonRecord } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { forbidden } from '../../../objects/status-errors.ts';
@@ -7,10 +8,7 @@ import {
   type Patch,
   patchOf,
 } from '../../../registry/admissionregistration/admissionpolicy/mutate.ts';
-import type {
-  MutatingAdmissionPolicy,
-  PolicyBinding,
-} from '../../../registry/admissionregistration/admissionpolicy/policy.ts';
+import type { PolicyBinding } from '../../../registry/admissionregistration/admissionpolicy/policy.ts';
 import { findAtomics } from '../../patch/apply/atomics.ts';
 import { mergeValues } from '../../patch/apply/merge.ts';
 import { joinErrors, validateConfig } from '../../patch/apply/validate-config.ts';
@@ -76,10 +74,10 @@ export class MutatingPolicies implements AdmissionPlugin {
         object = await requestedForm(attributes, next);
         turn.changed();
       }
-      if (invocation.policy.spec?.reinvocationPolicy === 'IfNeeded') turn.asked(id);
+      if (invocation.policy.spec.reinvocationPolicy === 'IfNeeded') turn.asked(id);
     }
     turn.end(object);
-    const counting = failures.filter(({ policy }) => policy.spec?.failurePolicy !== 'Ignore');
+    const counting = failures.filter(({ policy }) => policy.spec.failurePolicy !== 'Ignore');
     if (counting.length > 0) throw refused(attributes, counting);
     return object;
   }
@@ -91,7 +89,7 @@ export class MutatingPolicies implements AdmissionPlugin {
     failures: Failure[],
   ): KubeObject | undefined {
     const { policy, binding, resource } = invocation;
-    const spec = policy.spec ?? {};
+    const spec = policy.spec;
     let { object } = attributes;
     const input = () => policyInput(this.#core, invocation, { ...attributes, object }, this.#authorizer);
     const meant = mutationsMeant(spec, input());

@@ -1,4 +1,5 @@
 /** What the policies of both kinds see of a write, and with which parameters (apiserver `admission/plugin/policy/generic`). */
+import { isRecord } from '../../../objects/json.ts';
 import { compileLabelSelector, matchesLabels } from '../../../objects/labels.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import type { PolicyInput } from '../../../registry/admissionregistration/expressions/input.ts';
@@ -67,7 +68,7 @@ export async function invocationsOf<P extends Policy>(
   const stored = (prefix: string): KubeObject[] =>
     core.storage.list(prefix).items.map(({ object }) => object);
   const policies = stored(kind.policies).filter((object) => kind.isPolicy(object));
-  const bindings: PolicyBinding[] = stored(kind.bindings);
+  const bindings = stored(kind.bindings).filter(isBinding);
   const invocations: Invocation<P>[] = [];
   const misconfigured: Misconfigured<P>[] = [];
   for (const policy of policies) {
@@ -76,8 +77,8 @@ export async function invocationsOf<P extends Policy>(
     const resource = matchResources(core, spec.matchConstraints ?? {}, attributes);
     if (resource === undefined) continue;
     for (const binding of bindings) {
-      if (binding.spec?.policyName !== policy.metadata.name) continue;
-      const match = binding.spec?.matchResources;
+      if (binding.spec.policyName !== policy.metadata.name) continue;
+      const match = binding.spec.matchResources;
       if (match !== undefined && matchResources(core, match, attributes) === undefined) continue;
       const params = await paramsOf(core, spec.paramKind, binding, attributes.namespace);
       if (typeof params === 'string') misconfigured.push({ policy, binding, why: params });
@@ -85,6 +86,10 @@ export async function invocationsOf<P extends Policy>(
     }
   }
   return { invocations, misconfigured };
+}
+
+function isBinding(object: KubeObject): object is PolicyBinding {
+  return isRecord(Reflect.get(object, 'spec'));
 }
 
 /** What the expressions of a policy see. */
@@ -113,7 +118,7 @@ async function paramsOf(
   { spec }: PolicyBinding,
   requestNamespace: string,
 ): Promise<readonly unknown[] | string> {
-  const reference = spec?.paramRef;
+  const reference = spec.paramRef;
   if (paramKind === undefined || reference === undefined) return [null];
   const { apiVersion = '', kind = '' } = paramKind;
   const resource = core.resources

@@ -1,8 +1,9 @@
-import { compileLabelSelector } from '../../../objects/labels.ts';
 import type {
   MatchResources,
-  NamedRule,
-} from '../../../registry/admissionregistration/admissionpolicy/policy.ts';
+  NamedRuleWithOperations,
+} from '../../../objects/admissionregistration.generated.ts';
+import { compileLabelSelector } from '../../../objects/labels.ts';
+
 import type { AdmissionAttributes } from '../../rest/admission.ts';
 import type { ServedResource } from '../../rest/served-resource.ts';
 import type { ServerCore } from '../../rest/server-core.ts';
@@ -23,7 +24,7 @@ export function matchResources(
     namespaceSelector: compileLabelSelector(match.namespaceSelector ?? {}),
     objectSelector: compileLabelSelector(match.objectSelector ?? {}),
   };
-  const matching = (rules: readonly NamedRule[]): Matching => ({
+  const matching = (rules: readonly NamedRuleWithOperations[]): Matching => ({
     ...common,
     rules: rules.filter(({ resourceNames }) => isNamed(resourceNames ?? [], attributes.name)),
   });

@@ -1,8 +1,9 @@
+import type { ValidatingAdmissionPolicy } from '../../../objects/admissionregistration.generated.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { forbidden } from '../../../objects/status-errors.ts';
 import { StatusError } from '../../../objects/status.ts';
 import { judgePolicy, type Refusal } from '../../../registry/admissionregistration/admissionpolicy/judge.ts';
-import type { ValidatingAdmissionPolicy } from '../../../registry/admissionregistration/admissionpolicy/policy.ts';
+
 import type { Authorizer } from '../../authorization/authorizer.ts';
 import type { AdmissionAttributes, AdmissionPlugin, AdmissionReply } from '../../rest/admission.ts';
 import type { ServerCore } from '../../rest/server-core.ts';
@@ -46,15 +47,15 @@ export class ValidatingPolicies implements AdmissionPlugin {
     const deny = (policy: KubeObject, binding: KubeObject, refusal: Refusal) =>
       denied.push(refuse(attributes, policy, binding, refusal));
     for (const { policy, binding, why } of misconfigured) {
-      if (policy.spec?.failurePolicy === 'Ignore') continue;
+      if (policy.spec.failurePolicy === 'Ignore') continue;
       deny(policy, binding, { message: `failed to configure binding: ${why}`, reason: '' });
     }
     for (const invocation of invocations) {
       const { policy, binding } = invocation;
-      const actions = binding.spec?.validationActions ?? [];
+      const actions = binding.spec.validationActions ?? [];
       const seen = await versionedFor(invocation.resource, attributes);
       const input = policyInput(this.#core, invocation, seen, this.#authorizer);
-      for (const refusal of judgePolicy(policy.spec ?? {}, input)) {
+      for (const refusal of judgePolicy(policy.spec, input)) {
         if (refusal.always === true || actions.includes('Deny')) deny(policy, binding, refusal);
         if (refusal.always !== true && actions.includes('Warn')) {
           reply.warn(`Validation failed for ${nameOf(policy, binding)}: ${refusal.message}`);

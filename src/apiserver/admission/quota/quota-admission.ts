@@ -1,8 +1,9 @@
+import type { ResourceQuota } from '../../../objects/core.generated.ts';
 import { forbidden, internalError } from '../../../objects/status-errors.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { judgeQuota, missingRequests } from '../../../registry/core/resourcequota/judge.ts';
 import { isInScopes } from '../../../registry/core/resourcequota/scopes.ts';
-import type { ResourceQuota } from '../../../registry/core/resourcequota/resource-quota.ts';
+
 import { increase, type Usage, usageOf } from '../../../registry/core/resourcequota/usage.ts';
 import type { AdmissionAttributes, AdmissionPlugin } from '../../rest/admission.ts';
 import type { ServerCore } from '../../rest/server-core.ts';

@@ -1,8 +1,9 @@
+import type { ResourceQuota } from '../../../objects/core.generated.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { formatQuantity, parseQuantity } from '../../../objects/quantity.ts';
 import { isInScopes } from '../../../registry/core/resourcequota/scopes.ts';
-import type { ResourceQuota } from '../../../registry/core/resourcequota/resource-quota.ts';
+
 import { addUsage, usageOf, userOf } from '../../../registry/core/resourcequota/usage.ts';
 import type { ServerCore } from '../../rest/server-core.ts';
 import { listPrefix, PreconditionError, type Unsubscribe } from '../../storage/storage.ts';

@@ -1,6 +1,7 @@
+import type { MutatingWebhook } from '../../../objects/admissionregistration.generated.ts';
 import { isIP } from 'node:net';
 import type { Agent, buildConnector, Dispatcher } from 'undici';
-import type { Webhook } from '../../../registry/admissionregistration/webhookconfiguration/webhook.ts';
+
 import type { WebhookAnswer } from './answer.ts';
 import { postUntilAnswered, WaitingTooLong } from './attempts.ts';
 import { joinHostPort } from '../../proxy/backend.ts';
@@ -39,8 +40,11 @@ const defaultTimeout = 10;
 /** A review carries an object and a patch of it, both of at most 3 MiB, and base64. */
 const maxAnswerBytes = 12 * 1024 * 1024;
 
+/** What of a webhook says how it is reached. */
+export type ConnectedWebhook = Partial<Pick<MutatingWebhook, 'clientConfig' | 'timeoutSeconds'>>;
+
 /** Makes the client of a webhook's `clientConfig`. Connections are kept, and made when they are needed. */
-export function createWebhookClient(webhook: Webhook, network: WebhookNetwork): WebhookClient {
+export function createWebhookClient(webhook: ConnectedWebhook, network: WebhookNetwork): WebhookClient {
   const { caBundle = '', service, url = '' } = webhook.clientConfig ?? {};
   const ca = Buffer.from(caBundle, 'base64').toString();
   const seconds = webhook.timeoutSeconds ?? defaultTimeout;
@@ -92,9 +96,9 @@ export function createWebhookClient(webhook: Webhook, network: WebhookNetwork): 
   };
 }
 
-type ServiceReference = NonNullable<NonNullable<Webhook['clientConfig']>['service']>;
+type ServiceReference = NonNullable<NonNullable<MutatingWebhook['clientConfig']>['service']>;
 
-function hostOf({ name = '', namespace = '' }: ServiceReference): string {
+function hostOf({ name, namespace }: ServiceReference): string {
   return `${name}.${namespace}.svc`;
 }
 
@@ -116,7 +120,7 @@ function connector(
     const target: ServiceTarget =
       service === undefined
         ? { host: options.hostname, port: Number(options.port), isPod: false }
-        : network.resolve(service.namespace ?? '', service.name ?? '', service.port ?? 443);
+        : network.resolve(service.namespace, service.name, service.port ?? 443);
     const { host, port } = target;
     const changed: buildConnector.Options =
       service === undefined

@@ -1,20 +1,21 @@
+import type {
+  MatchCondition,
+  MutatingWebhook,
+  RuleWithOperations,
+} from '../../../objects/admissionregistration.generated.ts';
 import { compileLabelSelector, type ParsedLabelSelector } from '../../../objects/labels.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
-import type { MatchCondition } from '../../../registry/admissionregistration/expressions/evaluate-conditions.ts';
-import type {
-  Webhook,
-  WebhookConfiguration,
-  WebhookRule,
-} from '../../../registry/admissionregistration/webhookconfiguration/webhook.ts';
+
 import { isReviewVersion, type ReviewVersion } from './answer.ts';
 import type { WebhookClient } from './client.ts';
+import type { WebhookConfiguration } from '../../../registry/admissionregistration/webhookconfiguration/strategy.ts';
 
 /** One webhook of a stored configuration, ready to be matched and called. */
 export interface Hook {
   /** Unique among all webhooks: configuration and place. */
   readonly id: string;
   readonly name: string;
-  readonly rules: readonly WebhookRule[];
+  readonly rules: readonly RuleWithOperations[];
   /** `failurePolicy: Ignore`: a webhook that cannot be called is skipped. */
   readonly ignoresFailures: boolean;
   /** `matchPolicy: Equivalent`: also asked about other versions of the resources of its rules. */
@@ -31,13 +32,13 @@ export interface Hook {
 }
 
 /** Makes the connection to a webhook. */
-export type ClientFactory = (webhook: Webhook) => WebhookClient;
+export type ClientFactory = (webhook: MutatingWebhook) => WebhookClient;
 
 /** The webhooks of a configuration, in order. */
 export function hooksOf(configuration: WebhookConfiguration, connect: ClientFactory): Hook[] {
   return (configuration.webhooks ?? []).map((webhook, index) => ({
-    id: `${configuration.metadata.name ?? ''}/${index}/${webhook.name ?? ''}`,
-    name: webhook.name ?? '',
+    id: `${configuration.metadata.name ?? ''}/${index}/${webhook.name}`,
+    name: webhook.name,
     rules: webhook.rules ?? [],
     ignoresFailures: webhook.failurePolicy === 'Ignore',
     matchesEquivalents: webhook.matchPolicy !== 'Exact',

@@ -1,8 +1,9 @@
 /** Which webhooks are asked about a write (apiserver `admission/plugin/webhook/generic` and `predicates`). */
+import type { RuleWithOperations } from '../../../objects/admissionregistration.generated.ts';
 import { matchesLabels } from '../../../objects/labels.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { notFound } from '../../../objects/status-errors.ts';
-import type { WebhookRule } from '../../../registry/admissionregistration/webhookconfiguration/webhook.ts';
+
 import type { AdmissionAttributes } from '../../rest/admission.ts';
 import type { ServedResource } from '../../rest/served-resource.ts';
 import type { ServerCore } from '../../rest/server-core.ts';
@@ -55,7 +56,7 @@ export function matchSelectors(core: ServerCore, hook: Matching, attributes: Adm
 }
 
 function ruleMatches(
-  rule: WebhookRule,
+  rule: RuleWithOperations,
   attributes: AdmissionAttributes,
   { definition }: ServedResource,
 ): boolean {

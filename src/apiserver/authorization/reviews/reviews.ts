@@ -7,7 +7,7 @@ import { nameIsPathSegment } from '../../../objects/names.ts';
 import type { ResourceDefinition } from '../../../registry/generic/strategy.ts';
 import type { TokenAuthenticator } from '../../authentication/authenticator.ts';
 import type { Authorizer } from '../authorizer.ts';
-import type { PolicyRule } from '../rbac.ts';
+import type { WholeRule } from '../rbac.ts';
 import type { UserInfo } from '../../authentication/user-info.ts';
 import { checkAccessReview } from './access-review.ts';
 import { attributesOf, subjectOf, userInfo } from './attributes.ts';
@@ -18,7 +18,7 @@ export interface ReviewSources {
   readonly authorizer: Authorizer;
   readonly tokens: readonly TokenAuthenticator[];
   /** The rules of a user in a namespace; undefined where everything is allowed. */
-  rulesOf(user: UserInfo, namespace: string): readonly PolicyRule[] | undefined;
+  rulesOf(user: UserInfo, namespace: string): readonly WholeRule[] | undefined;
 }
 
 /** One posted review. */
@@ -130,7 +130,7 @@ function reviewRules({ spec, caller }: Asked, sources: ReviewSources): JsonRecor
   return { metadata: {}, spec: {}, status };
 }
 
-const everything: PolicyRule = {
+const everything: WholeRule = {
   verbs: ['*'],
   apiGroups: ['*'],
   resources: ['*'],

@@ -1,7 +1,11 @@
+import type {
+  ExpressionWarning,
+  ValidatingAdmissionPolicy,
+} from '../../../objects/admissionregistration.generated.ts';
 import { isRecord } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
-import type { ValidatingAdmissionPolicy } from './policy.ts';
-import type { CheckedKind, ExpressionWarning } from './type-check.ts';
+
+import type { CheckedKind } from './type-check.ts';
 
 /**
  * The type errors of a ValidatingAdmissionPolicy's expressions, see {@link checkPolicyTypes}. CEL is loaded on the
@@ -12,7 +16,7 @@ export async function checkTypesOnDemand(
   kinds: readonly CheckedKind[],
   params: CheckedKind | undefined,
 ): Promise<readonly ExpressionWarning[]> {
-  if (!isPolicy(policy) || policy.spec === undefined) return [];
+  if (!isPolicy(policy)) return [];
   const { checkPolicyTypes } = await import('./type-check.ts');
   return checkPolicyTypes(policy.spec, kinds, params);
 }

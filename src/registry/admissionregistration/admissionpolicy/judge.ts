@@ -2,6 +2,10 @@
  * The decision of a ValidatingAdmissionPolicy about a write (apiserver
  * `admission/plugin/policy/validating/validator.go`).
  */
+import type {
+  ValidatingAdmissionPolicySpec,
+  Validation,
+} from '../../../objects/admissionregistration.generated.ts';
 import type { Program } from '../../../cel/program.ts';
 import { boolType, dynType, nullType, stringType } from '../../../cel/types.ts';
 import type { Value } from '../../../cel/values.ts';
@@ -9,7 +13,6 @@ import { pushAll } from '../../../objects/lists.ts';
 import { conditionsHold } from '../expressions/evaluate-conditions.ts';
 import { bindPolicy, perCallLimit, policyBudget, policyScope, type PolicyScope } from './compile.ts';
 import type { PolicyInput } from '../expressions/input.ts';
-import type { PolicySpec, Validation } from './policy.ts';
 
 const maxMessage = 5 * 1024;
 
@@ -34,22 +37,22 @@ interface CompiledValidation {
   readonly message: Program | string | undefined;
 }
 
-const compiled = new WeakMap<PolicySpec, CompiledPolicy>();
+const compiled = new WeakMap<ValidatingAdmissionPolicySpec, CompiledPolicy>();
 
 /** All expressions of a policy, compiled once. */
-export function compilePolicy(spec: PolicySpec): CompiledPolicy {
+export function compilePolicy(spec: ValidatingAdmissionPolicySpec): CompiledPolicy {
   const known = compiled.get(spec);
   if (known !== undefined) return known;
   const { variables, conditions, compile, compileText } = policyScope(spec);
   const validations = (spec.validations ?? []).map((validation) => {
-    const { expression = '', messageExpression = '' } = validation;
+    const { expression, messageExpression = '' } = validation;
     return {
       validation,
       program: compile(expression, [boolType]),
       message: messageExpression === '' ? undefined : compileText(messageExpression, [stringType]),
     };
   });
-  const annotations = (spec.auditAnnotations ?? []).map(({ valueExpression: source = '' }) => ({
+  const annotations = (spec.auditAnnotations ?? []).map(({ valueExpression: source }) => ({
     source,
     program: compileText(source, [stringType, nullType, dynType]),
   }));
@@ -62,7 +65,7 @@ export function compilePolicy(spec: PolicySpec): CompiledPolicy {
  * The refusals of a policy for a write; none when all validations hold or its conditions do not match. Evaluation
  * errors are refusals, unless `failurePolicy` ignores them.
  */
-export function judgePolicy(spec: PolicySpec, input: PolicyInput): Refusal[] {
+export function judgePolicy(spec: ValidatingAdmissionPolicySpec, input: PolicyInput): Refusal[] {
   const ignores = spec.failurePolicy === 'Ignore';
   const { variables, conditions, validations, annotations } = compilePolicy(spec);
   const bindings = bindPolicy(input, variables);
@@ -73,7 +76,7 @@ export function judgePolicy(spec: PolicySpec, input: PolicyInput): Refusal[] {
   const refusals: Refusal[] = [];
   for (const compiledOne of validations) {
     const { validation, program } = compiledOne;
-    const { expression = '', reason = '' } = validation;
+    const { expression, reason = '' } = validation;
     const fail = (why: string) => {
       if (!ignores)
         refusals.push({ message: `expression '${expression}' resulted in error: ${why}`, reason: '' });
@@ -102,7 +105,7 @@ function messageOf(
     if (text !== '' && !text.includes('\n') && Buffer.byteLength(text) <= maxMessage) return text;
   }
   const given = (validation.message ?? '').trim();
-  return given === '' ? `failed expression: ${(validation.expression ?? '').trim()}` : given;
+  return given === '' ? `failed expression: ${validation.expression.trim()}` : given;
 }
 
 /** Audit annotations are dropped, as there is no audit log; but an evaluation error refuses the write. */

@@ -1,4 +1,8 @@
 /** The changes of a MutatingAdmissionPolicy (apiserver `admission/plugin/policy/mutating`, KEP 3962). */
+import type {
+  MutatingAdmissionPolicySpec,
+  Mutation,
+} from '../../../objects/admissionregistration.generated.ts';
 import type { JsonRecord } from '../../../objects/json.ts';
 import { toJson } from '../../../cel/json-values.ts';
 import { jsonPatchType, patchStructs } from '../../../cel/patch-types.ts';
@@ -8,7 +12,6 @@ import { EvaluationError, isList, isMap, itemsOf, StructValue, type Value } from
 import { conditionsHold } from '../expressions/evaluate-conditions.ts';
 import { bindPolicy, policyBudget, policyScope, perCallLimit, type PolicyScope } from './compile.ts';
 import type { PolicyInput } from '../expressions/input.ts';
-import type { MutatingPolicySpec, Mutation } from './policy.ts';
 
 /** The result of one mutation: fields to merge into the object, or operations on it. */
 export type Patch =
@@ -20,7 +23,7 @@ interface CompiledMutations extends Pick<PolicyScope, 'variables' | 'conditions'
   readonly mutations: readonly (Program | string | undefined)[];
 }
 
-const compiled = new WeakMap<MutatingPolicySpec, CompiledMutations>();
+const compiled = new WeakMap<MutatingAdmissionPolicySpec, CompiledMutations>();
 const patchTypes: ReadonlyMap<string, CelType> = new Map<string, CelType>([
   ['JSONPatch', listType(jsonPatchType)],
   ...[patchStructs('Object')].flatMap((type): [string, CelType][] =>
@@ -34,13 +37,13 @@ function expressionOf({ patchType, applyConfiguration, jsonPatch }: Mutation): s
 }
 
 /** All expressions of a policy, compiled once. */
-export function compileMutations(spec: MutatingPolicySpec): CompiledMutations {
+export function compileMutations(spec: MutatingAdmissionPolicySpec): CompiledMutations {
   const known = compiled.get(spec);
   if (known !== undefined) return known;
   const { variables, conditions, compile } = policyScope(spec);
   const mutations = (spec.mutations ?? []).map((mutation) => {
     const source = expressionOf(mutation);
-    const wanted = patchTypes.get(mutation.patchType ?? '');
+    const wanted = patchTypes.get(mutation.patchType);
     return source === undefined || wanted === undefined ? undefined : compile(source, [wanted], 'patch');
   });
   const made = { variables, conditions, mutations };
@@ -49,13 +52,17 @@ export function compileMutations(spec: MutatingPolicySpec): CompiledMutations {
 }
 
 /** Whether the conditions of a policy hold; a text is the evaluation error. */
-export function mutationsMeant(spec: MutatingPolicySpec, input: PolicyInput): boolean | string {
+export function mutationsMeant(spec: MutatingAdmissionPolicySpec, input: PolicyInput): boolean | string {
   const { conditions, variables } = compileMutations(spec);
   return conditionsHold(conditions, bindPolicy(input, variables));
 }
 
 /** The patch of the mutation with the index; a text is the reason why there is none. */
-export function patchOf(spec: MutatingPolicySpec, index: number, input: PolicyInput): Patch | string {
+export function patchOf(
+  spec: MutatingAdmissionPolicySpec,
+  index: number,
+  input: PolicyInput,
+): Patch | string {
   const { variables, mutations } = compileMutations(spec);
   const program = mutations[index];
   const mutation = spec.mutations?.[index];

@@ -1,12 +1,12 @@
 /** CEL types of kinds from a server's OpenAPI document (`apiserver/pkg/cel/openapi/resolver`). */
+import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
 import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import type { CelType } from '../../../cel/types.ts';
 import { declType } from '../../apiextensions/rules/decl-type.ts';
-import type { JsonSchema } from '../../apiextensions/schema/json-schema.ts';
 
 const reference = '#/components/schemas/';
 /** Formats without a type of their own: IntOrString, Quantity. */
-const unions: ReadonlyMap<string, JsonSchema> = new Map<string, JsonSchema>([
+const unions: ReadonlyMap<string, JSONSchemaProps> = new Map<string, JSONSchemaProps>([
   ['io.k8s.apimachinery.pkg.util.intstr.IntOrString', { 'x-kubernetes-int-or-string': true }],
   ['io.k8s.apimachinery.pkg.api.resource.Quantity', { type: 'string' }],
 ]);
@@ -23,7 +23,7 @@ export function openApiType(schemas: JsonRecord, name: string, kind: string): Ce
 }
 
 /** @param within the enclosing schemas: recursion ends at a schema that contains itself. */
-function named(schemas: JsonRecord, name: string, within: readonly string[]): JsonSchema {
+function named(schemas: JsonRecord, name: string, within: readonly string[]): JSONSchemaProps {
   const union = unions.get(name);
   if (union !== undefined) return union;
   const schema = schemas[name];
@@ -31,8 +31,8 @@ function named(schemas: JsonRecord, name: string, within: readonly string[]): Js
   return resolved(schemas, schema, [...within, name]);
 }
 
-function resolved(schemas: JsonRecord, schema: JsonRecord, within: readonly string[]): JsonSchema {
-  const part = (value: unknown): JsonSchema => (isRecord(value) ? resolved(schemas, value, within) : {});
+function resolved(schemas: JsonRecord, schema: JsonRecord, within: readonly string[]): JSONSchemaProps {
+  const part = (value: unknown): JSONSchemaProps => (isRecord(value) ? resolved(schemas, value, within) : {});
   const { $ref: to, allOf, type, format, properties, items, additionalProperties } = schema;
   if (typeof to === 'string') return named(schemas, to.slice(reference.length), within);
   // A reference with a description or a default beside it.

@@ -1,15 +1,14 @@
+import type {
+  MatchResources,
+  MutatingAdmissionPolicy,
+  ValidatingAdmissionPolicy,
+} from '../../../objects/admissionregistration.generated.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { type FieldError, notSupported, required } from '../../validation/field-errors.ts';
 import { genericStrategy, type KindRules, resetMetaForStatus, specChanges } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import type { Strategy } from '../../generic/strategy.ts';
-import type {
-  CommonPolicySpec,
-  MatchResources,
-  MutatingAdmissionPolicy,
-  PolicyBinding,
-  ValidatingAdmissionPolicy,
-} from './policy.ts';
+import type { CommonPolicySpec, PolicyBinding } from './policy.ts';
 import { validateMutatingSpec, validatePolicySpec } from './validation.ts';
 
 const rules: KindRules<KubeObject> = {
@@ -44,7 +43,7 @@ export const validatingPolicyStrategy: Strategy<ValidatingAdmissionPolicy> = {
     prepareStatus: resetMetaForStatus,
     repeatsCreate: 'instead',
     setDefaults: setPolicyDefaults,
-    validateCreate: ({ spec = {} }) => validatePolicySpec(spec),
+    validateCreate: ({ spec }) => validatePolicySpec(spec),
   }),
 };
 
@@ -54,14 +53,14 @@ export const mutatingPolicyStrategy: Strategy<MutatingAdmissionPolicy> = {
     ...rules,
     repeatsCreate: 'instead',
     setDefaults: setPolicyDefaults,
-    validateCreate: ({ spec = {} }) => validateMutatingSpec(spec),
+    validateCreate: ({ spec }) => validateMutatingSpec(spec),
   }),
 };
 
 const actions = ['Audit', 'Deny', 'Warn'];
 
 /** `validationActions` of a ValidatingAdmissionPolicy's binding. */
-function validateActions({ spec = {} }: PolicyBinding): FieldError[] {
+function validateActions({ spec }: PolicyBinding): FieldError[] {
   const found = spec.validationActions ?? [];
   if (found.length === 0) return [required('spec.validationActions')];
   return found.flatMap((action, i) =>
@@ -69,7 +68,7 @@ function validateActions({ spec = {} }: PolicyBinding): FieldError[] {
   );
 }
 
-function validateReference({ spec = {} }: PolicyBinding): FieldError[] {
+function validateReference({ spec }: PolicyBinding): FieldError[] {
   return (spec.policyName ?? '') === '' ? [required('spec.policyName')] : [];
 }
 
@@ -77,7 +76,7 @@ const bindingRules: KindRules<PolicyBinding> = {
   ...rules,
   generationChanges: specChanges,
   repeatsCreate: 'instead',
-  setDefaults: ({ spec }) => setMatchDefaults(spec?.matchResources),
+  setDefaults: ({ spec }) => setMatchDefaults(spec.matchResources),
 };
 
 /** Bindings of ValidatingAdmissionPolicies. */

@@ -2,12 +2,16 @@
  * Type errors of expressions for the kinds that they match (apiserver
  * `admission/plugin/policy/validating/typechecking.go`).
  */
+import type {
+  ExpressionWarning,
+  ValidatingAdmissionPolicySpec,
+} from '../../../objects/admissionregistration.generated.ts';
 import type { JsonRecord } from '../../../objects/json.ts';
 import { CompileError, Program } from '../../../cel/program.ts';
 import * as types from '../../../cel/types.ts';
 import type { CelType } from '../../../cel/types.ts';
 import { openApiType } from './openapi-type.ts';
-import type { PolicySpec } from './policy.ts';
+
 import { admissionVariables, authorizerVariables, namespaceType } from '../expressions/scope.ts';
 
 /** A kind with its schema among those of an OpenAPI v3 document. */
@@ -19,12 +23,6 @@ export interface CheckedKind {
   readonly schema: string;
 }
 
-/** Admissionregistration/v1 ExpressionWarning. */
-export interface ExpressionWarning {
-  readonly fieldRef: string;
-  readonly warning: string;
-}
-
 /**
  * The errors of a policy's validations for objects of each of the kinds, syntax errors included. The result type is not
  * checked.
@@ -32,7 +30,7 @@ export interface ExpressionWarning {
  * @param params the kind of the parameters, when the policy has a known one.
  */
 export function checkPolicyTypes(
-  { validations, variables }: PolicySpec,
+  { validations, variables }: ValidatingAdmissionPolicySpec,
   kinds: readonly CheckedKind[],
   params: CheckedKind | undefined,
 ): ExpressionWarning[] {
@@ -64,7 +62,7 @@ function typeOf({ schemas, schema, kind }: CheckedKind): CelType {
 function scopeOf(
   object: CelType,
   params: CelType | undefined,
-  variables: NonNullable<PolicySpec['variables']>,
+  variables: NonNullable<ValidatingAdmissionPolicySpec['variables']>,
 ): ReadonlyMap<string, CelType> {
   const scope = new Map<string, CelType>([
     ...admissionVariables,

@@ -1,3 +1,8 @@
+import type {
+  MutatingAdmissionPolicySpec,
+  Mutation,
+  ValidatingAdmissionPolicySpec,
+} from '../../../objects/admissionregistration.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
   type FieldError,
@@ -10,7 +15,7 @@ import { isQualifiedName } from '../../../objects/names.ts';
 import { validateMatchConditions } from '../expressions/match-conditions.ts';
 import { compilePolicy } from './judge.ts';
 import { compileMutations } from './mutate.ts';
-import type { CommonPolicySpec, MutatingPolicySpec, Mutation, PolicySpec } from './policy.ts';
+import type { CommonPolicySpec } from './policy.ts';
 
 const reasons = ['Forbidden', 'Invalid', 'RequestEntityTooLarge', 'Unauthorized'];
 const failurePolicies = ['Fail', 'Ignore'];
@@ -57,7 +62,7 @@ function validateConditions(spec: CommonPolicySpec, { conditions }: Compiled): F
 }
 
 /** The expressions of a policy are required and must compile (`apis/admissionregistration/validation`). */
-export function validatePolicySpec(spec: PolicySpec): FieldError[] {
+export function validatePolicySpec(spec: ValidatingAdmissionPolicySpec): FieldError[] {
   const compiled = compilePolicy(spec);
   const { validations, annotations } = compiled;
   const errors = validateCommon(spec, compiled);
@@ -67,7 +72,7 @@ export function validatePolicySpec(spec: PolicySpec): FieldError[] {
   }
   validations.forEach(({ validation, program, message }, i) => {
     const at = `spec.validations[${i}]`;
-    pushAll(errors, checkExpression(`${at}.expression`, validation.expression ?? '', program));
+    pushAll(errors, checkExpression(`${at}.expression`, validation.expression, program));
     const { messageExpression = '', reason } = validation;
     if (messageExpression !== '') {
       pushAll(errors, checkExpression(`${at}.messageExpression`, messageExpression, message));
@@ -92,7 +97,7 @@ export function validatePolicySpec(spec: PolicySpec): FieldError[] {
 }
 
 /** As `validatePolicySpec`, for MutatingAdmissionPolicies. */
-export function validateMutatingSpec(spec: MutatingPolicySpec): FieldError[] {
+export function validateMutatingSpec(spec: MutatingAdmissionPolicySpec): FieldError[] {
   const compiled = compileMutations(spec);
   const errors = validateCommon(spec, compiled);
   const { reinvocationPolicy, mutations } = spec;
@@ -111,7 +116,7 @@ export function validateMutatingSpec(spec: MutatingPolicySpec): FieldError[] {
 }
 
 function validateMutation(
-  { patchType = '', applyConfiguration, jsonPatch }: Mutation,
+  { patchType, applyConfiguration, jsonPatch }: Mutation,
   program: object | string | undefined,
   at: string,
 ): FieldError[] {

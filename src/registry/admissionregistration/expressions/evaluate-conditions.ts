@@ -1,15 +1,10 @@
 /** Whether the conditions of webhooks and policies hold (apiserver `admission/plugin/webhook/matchconditions`). */
+import type { MatchCondition } from '../../../objects/admissionregistration.generated.ts';
 import type { AdmissionInput } from './input.ts';
 import { admissionBindings, admissionVariables, authorizerVariables, compileExpression } from './scope.ts';
 import type { Program } from '../../../cel/program.ts';
 import { boolType } from '../../../cel/types.ts';
 import type { Value } from '../../../cel/values.ts';
-
-/** Admissionregistration/v1 MatchCondition. */
-export interface MatchCondition {
-  readonly name?: string;
-  readonly expression?: string;
-}
 
 /** Units of cost for all conditions of a webhook (`apiserver/pkg/apis/cel/config.go`). */
 const conditionsBudget = 2_500_000;
@@ -22,7 +17,7 @@ export function matchConditions(
   conditions: readonly MatchCondition[],
   input: AdmissionInput,
 ): boolean | string {
-  const compiled = conditions.map(({ expression = '' }) => ({
+  const compiled = conditions.map(({ expression }) => ({
     expression,
     program: compileCondition(expression.trim()),
   }));

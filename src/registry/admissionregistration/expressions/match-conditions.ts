@@ -1,7 +1,8 @@
 /** `matchConditions` of webhooks and policies: CEL over the request. */
+import type { MatchCondition } from '../../../objects/admissionregistration.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { duplicate, type FieldError, invalid, required, tooMany } from '../../validation/field-errors.ts';
-import { compileCondition, type MatchCondition } from './evaluate-conditions.ts';
+import { compileCondition } from './evaluate-conditions.ts';
 import { isQualifiedName } from '../../../objects/names.ts';
 
 const maxConditions = 64;
@@ -19,7 +20,7 @@ export function validateMatchConditions(
   const errors: FieldError[] = [];
   if (conditions.length > maxConditions) errors.push(tooMany(path, conditions.length, maxConditions));
   const names = new Set<string>();
-  conditions.forEach(({ name = '', expression = '' }, i) => {
+  conditions.forEach(({ name, expression }, i) => {
     const at = `${path}[${i}]`;
     const source = expression.trim();
     if (source === '') errors.push(required(`${at}.expression`));

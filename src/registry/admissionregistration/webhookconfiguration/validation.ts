@@ -1,3 +1,7 @@
+import type {
+  MutatingWebhook,
+  RuleWithOperations,
+} from '../../../objects/admissionregistration.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
   duplicate,
@@ -10,7 +14,6 @@ import { validateLabelSelector } from '../../validation/label-selector.ts';
 import { isDNS1123Subdomain } from '../../../objects/names.ts';
 import { validateClientConfig } from '../../validation/client-config.ts';
 import { validateMatchConditions } from '../expressions/match-conditions.ts';
-import type { Webhook, WebhookRule } from './webhook.ts';
 
 const operations = ['*', 'CONNECT', 'CREATE', 'DELETE', 'UPDATE'];
 const scopes = ['*', 'Cluster', 'Namespaced'];
@@ -19,10 +22,10 @@ const minTimeout = 1;
 const maxTimeout = 30;
 
 /** The rules of webhooks (`apis/admissionregistration/validation`). */
-export function validateWebhooks(webhooks: readonly Webhook[], mutating: boolean): FieldError[] {
+export function validateWebhooks(webhooks: readonly MutatingWebhook[], mutating: boolean): FieldError[] {
   const names = new Set<string>();
   return webhooks.flatMap((webhook, i) => {
-    const { name = '' } = webhook;
+    const { name } = webhook;
     const path = `webhooks[${i}]`;
     const errors = validateWebhook(webhook, mutating, path);
     if (name !== '' && names.has(name)) errors.push(duplicate(`${path}.name`, name));
@@ -31,8 +34,8 @@ export function validateWebhooks(webhooks: readonly Webhook[], mutating: boolean
   });
 }
 
-function validateWebhook(webhook: Webhook, mutating: boolean, path: string): FieldError[] {
-  const errors = validateName(webhook.name ?? '', `${path}.name`);
+function validateWebhook(webhook: MutatingWebhook, mutating: boolean, path: string): FieldError[] {
+  const errors = validateName(webhook.name, `${path}.name`);
   pushAll(
     errors,
     validateReviewVersions(webhook.admissionReviewVersions ?? [], `${path}.admissionReviewVersions`),
@@ -62,7 +65,7 @@ function validateWebhook(webhook: Webhook, mutating: boolean, path: string): Fie
   pushAll(errors, validateLabelSelector(webhook.objectSelector, `${path}.objectSelector`));
   pushAll(errors, validateMatchConditions(webhook.matchConditions ?? [], `${path}.matchConditions`));
   if (mutating) choice('reinvocationPolicy', ['IfNeeded', 'Never']);
-  pushAll(errors, validateClientConfig(webhook.clientConfig ?? {}, `${path}.clientConfig`));
+  pushAll(errors, validateClientConfig(webhook.clientConfig, `${path}.clientConfig`));
   return errors;
 }
 
@@ -91,7 +94,7 @@ function validateReviewVersions(versions: readonly string[], path: string): Fiel
   return errors;
 }
 
-function validateRule(rule: WebhookRule, path: string): FieldError[] {
+function validateRule(rule: RuleWithOperations, path: string): FieldError[] {
   const errors: FieldError[] = [];
   if ((rule.operations ?? []).length === 0) errors.push(required(`${path}.operations`));
   (rule.operations ?? []).forEach((operation, i) => {

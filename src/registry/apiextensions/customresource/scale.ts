@@ -1,12 +1,13 @@
+import type { CustomResourceDefinitionVersion } from '../../../objects/apiextensions.generated.ts';
 import { isRecord } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { internalError } from '../../../objects/status-errors.ts';
-import type { CustomResourceVersion } from '../customresourcedefinition/definition.ts';
+
 import { type FieldError, invalid } from '../../validation/field-errors.ts';
 import { type ScaleForm, scaleMetadata } from '../../generic/scale.ts';
 import { fieldAt, simplePath } from './simple-path.ts';
 
-type ScalePaths = NonNullable<NonNullable<CustomResourceVersion['subresources']>['scale']>;
+type ScalePaths = NonNullable<NonNullable<CustomResourceDefinitionVersion['subresources']>['scale']>;
 
 /** `/scale` of a custom resource, by the paths that its definition names (apiextensions `registry/customresource/etcd.go`). */
 export function customScale({

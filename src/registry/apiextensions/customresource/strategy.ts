@@ -1,7 +1,10 @@
+import type {
+  CustomResourceDefinitionVersion,
+  JSONSchemaProps,
+} from '../../../objects/apiextensions.generated.ts';
 import { isRecord, jsonEqual } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
-import type { CustomResourceVersion } from '../customresourcedefinition/definition.ts';
-import type { JsonSchema } from '../schema/json-schema.ts';
+
 import { type FieldError, type FieldErrorReason, invalid } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { validateCustomObjectMeta, validateCustomObjectMetaUpdate } from '../../generic/metadata.ts';
@@ -37,7 +40,7 @@ const notAsked = invalid(
 export interface CustomKind {
   readonly kind: string;
   readonly namespaced: boolean;
-  readonly version: CustomResourceVersion;
+  readonly version: CustomResourceDefinitionVersion;
   /** The apiVersion of requests, `<group>/<version>`. */
   readonly apiVersion: string;
   /** The apiVersion in which objects reach the strategy: that of the storage version. */
@@ -63,7 +66,7 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
   const scale = version.subresources?.scale;
   const rules = { namespaced, nameRule: nameIsDNSSubdomain };
   // A list that was invalid before may stay so.
-  const listErrors = (whole: JsonSchema, object: CustomObject, old?: CustomObject): FieldError[] =>
+  const listErrors = (whole: JSONSchemaProps, object: CustomObject, old?: CustomObject): FieldError[] =>
     old !== undefined && validateListTypes(whole, old).length > 0 ? [] : validateListTypes(whole, object);
   const valueErrors = (object: CustomObject, old?: CustomObject): FieldError[] => {
     if (schema === undefined) return [];
@@ -158,7 +161,9 @@ export function customResourceStrategy(custom: CustomKind): Strategy<CustomObjec
 }
 
 /** `spec.selectableFields` besides name and namespace. */
-function selectable(version: CustomResourceVersion): (object: CustomObject) => Record<string, string> {
+function selectable(
+  version: CustomResourceDefinitionVersion,
+): (object: CustomObject) => Record<string, string> {
   const paths = (version.selectableFields ?? []).map(
     ({ jsonPath }) => [jsonPath.replace(/^\./, ''), simplePath(jsonPath)] as const,
   );

@@ -1,6 +1,7 @@
+import type { CustomResourceDefinition } from '../../../objects/apiextensions.generated.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { type FieldError, invalid, required } from '../../validation/field-errors.ts';
-import { type CustomResourceDefinition, withCondition } from './definition.ts';
+import { withCondition } from './definition.ts';
 
 const annotation = 'api-approved.kubernetes.io';
 const see = 'see https://github.com/kubernetes/enhancements/pull/1111';

@@ -1,3 +1,7 @@
+import type {
+  CustomResourceConversion,
+  WebhookConversion,
+} from '../../../objects/apiextensions.generated.ts';
 import {
   type FieldError,
   forbiddenField,
@@ -8,9 +12,9 @@ import {
 import { isDNS1035Label } from '../../../objects/names.ts';
 import { caBundleFault } from '../../validation/ca-bundle.ts';
 import { validateClientConfig } from '../../validation/client-config.ts';
-import type { CustomResourceConversion } from './definition.ts';
 
 const path = 'spec.conversion';
+const noWebhook: WebhookConversion = { conversionReviewVersions: null };
 /** The known ConversionReview versions; a webhook must name one. */
 const reviewVersions = ['v1', 'v1beta1'];
 
@@ -35,8 +39,8 @@ export function validateConversion(
   return [
     ...preserved,
     ...(strategy === 'Webhook'
-      ? validateWebhook(webhook ?? {}, mayHaveWrongBundle)
-      : validateNoWebhook(strategy, webhook ?? {})),
+      ? validateWebhook(webhook ?? noWebhook, mayHaveWrongBundle)
+      : validateNoWebhook(strategy, webhook ?? noWebhook)),
   ];
 }
 
@@ -58,10 +62,8 @@ export function hasWrongBundle(conversion: CustomResourceConversion | undefined)
   return caBundleFault(conversion?.webhook?.clientConfig?.caBundle ?? '') !== undefined;
 }
 
-type ConversionWebhook = NonNullable<CustomResourceConversion['webhook']>;
-
 function validateWebhook(
-  { clientConfig, conversionReviewVersions }: ConversionWebhook,
+  { clientConfig, conversionReviewVersions }: WebhookConversion,
   mayHaveWrongBundle: boolean,
 ): FieldError[] {
   const at = `${path}.webhookClientConfig`;
@@ -79,7 +81,7 @@ function validateWebhook(
 
 function validateNoWebhook(
   strategy: string,
-  { clientConfig, conversionReviewVersions }: ConversionWebhook,
+  { clientConfig, conversionReviewVersions }: WebhookConversion,
 ): FieldError[] {
   const errors: FieldError[] = [];
   if (strategy === '') errors.push(required(`${path}.strategy`));

@@ -1,12 +1,12 @@
+import type { CustomResourceDefinitionVersion } from '../../../objects/apiextensions.generated.ts';
 import { compileSteps, maxCompileSteps } from '../../../cel/patterns/size.ts';
 import { type FieldError, forbiddenField } from '../../validation/field-errors.ts';
-import type { CustomResourceVersion } from './definition.ts';
 
 /**
  * The patterns of a definition compile to as much as one of CEL may. kube-apiserver has no such rule: a pattern of 15
  * characters can have a million instructions, and each is matched at every write.
  */
-export function validatePatternSizes(versions: readonly CustomResourceVersion[]): FieldError[] {
+export function validatePatternSizes(versions: readonly CustomResourceDefinitionVersion[]): FieldError[] {
   const patterns = new Set<string>();
   for (const { schema } of versions) collect(schema, patterns);
   let steps = 0;

@@ -1,4 +1,5 @@
 /** The expressions of a definition's rules (apiextensions `validation.go`, `apiserver/schema/cel/compilation.go`). */
+import type { JSONSchemaProps, ValidationRule } from '../../../objects/apiextensions.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { compileRules } from '../rules/compile-rules.ts';
 import { times } from '../../../cel/cost/range.ts';
@@ -8,7 +9,7 @@ import { isEmbedded } from '../rules/decl-type.ts';
 import { hasRules } from '../rules/has-rules.ts';
 import { validateRules } from '../rules/validate-rules.ts';
 import { type FieldError, internalFault, invalid, maxErrorText } from '../../validation/field-errors.ts';
-import { itemsOf, type JsonSchema, type ValidationRule, valuesOf } from '../schema/json-schema.ts';
+import { itemsOf, valuesOf } from '../schema/json-schema.ts';
 import { RuleCosts } from './rule-costs.ts';
 
 /**
@@ -17,7 +18,7 @@ import { RuleCosts } from './rule-costs.ts';
  * @param known errors of the schema: rules of a part with errors are skipped.
  */
 export function validateRuleExpressions(
-  schema: JsonSchema,
+  schema: JSONSchemaProps,
   path: string,
   known: readonly FieldError[],
 ): FieldError[] {
@@ -45,7 +46,7 @@ interface Place {
   readonly shown: { length: number };
 }
 
-function expressionErrors(schema: JsonSchema, place: Place, known: readonly FieldError[]): FieldError[] {
+function expressionErrors(schema: JSONSchemaProps, place: Place, known: readonly FieldError[]): FieldError[] {
   const { path, shown } = place;
   if (!hasRules(schema) || shown.length > maxErrorText) return [];
   const atomic = schema['x-kubernetes-map-type'] === 'atomic';
@@ -86,14 +87,14 @@ function expressionErrors(schema: JsonSchema, place: Place, known: readonly Fiel
 }
 
 /** The factor by which a schema multiplies the values of its parts; undefined when it has no bound. */
-function maxElementsOf(schema: JsonSchema): number | undefined {
+function maxElementsOf(schema: JSONSchemaProps): number | undefined {
   const { maxItems, maxProperties, additionalProperties } = schema;
   const bound = (most: number | undefined) => (most === undefined ? undefined : Math.max(0, most));
   if (schema.type === 'array') return bound(maxItems);
   return schema.type === 'object' && additionalProperties !== undefined ? bound(maxProperties) : 1;
 }
 
-function ownErrors(schema: JsonSchema, place: Place): FieldError[] {
+function ownErrors(schema: JSONSchemaProps, place: Place): FieldError[] {
   const { path, root, uncorrelated, costs } = place;
   const at = `${path}.x-kubernetes-validations`;
   const compiled = compileRules(schema, root || isEmbedded(schema));

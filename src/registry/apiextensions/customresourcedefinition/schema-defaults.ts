@@ -2,19 +2,20 @@
  * Defaults of structural schemas (apiextensions `schema/defaulting/validation.go`): they are valid, and have no unknown
  * fields.
  */
+import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
 import { isRecord } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { validateEmbedded } from '../schema/embedded.ts';
 import { validatePart } from '../schema/validate-value.ts';
 import { ValidationBudget } from '../schema/validation-budget.ts';
 import { type FieldError, invalid } from '../../validation/field-errors.ts';
-import { itemsOf, type JsonSchema, valuesOf } from '../schema/json-schema.ts';
+import { itemsOf, valuesOf } from '../schema/json-schema.ts';
 
 const maxDepth = 100;
 
 /** The rules that defaults break, wherever they are. @throws {StatusError} 413 when that takes too long. */
 export function validateSchemaDefaults(
-  schema: JsonSchema,
+  schema: JSONSchemaProps,
   path: string,
   depth = 0,
   budget = new ValidationBudget(),
@@ -35,7 +36,7 @@ export function validateSchemaDefaults(
   return errors;
 }
 
-function validateDefault(schema: JsonSchema, path: string, budget: ValidationBudget): FieldError[] {
+function validateDefault(schema: JSONSchemaProps, path: string, budget: ValidationBudget): FieldError[] {
   const value = schema.default;
   const unknown = hasUnknown(schema, value) ? [invalid(path, value, 'must not have unknown fields')] : [];
   const embedded = validateEmbedded(schema, value, path);
@@ -44,7 +45,7 @@ function validateDefault(schema: JsonSchema, path: string, budget: ValidationBud
 }
 
 /** True where pruning would remove something. */
-function hasUnknown(schema: JsonSchema, value: unknown, depth = 0): boolean {
+function hasUnknown(schema: JSONSchemaProps, value: unknown, depth = 0): boolean {
   if (depth > maxDepth) return false;
   const items = itemsOf(schema);
   if (Array.isArray(value)) {

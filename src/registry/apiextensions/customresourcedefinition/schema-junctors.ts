@@ -1,9 +1,10 @@
 /** allOf, anyOf, oneOf and not may restrict values, but not declare structure. */
+import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { patternFault } from '../schema/pattern.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
-import { itemsOf, type JsonSchema } from '../schema/json-schema.ts';
+import { itemsOf } from '../schema/json-schema.ts';
 
 const maxDepth = 100;
 const lists = ['anyOf', 'allOf', 'oneOf'] as const;
@@ -28,12 +29,12 @@ const forbiddenWords = [
 ] as const;
 
 interface Part {
-  readonly schema: JsonSchema;
+  readonly schema: JSONSchemaProps;
   readonly path: string;
 }
 
 /** The parts of the junctors of a schema, with their paths. */
-function partsOf(schema: JsonSchema, path: string): Part[] {
+function partsOf(schema: JSONSchemaProps, path: string): Part[] {
   const parts = lists.flatMap((word) =>
     (schema[word] ?? []).map((part, i) => ({ schema: part, path: `${path}.${word}[${i}]` })),
   );
@@ -42,7 +43,7 @@ function partsOf(schema: JsonSchema, path: string): Part[] {
 }
 
 /** The junctors of a schema declare no structure, and its pattern compiles (`validateValueValidation`). */
-export function validateNestedValues(schema: JsonSchema, path: string): FieldError[] {
+export function validateNestedValues(schema: JSONSchemaProps, path: string): FieldError[] {
   // The two forms of IntOrString name types; other junctors may not.
   const [first, ...parts] = schema.allOf ?? [];
   const checked = {
@@ -52,23 +53,23 @@ export function validateNestedValues(schema: JsonSchema, path: string): FieldErr
   return [...validateJunctors(checked, path, 0), ...validatePattern(schema, path)];
 }
 
-function withoutIntOrString(schema: JsonSchema): JsonSchema {
+function withoutIntOrString(schema: JSONSchemaProps): JSONSchemaProps {
   const { anyOf, ...others } = schema;
   return jsonEqual(anyOf ?? [], intOrString) ? others : schema;
 }
 
-function validatePattern({ pattern = '' }: JsonSchema, path: string): FieldError[] {
+function validatePattern({ pattern = '' }: JSONSchemaProps, path: string): FieldError[] {
   const fault = patternFault(pattern);
   if (fault === undefined) return [];
   const detail = `must be a valid regular expression, but isn't: ${fault}`;
   return [invalid(`${path}.pattern`, pattern, detail)];
 }
 
-function validateJunctors(schema: JsonSchema, path: string, depth: number): FieldError[] {
+function validateJunctors(schema: JSONSchemaProps, path: string, depth: number): FieldError[] {
   return partsOf(schema, path).flatMap((part) => validateNested(part.schema, part.path, depth + 1));
 }
 
-function validateNested(schema: JsonSchema, path: string, depth: number): FieldError[] {
+function validateNested(schema: JSONSchemaProps, path: string, depth: number): FieldError[] {
   if (depth > maxDepth) return [];
   const errors = [...validateJunctors(schema, path, depth), ...validatePattern(schema, path)];
   const items = itemsOf(schema);
@@ -96,14 +97,14 @@ function says(value: unknown): boolean {
  * Fields in the junctors at the root must be declared beside them; other junctors are not checked
  * (`validateStructuralCompleteness`).
  */
-export function validateJunctorsCovered(schema: JsonSchema, path: string): FieldError[] {
+export function validateJunctorsCovered(schema: JSONSchemaProps, path: string): FieldError[] {
   return partsOf(schema, path).flatMap((part) => covered(part, schema, path, 0));
 }
 
-function covered(part: Part, schema: JsonSchema, path: string, depth: number): FieldError[] {
+function covered(part: Part, schema: JSONSchemaProps, path: string, depth: number): FieldError[] {
   if (depth > maxDepth) return [];
   const errors = partsOf(part.schema, part.path).flatMap((inner) => covered(inner, schema, path, depth + 1));
-  const member = (inner: JsonSchema, declared: JsonSchema | undefined, name: string) => {
+  const member = (inner: JSONSchemaProps, declared: JSONSchemaProps | undefined, name: string) => {
     const innerPath = `${part.path}.${name}`;
     if (declared === undefined) {
       errors.push(required(`${path}.${name}`, `because it is defined in ${innerPath}`));

@@ -1,11 +1,12 @@
+import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
-import { itemsOf, type JsonSchema } from '../schema/json-schema.ts';
+import { itemsOf } from '../schema/json-schema.ts';
 
 const forKeys = 'this property is in x-kubernetes-list-map-keys, so it';
 
 /** The keys of lists of type map, and the items of sets and maps (`validateMapListKeysMapSet`). */
-export function validateListMap(schema: JsonSchema, path: string): FieldError[] {
+export function validateListMap(schema: JSONSchemaProps, path: string): FieldError[] {
   const listType = schema['x-kubernetes-list-type'];
   const keys = schema['x-kubernetes-list-map-keys'] ?? [];
   const keysPath = `${path}.x-kubernetes-list-map-keys`;
@@ -39,7 +40,7 @@ export function validateListMap(schema: JsonSchema, path: string): FieldError[] 
   return errors;
 }
 
-function validateKeys(keys: readonly string[], items: JsonSchema, path: string): FieldError[] {
+function validateKeys(keys: readonly string[], items: JSONSchemaProps, path: string): FieldError[] {
   const { type = '' } = items;
   if (type !== 'object') {
     const detail = "must be object if parent array's x-kubernetes-list-type is map";
@@ -60,6 +61,6 @@ function validateKeys(keys: readonly string[], items: JsonSchema, path: string):
   });
 }
 
-function propertyOf({ properties = {} }: JsonSchema, name: string): JsonSchema | undefined {
+function propertyOf({ properties = {} }: JSONSchemaProps, name: string): JSONSchemaProps | undefined {
   return Object.hasOwn(properties, name) ? properties[name] : undefined;
 }

@@ -2,6 +2,7 @@
  * The OpenAPI v3 features that a schema may use (apiextensions `validation.go`
  * ValidateCustomResourceDefinitionOpenAPISchema).
  */
+import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
   type FieldError,
@@ -10,7 +11,7 @@ import {
   notSupported,
   required,
 } from '../../validation/field-errors.ts';
-import { itemsOf, type JsonSchema, valuesOf } from '../schema/json-schema.ts';
+import { itemsOf, valuesOf } from '../schema/json-schema.ts';
 import { validateListMap } from './schema-list-map.ts';
 import { validateRuleMembers } from './schema-rules.ts';
 
@@ -21,7 +22,7 @@ const implied = new Set(['apiVersion', 'kind', 'metadata']);
 const maxDepth = 100;
 
 /** All rules that a schema and its parts break. */
-export function validateOpenApi(schema: JsonSchema, path: string): FieldError[] {
+export function validateOpenApi(schema: JSONSchemaProps, path: string): FieldError[] {
   const errors: FieldError[] = [];
   visit(schema, path, { depth: 0, root: true, noDefault: undefined }, errors);
   return errors;
@@ -34,7 +35,7 @@ interface Context {
   readonly noDefault: string | undefined;
 }
 
-function visit(schema: JsonSchema, path: string, context: Context, errors: FieldError[]): void {
+function visit(schema: JSONSchemaProps, path: string, context: Context, errors: FieldError[]): void {
   const { depth, root, noDefault } = context;
   if (depth > maxDepth) return;
   pushForbidden(schema, path, noDefault, errors);
@@ -63,7 +64,7 @@ function visit(schema: JsonSchema, path: string, context: Context, errors: Field
 }
 
 function pushForbidden(
-  schema: JsonSchema,
+  schema: JSONSchemaProps,
   path: string,
   noDefault: string | undefined,
   errors: FieldError[],
@@ -98,7 +99,7 @@ function pushForbidden(
   }
 }
 
-function pushExtensionErrors(schema: JsonSchema, path: string, errors: FieldError[]): void {
+function pushExtensionErrors(schema: JSONSchemaProps, path: string, errors: FieldError[]): void {
   const { type = '' } = schema;
   const mapType = schema['x-kubernetes-map-type'];
   const listType = schema['x-kubernetes-list-type'];
@@ -132,7 +133,7 @@ function pushExtensionErrors(schema: JsonSchema, path: string, errors: FieldErro
 }
 
 /** Items of a set are atomic. kube-apiserver shows the list type of the items in either case. */
-function pushAtomicItemErrors(items: JsonSchema | undefined, path: string, errors: FieldError[]): void {
+function pushAtomicItemErrors(items: JSONSchemaProps | undefined, path: string, errors: FieldError[]): void {
   if (items === undefined) return;
   const listType = items['x-kubernetes-list-type'];
   const detail = 'must be atomic as item of a list with x-kubernetes-list-type=set';

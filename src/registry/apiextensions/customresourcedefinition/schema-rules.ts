@@ -1,21 +1,21 @@
 /**
  * `x-kubernetes-validations` of a definition: the rules' fields other than expressions (apiextensions `validation.go`).
  */
+import type { JSONSchemaProps, ValidationRule } from '../../../objects/apiextensions.generated.ts';
 import { readFieldPath } from '../rules/field-path.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
-import type { JsonSchema, ValidationRule } from '../schema/json-schema.ts';
 
 const reasons = ['FieldValueDuplicate', 'FieldValueForbidden', 'FieldValueInvalid', 'FieldValueRequired'];
 const lineBreak = /[\n\r]/;
 
 /** The fields of one schema's rules, without their expressions. */
-export function validateRuleMembers(schema: JsonSchema, path: string): FieldError[] {
+export function validateRuleMembers(schema: JSONSchemaProps, path: string): FieldError[] {
   return (schema['x-kubernetes-validations'] ?? []).flatMap((rule, i) =>
     memberErrors(rule, schema, `${path}.x-kubernetes-validations[${i}]`),
   );
 }
 
-function memberErrors(rule: ValidationRule, schema: JsonSchema, at: string): FieldError[] {
+function memberErrors(rule: ValidationRule, schema: JSONSchemaProps, at: string): FieldError[] {
   const errors: FieldError[] = [];
   const { message = '', messageExpression = '', reason, fieldPath = '' } = rule;
   const text = message.trim();

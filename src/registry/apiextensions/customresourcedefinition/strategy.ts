@@ -1,10 +1,11 @@
+import type { CustomResourceDefinition } from '../../../objects/apiextensions.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import type { Strategy } from '../../generic/strategy.ts';
 import { validateApproval } from './approval.ts';
 import { mayKeepWrongBundle } from './conversion.ts';
-import { type CustomResourceDefinition, hasCondition, withCondition } from './definition.ts';
+import { hasCondition, withCondition } from './definition.ts';
 import {
   validateAcceptedNames,
   validateDefinition,

@@ -1,8 +1,9 @@
 /** The rules of structural schemas (apiextensions `apiserver/schema/{validation,complete}.go`, KEP 20190425). */
+import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { hasRules } from '../rules/has-rules.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
-import { itemsOf, type JsonSchema, valuesOf } from '../schema/json-schema.ts';
+import { itemsOf, valuesOf } from '../schema/json-schema.ts';
 import { validateRuleExpressions } from './rule-expressions.ts';
 import { validateSchemaDefaults } from './schema-defaults.ts';
 import { validateJunctorsCovered, validateNestedValues } from './schema-junctors.ts';
@@ -15,7 +16,7 @@ const maxSchemaDepth = 100;
  * All errors of a version's schema: its structure or else its defaults, then OpenAPI, then its CEL rules. CEL must be
  * loaded.
  */
-export function validateSchema(schema: JsonSchema, path: string): FieldError[] {
+export function validateSchema(schema: JSONSchemaProps, path: string): FieldError[] {
   const errors: FieldError[] = [];
   if (schema.nullable === true) {
     errors.push(forbiddenField(`${path}.nullable`, 'nullable cannot be true at the root'));
@@ -32,7 +33,7 @@ export function validateSchema(schema: JsonSchema, path: string): FieldError[] {
 }
 
 /** Errors that kube-apiserver finds in random order are sorted by text. */
-function validateStructural(schema: JsonSchema, path: string): FieldError[] {
+function validateStructural(schema: JSONSchemaProps, path: string): FieldError[] {
   const errors: FieldError[] = [];
   visit(schema, path, 'at the root', errors, 0);
   pushAll(errors, validateJunctorsCovered(schema, path));
@@ -42,7 +43,13 @@ function validateStructural(schema: JsonSchema, path: string): FieldError[] {
 
 type Place = 'at the root' | 'for specified object fields' | 'for specified array items';
 
-function visit(schema: JsonSchema, path: string, place: Place, errors: FieldError[], depth: number): void {
+function visit(
+  schema: JSONSchemaProps,
+  path: string,
+  place: Place,
+  errors: FieldError[],
+  depth: number,
+): void {
   if (depth > maxSchemaDepth) {
     errors.push(forbiddenField(path, `schemas may be nested ${maxSchemaDepth} levels deep`));
     return;
@@ -70,7 +77,7 @@ function visit(schema: JsonSchema, path: string, place: Place, errors: FieldErro
   }
 }
 
-function pushExtensionErrors(schema: JsonSchema, path: string, errors: FieldError[]): void {
+function pushExtensionErrors(schema: JSONSchemaProps, path: string, errors: FieldError[]): void {
   if (schema['x-kubernetes-int-or-string'] !== true) return;
   for (const word of ['x-kubernetes-preserve-unknown-fields', 'x-kubernetes-embedded-resource'] as const) {
     if (schema[word] !== true) continue;
@@ -78,7 +85,7 @@ function pushExtensionErrors(schema: JsonSchema, path: string, errors: FieldErro
   }
 }
 
-function pushTypeErrors(schema: JsonSchema, path: string, place: Place, errors: FieldError[]): void {
+function pushTypeErrors(schema: JSONSchemaProps, path: string, place: Place, errors: FieldError[]): void {
   const { type = '', properties = {} } = schema;
   const unknown = schema['x-kubernetes-preserve-unknown-fields'] === true;
   const at = `${path}.type`;
@@ -104,7 +111,7 @@ function pushTypeErrors(schema: JsonSchema, path: string, place: Place, errors: 
 
 /** `apiVersion`, `kind` and `metadata` are declared implicitly. */
 function pushTypeMetaErrors(
-  properties: Readonly<Record<string, JsonSchema>>,
+  properties: Readonly<Record<string, JSONSchemaProps>>,
   path: string,
   root: boolean,
   errors: FieldError[],

@@ -1,9 +1,14 @@
+import type {
+  CustomResourceDefinition,
+  CustomResourceDefinitionNames,
+  CustomResourceDefinitionVersion,
+} from '../../../objects/apiextensions.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, notSupported, required, tooMany } from '../../validation/field-errors.ts';
 import { isDNS1035Label, isDNS1123Subdomain } from '../../../objects/names.ts';
 import { validateConversion } from './conversion.ts';
-import type { CustomResourceDefinition, CustomResourceNames, CustomResourceVersion } from './definition.ts';
+
 import { validatePatternSizes } from './pattern-size.ts';
 import { validateSchema } from './structural.ts';
 import { validateColumns, validateSelectableFields, validateWarning } from './version-members.ts';
@@ -39,7 +44,7 @@ export function validateDefinition(
   return [
     ...validateGroup(group),
     ...validateScope(scope),
-    ...validateVersions(spec.versions),
+    ...validateVersions(spec.versions ?? null),
     ...validateNames(names, 'spec.names'),
     ...validateShared(versions),
     ...validateConversion(spec.conversion, spec.preserveUnknownFields === true, mayHaveWrongBundle),
@@ -78,7 +83,7 @@ function validateScope(scope: string): FieldError[] {
 /** The storage version, and earlier ones, must be known (`ValidateCustomResourceDefinitionStoredVersions`). */
 function validateStoredVersions(
   stored: readonly string[] | null,
-  versions: readonly CustomResourceVersion[],
+  versions: readonly CustomResourceDefinitionVersion[],
 ): FieldError[] {
   const path = 'status.storedVersions';
   if (stored === null || stored.length === 0) {
@@ -100,12 +105,12 @@ function validateStoredVersions(
  */
 type SharedMember = 'schema' | 'subresources' | 'additionalPrinterColumns' | 'selectableFields';
 
-function isShared(versions: readonly CustomResourceVersion[], member: SharedMember): boolean {
+function isShared(versions: readonly CustomResourceDefinitionVersion[], member: SharedMember): boolean {
   const [first] = versions;
   return versions.every((version) => jsonEqual(version[member], first?.[member]));
 }
 
-function validateVersions(list: readonly CustomResourceVersion[] | null): FieldError[] {
+function validateVersions(list: readonly CustomResourceDefinitionVersion[] | null): FieldError[] {
   const errors: FieldError[] = [];
   const versions = list ?? [];
   const [first] = versions;
@@ -141,9 +146,9 @@ function validateVersions(list: readonly CustomResourceVersion[] | null): FieldE
 }
 
 /** As Go prints the internal type. */
-function shown(list: readonly CustomResourceVersion[] | null): unknown {
+function shown(list: readonly CustomResourceDefinitionVersion[] | null): unknown {
   if (list === null) return null;
-  const own = (version: CustomResourceVersion, member: SharedMember) =>
+  const own = (version: CustomResourceDefinitionVersion, member: SharedMember) =>
     isShared(list, member) ? null : (version[member] ?? null);
   return list.map((version) => ({
     Name: version.name,
@@ -159,7 +164,7 @@ function shown(list: readonly CustomResourceVersion[] | null): unknown {
 }
 
 /** Fields that are equal in all versions are reported once, after the names. */
-function validateShared(versions: readonly CustomResourceVersion[]): FieldError[] {
+function validateShared(versions: readonly CustomResourceDefinitionVersion[]): FieldError[] {
   const [first] = versions;
   if (first === undefined) return [];
   const shared = (member: SharedMember) => isShared(versions, member);
@@ -172,7 +177,11 @@ function validateShared(versions: readonly CustomResourceVersion[]): FieldError[
 }
 
 /** Fields that all versions share are validated with the shared schema, others with that of their version. */
-function selectable(version: CustomResourceVersion, path: string, hasSchema: boolean): FieldError[] {
+function selectable(
+  version: CustomResourceDefinitionVersion,
+  path: string,
+  hasSchema: boolean,
+): FieldError[] {
   const { selectableFields = [], schema } = version;
   const at = `${path}.selectableFields`;
   if (selectableFields.length === 0) return [];
@@ -186,12 +195,12 @@ function selectable(version: CustomResourceVersion, path: string, hasSchema: boo
   return [invalid(at, '', detail)];
 }
 
-function validateVersionSchema({ schema }: CustomResourceVersion, path: string): FieldError[] {
+function validateVersionSchema({ schema }: CustomResourceDefinitionVersion, path: string): FieldError[] {
   return schema?.openAPIV3Schema === undefined ? [] : validateSchema(schema.openAPIV3Schema, path);
 }
 
 /** The paths of `/scale` are simple ones, below `.spec` and `.status` (`ValidateCustomResourceDefinitionSubresources`). */
-function validateSubresources({ subresources }: CustomResourceVersion, path: string): FieldError[] {
+function validateSubresources({ subresources }: CustomResourceDefinitionVersion, path: string): FieldError[] {
   const scale = subresources?.scale;
   if (scale === undefined) return [];
   const { specReplicasPath, statusReplicasPath, labelSelectorPath = '' } = scale;
@@ -213,17 +222,17 @@ function validateSubresources({ subresources }: CustomResourceVersion, path: str
 }
 
 /** The names in the status may be absent (`ValidateCustomResourceDefinitionStatus`). */
-export function validateAcceptedNames(names: CustomResourceNames): FieldError[] {
+export function validateAcceptedNames(names: CustomResourceDefinitionNames): FieldError[] {
   return validateNameForms(names, 'status.acceptedNames');
 }
 
-function validateNames(names: CustomResourceNames, path: string): FieldError[] {
+function validateNames(names: CustomResourceDefinitionNames, path: string): FieldError[] {
   const { plural, singular = '', kind, listKind = '' } = names;
   const missing = Object.entries({ plural, singular, kind, listKind }).filter(([, text]) => text === '');
   return [...missing.map(([member]) => required(`${path}.${member}`)), ...validateNameForms(names, path)];
 }
 
-function validateNameForms(names: CustomResourceNames, path: string): FieldError[] {
+function validateNameForms(names: CustomResourceDefinitionNames, path: string): FieldError[] {
   const errors: FieldError[] = [];
   const { plural, singular = '', kind, listKind = '', shortNames = [], categories = [] } = names;
   const label = (text: string, field: string) => {

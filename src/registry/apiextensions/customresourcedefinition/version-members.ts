@@ -1,7 +1,9 @@
+import type {
+  CustomResourceDefinitionVersion,
+  JSONSchemaProps,
+} from '../../../objects/apiextensions.generated.ts';
 import { readFieldPath } from '../rules/field-path.ts';
 import { duplicate, type FieldError, invalid, required, tooMany } from '../../validation/field-errors.ts';
-import type { CustomResourceVersion } from './definition.ts';
-import type { JsonSchema } from '../schema/json-schema.ts';
 
 const columnTypes = ['boolean', 'date', 'integer', 'number', 'string'];
 const columnFormats = ['byte', 'date', 'date-time', 'double', 'float', 'int32', 'int64', 'password'];
@@ -10,7 +12,7 @@ const maxWarning = 256;
 
 /** Columns have a name, a type and a path (`ValidateCustomResourceColumnDefinition`). */
 export function validateColumns(
-  { additionalPrinterColumns = [] }: CustomResourceVersion,
+  { additionalPrinterColumns = [] }: CustomResourceDefinitionVersion,
   path: string,
 ): FieldError[] {
   return additionalPrinterColumns.flatMap(({ name, type, format = '', jsonPath }, i) => {
@@ -33,8 +35,8 @@ export function validateColumns(
 
 /** Selectable fields are declared scalars (`ValidateCustomResourceSelectableFields`). */
 export function validateSelectableFields(
-  { selectableFields = [] }: CustomResourceVersion,
-  schema: JsonSchema,
+  { selectableFields = [] }: CustomResourceDefinitionVersion,
+  schema: JSONSchemaProps,
   path: string,
 ): FieldError[] {
   const errors: FieldError[] = [];
@@ -66,7 +68,7 @@ export function validateSelectableFields(
 
 /** Only deprecated versions have a warning, of limited printable characters (`validateDeprecationWarning`). */
 export function validateWarning(
-  { deprecated = false, deprecationWarning: text }: CustomResourceVersion,
+  { deprecated = false, deprecationWarning: text }: CustomResourceDefinitionVersion,
   path: string,
 ): FieldError[] {
   if (text === undefined) return [];

@@ -1,6 +1,7 @@
+import type { CustomResourceDefinition, JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
 import { checkedFormat } from '../../../objects/formats.ts';
-import type { CustomResourceDefinition } from './definition.ts';
-import { itemsOf, type JsonSchema, valuesOf } from '../schema/json-schema.ts';
+
+import { itemsOf, valuesOf } from '../schema/json-schema.ts';
 
 /** The depth limit of schemas; deeper ones are refused before warnings are made. */
 const maxDepth = 100;
@@ -27,7 +28,7 @@ function unrecognizedFormats({ spec }: CustomResourceDefinition): Set<string> {
   return found;
 }
 
-function collect(schema: JsonSchema, found: Set<string>, depth: number): void {
+function collect(schema: JSONSchemaProps, found: Set<string>, depth: number): void {
   const { type = '', format = '' } = schema;
   if (format !== '' && checkedFormat(type, format) === '') found.add(format);
   if (depth === maxDepth) return;

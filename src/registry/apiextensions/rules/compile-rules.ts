@@ -1,6 +1,7 @@
+import type { JSONSchemaProps, ValidationRule } from '../../../objects/apiextensions.generated.ts';
 import { CompileError, Program } from '../../../cel/program.ts';
 import { type CelType, optionalType } from '../../../cel/types.ts';
-import type { JsonSchema, ValidationRule } from '../schema/json-schema.ts';
+
 import { declType } from './decl-type.ts';
 import { readFieldPath } from './field-path.ts';
 
@@ -19,13 +20,16 @@ export interface CompiledRule {
   readonly fieldPath: string;
 }
 
-const compiled = new WeakMap<JsonSchema, readonly CompiledRule[]>();
+const compiled = new WeakMap<JSONSchemaProps, readonly CompiledRule[]>();
 
 /**
  * The rules of a schema, compiled once (apiextensions `apiserver/schema/cel/compilation.go`); undefined when the schema
  * has no type for expressions.
  */
-export function compileRules(schema: JsonSchema, resourceRoot: boolean): readonly CompiledRule[] | undefined {
+export function compileRules(
+  schema: JSONSchemaProps,
+  resourceRoot: boolean,
+): readonly CompiledRule[] | undefined {
   const known = compiled.get(schema);
   if (known !== undefined) return known;
   const rules = schema['x-kubernetes-validations'] ?? [];
@@ -37,7 +41,7 @@ export function compileRules(schema: JsonSchema, resourceRoot: boolean): readonl
   return made;
 }
 
-function compileRule(rule: ValidationRule, schema: JsonSchema, self: CelType): CompiledRule {
+function compileRule(rule: ValidationRule, schema: JSONSchemaProps, self: CelType): CompiledRule {
   const oldSelf = rule.optionalOldSelf === true ? optionalType(self) : self;
   const variables = new Map([
     ['self', self],

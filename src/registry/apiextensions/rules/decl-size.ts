@@ -1,6 +1,7 @@
 /** The largest size of values with a schema in one request (`apiserver/pkg/cel/common/schemas.go` SchemaDeclType). */
+import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
 import { maxOf } from '../../../objects/lists.ts';
-import { itemsOf, type JsonSchema, valuesOf } from '../schema/json-schema.ts';
+import { itemsOf, valuesOf } from '../schema/json-schema.ts';
 import { isEmbedded, withTypeMeta } from './decl-type.ts';
 import { escapeName } from './escape.ts';
 
@@ -25,7 +26,7 @@ export interface DeclSize {
 }
 
 /** The bounds of values with a schema; undefined where expressions cannot use them (see `declType`). */
-export function declSize(schema: JsonSchema, resourceRoot: boolean): DeclSize | undefined {
+export function declSize(schema: JSONSchemaProps, resourceRoot: boolean): DeclSize | undefined {
   if (schema['x-kubernetes-int-or-string'] === true) {
     return { maxElements: textLength(schema), minSerialized: shortest.intOrString };
   }
@@ -51,7 +52,7 @@ export function declSize(schema: JsonSchema, resourceRoot: boolean): DeclSize | 
   }
 }
 
-function objectSize(schema: JsonSchema): DeclSize | undefined {
+function objectSize(schema: JSONSchemaProps): DeclSize | undefined {
   const values = valuesOf(schema);
   if (values !== undefined) {
     const element = declSize(values, isEmbedded(values));
@@ -74,7 +75,7 @@ function objectSize(schema: JsonSchema): DeclSize | undefined {
   return { maxElements: 0, minSerialized, fields };
 }
 
-function textSize(schema: JsonSchema): DeclSize {
+function textSize(schema: JSONSchemaProps): DeclSize {
   switch (schema.format) {
     case 'byte':
       return { maxElements: bound(schema.maxLength) ?? longest.any, minSerialized: shortest.text };
@@ -89,7 +90,7 @@ function textSize(schema: JsonSchema): DeclSize {
   }
 }
 
-function textLength({ maxLength, enum: words = [], type }: JsonSchema): number {
+function textLength({ maxLength, enum: words = [], type }: JSONSchemaProps): number {
   const most = bound(maxLength);
   if (most !== undefined) return most * bytesPerCharacter;
   if (type !== 'string' || words.length === 0) return longest.any;

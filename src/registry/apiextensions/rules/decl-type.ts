@@ -1,6 +1,7 @@
 /** CEL types of structural schemas (`apiserver/pkg/cel/common/schemas.go` SchemaDeclType). */
+import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
 import * as types from '../../../cel/types.ts';
-import { itemsOf, type JsonSchema, valuesOf } from '../schema/json-schema.ts';
+import { itemsOf, valuesOf } from '../schema/json-schema.ts';
 import { escapeName } from './escape.ts';
 
 /** The name of the type of `self`. kube-apiserver adds a number that changes with every compilation. */
@@ -12,7 +13,7 @@ const rootName = 'selfType';
  * @param resourceRoot the schema is that of an object with apiVersion, kind and metadata.
  */
 export function declType(
-  schema: JsonSchema,
+  schema: JSONSchemaProps,
   resourceRoot: boolean,
   name = rootName,
 ): types.CelType | undefined {
@@ -39,11 +40,11 @@ export function declType(
 }
 
 /** True for an embedded resource, with apiVersion, kind and metadata of its own. */
-export function isEmbedded(schema: JsonSchema): boolean {
+export function isEmbedded(schema: JSONSchemaProps): boolean {
   return schema['x-kubernetes-embedded-resource'] === true;
 }
 
-function objectType(schema: JsonSchema, name: string): types.CelType | undefined {
+function objectType(schema: JSONSchemaProps, name: string): types.CelType | undefined {
   const values = valuesOf(schema);
   if (values !== undefined) {
     const value = declType(values, isEmbedded(values), `${name}.@elem`);
@@ -73,20 +74,20 @@ function textType(format: string | undefined): types.CelType {
   }
 }
 
-const text: JsonSchema = { type: 'string' };
-const typeMeta: Readonly<Record<string, JsonSchema>> = {
+const text: JSONSchemaProps = { type: 'string' };
+const typeMeta: Readonly<Record<string, JSONSchemaProps>> = {
   kind: text,
   apiVersion: text,
   metadata: { type: 'object', properties: { name: text, generateName: text } },
 };
 
 /** The fields of every resource, declared or not; expressions see only the names in metadata. */
-export function withTypeMeta(schema: JsonSchema): JsonSchema {
+export function withTypeMeta(schema: JSONSchemaProps): JSONSchemaProps {
   const known = completed.get(schema);
   if (known !== undefined) return known;
-  const full: JsonSchema = { ...schema, properties: { ...schema.properties, ...typeMeta } };
+  const full: JSONSchemaProps = { ...schema, properties: { ...schema.properties, ...typeMeta } };
   completed.set(schema, full);
   return full;
 }
 
-const completed = new WeakMap<JsonSchema, JsonSchema>();
+const completed = new WeakMap<JSONSchemaProps, JSONSchemaProps>();

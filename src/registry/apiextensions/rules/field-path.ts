@@ -1,4 +1,5 @@
-import { type JsonSchema, valuesOf } from '../schema/json-schema.ts';
+import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
+import { valuesOf } from '../schema/json-schema.ts';
 
 /** Delimiters, quoted keys with the closing quote, and the text between. */
 const token = /[.[\]]|'(?:[^'\\]|\\[\s\S])*'|'[\s\S]*|[^.[\]]+/g;
@@ -19,7 +20,7 @@ interface FieldPath {
   /** As errors name the field. */
   readonly field: string;
   /** The schema of the field; undefined where any value is allowed. */
-  readonly schema: JsonSchema | undefined;
+  readonly schema: JSONSchemaProps | undefined;
   readonly fault?: string;
 }
 
@@ -28,9 +29,9 @@ interface FieldPath {
  *
  * @param brackets whether keys in brackets are allowed.
  */
-export function readFieldPath(path: string, root: JsonSchema, brackets = true): FieldPath {
+export function readFieldPath(path: string, root: JSONSchemaProps, brackets = true): FieldPath {
   const tokens = path.match(token) ?? [];
-  let schema: JsonSchema | undefined = root;
+  let schema: JSONSchemaProps | undefined = root;
   let field = '';
   const fail = (fault: string): FieldPath => ({ field: '', schema: undefined, fault });
   for (let at = 0; at < tokens.length; at++) {
@@ -45,7 +46,7 @@ export function readFieldPath(path: string, root: JsonSchema, brackets = true): 
       name = unquoted(next);
       if (name === undefined) return fail('invalid string literal');
     }
-    const here: JsonSchema = schema ?? {};
+    const here: JSONSchemaProps = schema ?? {};
     const { properties } = here;
     const declared = properties !== undefined;
     const known = declared ? Object.hasOwn(properties, name) : here.additionalProperties !== undefined;

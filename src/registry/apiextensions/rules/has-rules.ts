@@ -1,11 +1,12 @@
-import { itemsOf, type JsonSchema, valuesOf } from '../schema/json-schema.ts';
+import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
+import { itemsOf, valuesOf } from '../schema/json-schema.ts';
 
-const rulesWithin = new WeakMap<JsonSchema, boolean>();
+const rulesWithin = new WeakMap<JSONSchemaProps, boolean>();
 /** Deeper schemas are refused. */
 const maxDepth = 100;
 
 /** True when the schema or a part of it has rules. */
-export function hasRules(schema: JsonSchema, depth = 0): boolean {
+export function hasRules(schema: JSONSchemaProps, depth = 0): boolean {
   if (depth > maxDepth) return false;
   const known = rulesWithin.get(schema);
   if (known !== undefined) return known;

@@ -1,4 +1,5 @@
 /** CEL values of the parts of a custom object (`apiserver/pkg/cel/common/values.go` UnstructuredToVal). */
+import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
 import { isRecord, jsonEqual, type JsonRecord } from '../../../objects/json.ts';
 import { equals } from '../../../cel/equality.ts';
 import { parseDuration, parseTimestamp } from '../../../cel/go-time.ts';
@@ -13,12 +14,12 @@ import {
   Timestamp,
   type Value,
 } from '../../../cel/values.ts';
-import { itemsOf, type JsonSchema, valuesOf } from '../schema/json-schema.ts';
+import { itemsOf, valuesOf } from '../schema/json-schema.ts';
 import { isEmbedded, withTypeMeta } from './decl-type.ts';
 import { escapeName, unescapeName } from './escape.ts';
 
 /** @throws {EvaluationError} when the part does not match the schema. */
-export function toValue(schema: JsonSchema, data: unknown): Value {
+export function toValue(schema: JSONSchemaProps, data: unknown): Value {
   if (data === null || data === undefined) {
     if (schema.nullable === true) return null;
     throw new EvaluationError('invalid data, got null for schema with nullable=false');
@@ -84,14 +85,14 @@ function textValue(format: string | undefined, data: string): Value {
 /** An object with declared properties, or a map. */
 class SchemaMap implements MapValue {
   readonly kind = 'map';
-  readonly #schema: JsonSchema;
+  readonly #schema: JSONSchemaProps;
   readonly #data: JsonRecord;
   /** A cache of members that were read: rules read the same ones repeatedly. */
   readonly #found = new Map<string, Value>();
   #keys: readonly Value[] | undefined;
   #size: number | undefined;
 
-  constructor(schema: JsonSchema, data: JsonRecord) {
+  constructor(schema: JSONSchemaProps, data: JsonRecord) {
     this.#schema = schema;
     this.#data = data;
   }
@@ -139,7 +140,7 @@ class SchemaMap implements MapValue {
     });
   }
 
-  #schemaOf(name: string): JsonSchema | undefined {
+  #schemaOf(name: string): JSONSchemaProps | undefined {
     const { properties } = this.#schema;
     if (properties === undefined) return valuesOf(this.#schema);
     return Object.hasOwn(properties, name) ? properties[name] : undefined;
@@ -149,12 +150,12 @@ class SchemaMap implements MapValue {
 /** A list with its type: atomic, set or map (`x-kubernetes-list-type`). */
 class SchemaList implements ListValue {
   readonly kind = 'list';
-  readonly #schema: JsonSchema;
+  readonly #schema: JSONSchemaProps;
   readonly #data: readonly unknown[];
   #values: Value[] | undefined;
 
   /** @param values the items after those of `data`, or all when there is no data. */
-  constructor(schema: JsonSchema, data: readonly unknown[], values?: Value[]) {
+  constructor(schema: JSONSchemaProps, data: readonly unknown[], values?: Value[]) {
     this.#schema = schema;
     this.#data = data;
     this.#values = values;

@@ -1,8 +1,9 @@
 /** The rules of a custom object's schema (`x-kubernetes-validations`; apiextensions `schema/cel/validation.go`). */
+import type { JSONSchemaProps, ValidationRule } from '../../../objects/apiextensions.generated.ts';
 import { isRecord, jsonEqual } from '../../../objects/json.ts';
 import { CostLimitError } from '../../../cel/meter.ts';
 import { none, Optional, type Value } from '../../../cel/values.ts';
-import { itemsOf, type JsonSchema, type ValidationRule, valuesOf } from '../schema/json-schema.ts';
+import { itemsOf, valuesOf } from '../schema/json-schema.ts';
 import {
   duplicate,
   type FieldError,
@@ -48,7 +49,12 @@ interface Place {
  * @param old the stored object of an update, undefined on create.
  * @param path of the value in errors; "" for a whole object.
  */
-export function validateRules(schema: JsonSchema, object: unknown, old?: unknown, path = ''): RuleVerdict {
+export function validateRules(
+  schema: JSONSchemaProps,
+  object: unknown,
+  old?: unknown,
+  path = '',
+): RuleVerdict {
   if (!hasRules(schema)) return { errors: [], tolerated: [] };
   const run = new Run();
   run.visit(schema, object, {
@@ -66,14 +72,14 @@ class Run implements RuleVerdict {
   #budget = objectBudget;
 
   /** False when the budget is spent and no more rules are evaluated. */
-  visit(schema: JsonSchema, value: unknown, place: Place): boolean {
+  visit(schema: JSONSchemaProps, value: unknown, place: Place): boolean {
     if (value === null || value === undefined || !hasRules(schema)) return true;
     if (!this.#ask(schema, value, place)) return false;
     if (Array.isArray(value)) return this.#visitList(schema, value, place);
     return isRecord(value) ? this.#visitObject(schema, value, place) : true;
   }
 
-  #visitList(schema: JsonSchema, list: readonly unknown[], place: Place): boolean {
+  #visitList(schema: JSONSchemaProps, list: readonly unknown[], place: Place): boolean {
     const items = itemsOf(schema);
     if (items === undefined) return true;
     const stored = storedItems(schema, place.old);
@@ -88,7 +94,7 @@ class Run implements RuleVerdict {
     );
   }
 
-  #visitObject(schema: JsonSchema, object: Readonly<Record<string, unknown>>, place: Place): boolean {
+  #visitObject(schema: JSONSchemaProps, object: Readonly<Record<string, unknown>>, place: Place): boolean {
     const { properties = {} } = schema;
     const values = valuesOf(schema);
     const atomic = schema['x-kubernetes-map-type'] === 'atomic';
@@ -112,7 +118,7 @@ class Run implements RuleVerdict {
   }
 
   /** Evaluates the rules of one schema. */
-  #ask(schema: JsonSchema, value: unknown, place: Place): boolean {
+  #ask(schema: JSONSchemaProps, value: unknown, place: Place): boolean {
     const rules = compileRules(schema, place.resourceRoot) ?? [];
     if (rules.length === 0) return true;
     const at = place.path === '' ? '<nil>' : place.path;
@@ -181,7 +187,7 @@ const outOfBudget =
 
 /** The variables of a rule, or the error of their values. */
 function bind(
-  schema: JsonSchema,
+  schema: JSONSchemaProps,
   value: unknown,
   old: unknown,
   optional: boolean,
@@ -211,7 +217,7 @@ function unchangedAbove(value: unknown, place: Place): () => boolean {
 }
 
 /** The stored items of a list by their keys; undefined where lists have none. */
-function storedItems(schema: JsonSchema, old: unknown): ReadonlyMap<string, unknown> | undefined {
+function storedItems(schema: JSONSchemaProps, old: unknown): ReadonlyMap<string, unknown> | undefined {
   if (schema['x-kubernetes-list-type'] !== 'map' || !Array.isArray(old)) return undefined;
   const keys = schema['x-kubernetes-list-map-keys'] ?? [];
   return new Map(old.map((item: unknown) => [JSON.stringify(keyOf(item, keys)), item]));

@@ -1,7 +1,8 @@
 /** Defaults of structural schemas (apiextensions `schema/defaulting`). */
+import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
 import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import { plainError } from '../../../objects/status-errors.ts';
-import { itemsOf, type JsonSchema, valuesOf } from './json-schema.ts';
+import { itemsOf, valuesOf } from './json-schema.ts';
 
 const maxDepth = 500;
 /** Characters that defaults may add to an object: no larger one is stored. */
@@ -25,7 +26,7 @@ interface Defaulting {
  *
  * @throws {StatusError} 500 with etcd's text when the object would become too large to be stored.
  */
-export function applyDefaults(schema: JsonSchema, object: object, keepNulls = false): void {
+export function applyDefaults(schema: JSONSchemaProps, object: object, keepNulls = false): void {
   visit(schema, object, 0, { left: maxAdded, keepNulls, fills: true });
 }
 
@@ -33,11 +34,11 @@ export function applyDefaults(schema: JsonSchema, object: object, keepNulls = fa
  * Removes nulls that are not allowed and have no default, in place, without defaulting: for results of conversions
  * (`PruneNonNullableNullsWithoutDefaults`).
  */
-export function dropNulls(schema: JsonSchema, object: object): void {
+export function dropNulls(schema: JSONSchemaProps, object: object): void {
   visit(schema, object, 0, { left: maxAdded, keepNulls: false, fills: false });
 }
 
-function visit(schema: JsonSchema, value: unknown, depth: number, defaulting: Defaulting): void {
+function visit(schema: JSONSchemaProps, value: unknown, depth: number, defaulting: Defaulting): void {
   if (depth > maxDepth) return;
   if (Array.isArray(value)) {
     const items = itemsOf(schema);
@@ -60,7 +61,7 @@ function visit(schema: JsonSchema, value: unknown, depth: number, defaulting: De
 }
 
 /** The object with the defaults of a newer schema, a copy if there are any. */
-export function withDefaults<T extends object>(schema: JsonSchema, object: T): T {
+export function withDefaults<T extends object>(schema: JSONSchemaProps, object: T): T {
   if (!mayDefault(schema)) return object;
   const copy = structuredClone(object);
   try {
@@ -72,10 +73,10 @@ export function withDefaults<T extends object>(schema: JsonSchema, object: T): T
   return copy;
 }
 
-const haveDefaults = new WeakMap<JsonSchema, boolean>();
+const haveDefaults = new WeakMap<JSONSchemaProps, boolean>();
 
 /** False when no part of the schema has a default; may be true without one (a property of that name). */
-export function mayDefault(schema: JsonSchema): boolean {
+export function mayDefault(schema: JSONSchemaProps): boolean {
   let may = haveDefaults.get(schema);
   if (may === undefined) {
     may = JSON.stringify(schema).includes('"default":');
@@ -84,12 +85,22 @@ export function mayDefault(schema: JsonSchema): boolean {
   return may;
 }
 
-function replaceNull(property: JsonSchema, object: JsonRecord, name: string, defaulting: Defaulting): void {
+function replaceNull(
+  property: JSONSchemaProps,
+  object: JsonRecord,
+  name: string,
+  defaulting: Defaulting,
+): void {
   if (property.default !== undefined) setDefault(property, object, name, defaulting);
   else if (!defaulting.keepNulls) Reflect.deleteProperty(object, name);
 }
 
-function setDefault(property: JsonSchema, object: JsonRecord, name: string, defaulting: Defaulting): void {
+function setDefault(
+  property: JSONSchemaProps,
+  object: JsonRecord,
+  name: string,
+  defaulting: Defaulting,
+): void {
   if (property.default === undefined || !defaulting.fills) return;
   defaulting.left -= perMember + name.length + sizeOf(property.default);
   if (defaulting.left < 0) throw plainError('etcdserver: request is too large');

@@ -1,8 +1,9 @@
 /** Embedded resources (apiextensions `schema/objectmeta/validation.go`). */
+import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
 import { isRecord } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import type { ObjectMeta, OwnerReference } from '../../../objects/meta.ts';
-import { itemsOf, type JsonSchema, valuesOf } from './json-schema.ts';
+import { itemsOf, valuesOf } from './json-schema.ts';
 import { type FieldError, invalid, required } from '../../validation/field-errors.ts';
 import { validateCustomObjectMeta } from '../../generic/metadata.ts';
 import { isDNS1035Label, nameIsPathSegment } from '../../../objects/names.ts';
@@ -11,7 +12,12 @@ import { isDNS1035Label, nameIsPathSegment } from '../../../objects/names.ts';
 const maxDepth = 500;
 
 /** An `x-kubernetes-embedded-resource` must have apiVersion and kind, and valid metadata if any. */
-export function validateEmbedded(schema: JsonSchema, value: unknown, path = '', depth = 0): FieldError[] {
+export function validateEmbedded(
+  schema: JSONSchemaProps,
+  value: unknown,
+  path = '',
+  depth = 0,
+): FieldError[] {
   if (depth > maxDepth) return [];
   if (Array.isArray(value)) {
     const items = itemsOf(schema);

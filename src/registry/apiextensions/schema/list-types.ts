@@ -1,13 +1,19 @@
 /** Lists that are sets or maps (apiextensions `schema/listtype/validation.go`). */
+import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
 import { isRecord } from '../../../objects/json.ts';
-import { itemsOf, type JsonSchema, valuesOf } from './json-schema.ts';
+import { itemsOf, valuesOf } from './json-schema.ts';
 import { duplicate, type FieldError, invalid } from '../../validation/field-errors.ts';
 
 /** Values deeper than this are refused elsewhere. */
 const maxDepth = 500;
 
 /** A set has no equal values, a map no equal keys. A value that occurs three times is reported once. */
-export function validateListTypes(schema: JsonSchema, value: unknown, path = '', depth = 0): FieldError[] {
+export function validateListTypes(
+  schema: JSONSchemaProps,
+  value: unknown,
+  path = '',
+  depth = 0,
+): FieldError[] {
   if (depth > maxDepth) return [];
   if (Array.isArray(value)) {
     const items = itemsOf(schema);
@@ -30,7 +36,7 @@ export function validateListTypes(schema: JsonSchema, value: unknown, path = '',
   });
 }
 
-function validateList(schema: JsonSchema, list: readonly unknown[], path: string): FieldError[] {
+function validateList(schema: JSONSchemaProps, list: readonly unknown[], path: string): FieldError[] {
   const listType = schema['x-kubernetes-list-type'];
   if (listType !== 'set' && listType !== 'map') return [];
   const keys = schema['x-kubernetes-list-map-keys'] ?? [];

@@ -1,7 +1,8 @@
 /** The numbers of custom objects, as Go's types have them. */
+import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
 import { goFloat } from '../../../objects/go-float.ts';
 import { type FieldError, invalid } from '../../validation/field-errors.ts';
-import type { JsonSchema } from './json-schema.ts';
+
 import { checkedFormat } from '../../../objects/formats.ts';
 
 /** The smallest and largest numbers of types; for 64 bits the upper one is the first that does not fit. */
@@ -15,7 +16,12 @@ const int64 = [-(2 ** 63), 2 ** 63] as const;
  * @param path as error messages show it.
  * @param field as errors name it.
  */
-export function numberFaults(schema: JsonSchema, value: number, path: string, field: string): FieldError[] {
+export function numberFaults(
+  schema: JSONSchemaProps,
+  value: number,
+  path: string,
+  field: string,
+): FieldError[] {
   const errors: FieldError[] = [];
   const misfit = (limit: number, what: string): boolean => {
     const fault = rangeFault(schema, limit, path, what);
@@ -92,7 +98,7 @@ function toInt64(value: number): number {
 
 /** Why a number does not fit the type that its schema names (kube-openapi `validate/values.go` IsValueValidAgainstRange). */
 function rangeFault(
-  { type = '', format = '' }: JsonSchema,
+  { type = '', format = '' }: JSONSchemaProps,
   value: number,
   path: string,
   what: string,

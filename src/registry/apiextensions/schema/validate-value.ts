@@ -2,8 +2,9 @@
  * Validates values against structural schemas, with the texts of kube-openapi's validator as apiextensions-apiserver
  * returns them (`apiserver/validation/validation.go`, kube-openapi `validation/validate`).
  */
+import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
 import { isRecord, jsonEqual } from '../../../objects/json.ts';
-import { itemsOf, type JsonSchema, valuesOf } from './json-schema.ts';
+import { itemsOf, valuesOf } from './json-schema.ts';
 import {
   type FieldError,
   invalid,
@@ -51,7 +52,7 @@ interface Placed {
  * @throws {StatusError} 413 when it comes to more.
  */
 export function validateValue(
-  schema: JsonSchema,
+  schema: JSONSchemaProps,
   value: unknown,
   path: string,
   old?: { readonly value: unknown },
@@ -62,7 +63,7 @@ export function validateValue(
 
 /** The errors of a part of an object, with paths relative to it. */
 export function validatePart(
-  schema: JsonSchema,
+  schema: JSONSchemaProps,
   value: unknown,
   path: string,
   old?: { readonly value: unknown },
@@ -74,7 +75,7 @@ export function validatePart(
   }));
 }
 
-function judge(schema: JsonSchema, value: unknown, place: Placed): Verdict {
+function judge(schema: JSONSchemaProps, value: unknown, place: Placed): Verdict {
   const { path, depth, old } = place;
   place.budget.take(stepsOfCheck);
   const verdict: Verdict = { errors: [], matches: 0 };
@@ -121,7 +122,7 @@ function merge(verdict: Verdict, part: Verdict, { budget }: Placed): void {
   verdict.matches += part.matches;
 }
 
-function typesOf(schema: JsonSchema): readonly string[] {
+function typesOf(schema: JSONSchemaProps): readonly string[] {
   if (schema['x-kubernetes-int-or-string'] === true) return ['integer', 'string'];
   const { type = '' } = schema;
   return type === '' ? [] : [type];
@@ -134,7 +135,7 @@ function jsonType(value: unknown): string {
 }
 
 /** The other rules are evaluated also when the type is wrong. */
-function judgeType(schema: JsonSchema, value: unknown, path: string, verdict: Verdict): void {
+function judgeType(schema: JSONSchemaProps, value: unknown, path: string, verdict: Verdict): void {
   const types = typesOf(schema);
   const format = checkedFormat(schema.type ?? '', schema.format ?? '');
   if (value === null) {
@@ -169,7 +170,12 @@ function wrongType(path: string, wanted: string, given: string): FieldError {
   };
 }
 
-function judgeEnum(schema: JsonSchema, value: unknown, { path, budget }: Placed, verdict: Verdict): void {
+function judgeEnum(
+  schema: JSONSchemaProps,
+  value: unknown,
+  { path, budget }: Placed,
+  verdict: Verdict,
+): void {
   const { enum: allowed = [] } = schema;
   if (allowed.length === 0) return;
   const { scalars, others, words } = choicesOf(allowed);
@@ -205,7 +211,12 @@ function choicesOf(allowed: readonly unknown[]): Choices {
 }
 
 /** The first error of length and pattern, then the format. */
-function judgeString(schema: JsonSchema, value: string, { path, budget }: Placed, verdict: Verdict): void {
+function judgeString(
+  schema: JSONSchemaProps,
+  value: string,
+  { path, budget }: Placed,
+  verdict: Verdict,
+): void {
   const { minLength, maxLength, pattern = '' } = schema;
   const format = checkedFormat(schema.type ?? '', schema.format ?? '');
   const field = fieldOf(path);
@@ -231,12 +242,12 @@ function isLonger(value: string, limit: number): boolean {
   return false;
 }
 
-function judgeNumber(schema: JsonSchema, value: number, path: string, verdict: Verdict): void {
+function judgeNumber(schema: JSONSchemaProps, value: number, path: string, verdict: Verdict): void {
   verdict.matches += 2;
   for (const fault of numberFaults(schema, value, path, fieldOf(path))) push(verdict, fault);
 }
 
-function judgeList(schema: JsonSchema, list: readonly unknown[], place: Placed, verdict: Verdict): void {
+function judgeList(schema: JSONSchemaProps, list: readonly unknown[], place: Placed, verdict: Verdict): void {
   const { minItems, maxItems } = schema;
   const { path, depth, old } = place;
   const items = itemsOf(schema);
@@ -262,7 +273,7 @@ function judgeList(schema: JsonSchema, list: readonly unknown[], place: Placed, 
 
 /** The stored items by their keys; undefined where items cannot be correlated. */
 function storedItems(
-  schema: JsonSchema,
+  schema: JSONSchemaProps,
   list: readonly unknown[],
 ): ReadonlyMap<string, { readonly value: unknown }> | undefined {
   if (schema['x-kubernetes-list-type'] !== 'map') return undefined;
@@ -271,7 +282,7 @@ function storedItems(
 }
 
 function judgeObject(
-  schema: JsonSchema,
+  schema: JSONSchemaProps,
   value: Readonly<Record<string, unknown>>,
   place: Placed,
   verdict: Verdict,
@@ -290,7 +301,7 @@ function judgeObject(
     return;
   }
   const before = isRecord(old?.value) ? old.value : {};
-  const member = (part: JsonSchema, name: string, at: string) => {
+  const member = (part: JSONSchemaProps, name: string, at: string) => {
     const stored = Object.hasOwn(before, name) ? { value: before[name] } : undefined;
     merge(verdict, judge(part, value[name], { ...place, path: at, depth: depth + 1, old: stored }), place);
   };
@@ -308,9 +319,9 @@ function judgeObject(
 }
 
 /** The error of a junctor, then the errors of the best alternative. */
-function judgeJunctors(schema: JsonSchema, value: unknown, place: Placed, verdict: Verdict): void {
+function judgeJunctors(schema: JSONSchemaProps, value: unknown, place: Placed, verdict: Verdict): void {
   const nested: Placed = { ...place, depth: place.depth + 1 };
-  const judged = (parts: readonly JsonSchema[] = []) => parts.map((part) => judge(part, value, nested));
+  const judged = (parts: readonly JSONSchemaProps[] = []) => parts.map((part) => judge(part, value, nested));
   // This error has no field: it is about the alternatives.
   const fail = (words: string) =>
     push(verdict, invalid('<nil>', '', `${JSON.stringify(place.path)} ${words}`));

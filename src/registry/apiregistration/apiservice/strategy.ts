@@ -1,26 +1,11 @@
+import type { APIService } from '../../../objects/apiregistration.generated.ts';
 import { goQuote } from '../../../objects/go-text.ts';
-import type { Condition, KubeObject } from '../../../objects/meta.ts';
+import type { Condition } from '../../../objects/meta.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
-import { genericStrategy, resetMetaForStatus } from '../../generic/generic.ts';
+import { genericStrategy, resetMetaForStatus, fillParts } from '../../generic/generic.ts';
 import { validateObjectMeta, validateObjectMetaUpdate } from '../../generic/metadata.ts';
 import { isDNS1035Label, isDNS1123Subdomain, nameIsPathSegment } from '../../../objects/names.ts';
 import type { Strategy } from '../../generic/strategy.ts';
-import { fillParts } from '../../core/podtemplate/workload.ts';
-
-/** Apiregistration.k8s.io/v1 APIService: the server of a group version. */
-export interface APIService extends KubeObject {
-  spec: {
-    /** Absent: this server does. */
-    service?: { namespace?: string; name?: string; port?: number };
-    group?: string;
-    version?: string;
-    insecureSkipTLSVerify?: boolean;
-    caBundle?: string;
-    groupPriorityMinimum?: number;
-    versionPriority?: number;
-  };
-  status: { conditions?: Condition[] };
-}
 
 const httpsPort = 443;
 const maxGroupPriority = 20_000;
@@ -87,7 +72,7 @@ function availability({ service }: APIService['spec'], now: string): Condition {
 }
 
 function validate({ metadata, spec }: APIService): FieldError[] {
-  const { group = '', version = '', groupPriorityMinimum = 0, versionPriority = 0 } = spec;
+  const { group = '', version = '', groupPriorityMinimum, versionPriority } = spec;
   const wanted = `${version}.${group}`;
   const nameRule = (name: string): string[] => {
     const faults = nameIsPathSegment(name, false);

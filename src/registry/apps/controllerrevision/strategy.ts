@@ -1,15 +1,9 @@
-import type { KubeObject } from '../../../objects/meta.ts';
+import type { ControllerRevision } from '../../../objects/apps.generated.ts';
 import { required } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { validateNonNegative } from '../../core/podtemplate/rules.ts';
-
-/** Apps/v1 ControllerRevision. */
-interface ControllerRevision extends KubeObject {
-  data?: unknown;
-  revision?: number;
-}
 
 /** The rules of ControllerRevisions (`apis/apps/validation` ValidateControllerRevision). */
 export const controllerRevisionStrategy = genericStrategy<ControllerRevision>({

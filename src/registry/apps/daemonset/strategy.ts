@@ -1,6 +1,7 @@
+import type { DaemonSet } from '../../../objects/apps.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
-import { genericStrategy, specChanges } from '../../generic/generic.ts';
+import { genericStrategy, specChanges, fillParts } from '../../generic/generic.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { setTemplateDefaults } from '../../core/pod/defaults.ts';
@@ -14,23 +15,6 @@ import {
   validateNonNegative,
   validateSelectedTemplate,
 } from '../../core/podtemplate/rules.ts';
-import {
-  fillParts,
-  type Workload,
-  type WorkloadSpec,
-  type WorkloadStatus,
-} from '../../core/podtemplate/workload.ts';
-
-/** Apps/v1 DaemonSet. */
-export interface DaemonSet extends Workload {
-  spec: WorkloadSpec & {
-    updateStrategy?: {
-      type?: string;
-      rollingUpdate?: { maxUnavailable?: number | string; maxSurge?: number | string };
-    };
-  };
-  status: WorkloadStatus & Record<string, unknown>;
-}
 
 const words = { emptySelector: 'invalid for daemonset', owner: 'DaemonSet' };
 const counts = [
@@ -63,13 +47,13 @@ export const daemonSetStrategy = genericStrategy<DaemonSet>({
       rolling.maxSurge ??= 0;
     }
     spec.revisionHistoryLimit ??= 10;
-    setTemplateDefaults((spec.template ??= {}));
+    setTemplateDefaults(spec.template);
   },
   prepareForCreate(daemonSet) {
     countTemplates(daemonSet, Math.max(1, countedTemplates(daemonSet)));
   },
   prepareForUpdate(daemonSet, old) {
-    const changed = !jsonEqual(daemonSet.spec.template ?? {}, old.spec.template ?? {});
+    const changed = !jsonEqual(daemonSet.spec.template, old.spec.template);
     countTemplates(daemonSet, countedTemplates(old) + Number(changed));
   },
   prepareStatus(daemonSet, old) {

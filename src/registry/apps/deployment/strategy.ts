@@ -1,3 +1,4 @@
+import type { Deployment, RollingUpdateDeployment } from '../../../objects/apps.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import {
   type FieldError,
@@ -6,7 +7,7 @@ import {
   notSupported,
   required,
 } from '../../validation/field-errors.ts';
-import { genericStrategy, specChanges } from '../../generic/generic.ts';
+import { genericStrategy, specChanges, fillParts } from '../../generic/generic.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { setTemplateDefaults } from '../../core/pod/defaults.ts';
@@ -21,26 +22,6 @@ import {
   validateNonNegative,
   validateSelectedTemplate,
 } from '../../core/podtemplate/rules.ts';
-import {
-  fillParts,
-  type Workload,
-  type WorkloadSpec,
-  type WorkloadStatus,
-} from '../../core/podtemplate/workload.ts';
-
-/** Apps/v1 Deployment. */
-export interface Deployment extends Workload {
-  spec: WorkloadSpec & {
-    strategy?: { type?: string; rollingUpdate?: RollingUpdate };
-    progressDeadlineSeconds?: number;
-  };
-  status: WorkloadStatus & Record<string, unknown>;
-}
-
-interface RollingUpdate {
-  maxUnavailable?: number | string;
-  maxSurge?: number | string;
-}
 
 const words = { emptySelector: 'invalid for deployment', owner: 'ReplicaSet' };
 const counts = ['replicas', 'updatedReplicas', 'readyReplicas', 'availableReplicas', 'unavailableReplicas'];
@@ -67,7 +48,7 @@ export const deploymentStrategy = genericStrategy<Deployment>({
     }
     spec.revisionHistoryLimit ??= 10;
     spec.progressDeadlineSeconds ??= 600;
-    setTemplateDefaults((spec.template ??= {}));
+    setTemplateDefaults(spec.template);
   },
   validateCreate: ({ spec }) => validateSpec(spec),
   validateUpdate: ({ spec }, old) => [
@@ -133,11 +114,17 @@ function validateStrategy(strategy: NonNullable<Deployment['spec']['strategy']>,
 }
 
 /** As Go prints the internal type. */
-function goRollingUpdate({ maxUnavailable = 0, maxSurge = 0 }: RollingUpdate): Record<string, unknown> {
+function goRollingUpdate({
+  maxUnavailable = 0,
+  maxSurge = 0,
+}: RollingUpdateDeployment): Record<string, unknown> {
   return { MaxUnavailable: maxUnavailable, MaxSurge: maxSurge };
 }
 
-function validateRollingUpdate({ maxUnavailable, maxSurge }: RollingUpdate, path: string): FieldError[] {
+function validateRollingUpdate(
+  { maxUnavailable, maxSurge }: RollingUpdateDeployment,
+  path: string,
+): FieldError[] {
   const unavailablePath = `${path}.maxUnavailable`;
   const errors = [
     ...validateCountOrPercent(maxUnavailable, unavailablePath),

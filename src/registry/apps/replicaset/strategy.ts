@@ -1,5 +1,6 @@
+import type { ReplicaSet, ReplicaSetSpec } from '../../../objects/apps.generated.ts';
 import type { FieldError } from '../../validation/field-errors.ts';
-import { genericStrategy, specChanges } from '../../generic/generic.ts';
+import { genericStrategy, specChanges, fillParts } from '../../generic/generic.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { setTemplateDefaults } from '../../core/pod/defaults.ts';
@@ -10,17 +11,6 @@ import {
   validateNonNegative,
   validateSelectedTemplate,
 } from '../../core/podtemplate/rules.ts';
-import {
-  fillParts,
-  type Workload,
-  type WorkloadSpec,
-  type WorkloadStatus,
-} from '../../core/podtemplate/workload.ts';
-
-/** Apps/v1 ReplicaSet. */
-export interface ReplicaSet extends Workload {
-  status: WorkloadStatus & Record<string, unknown>;
-}
 
 const words = { emptySelector: 'invalid for deployment', owner: 'ReplicaSet' };
 const limited = ['fullyLabeledReplicas', 'readyReplicas', 'availableReplicas'];
@@ -54,7 +44,7 @@ export const replicaSetStrategy = genericStrategy<ReplicaSet>({
   }),
 });
 
-function validateSpec(spec: WorkloadSpec): FieldError[] {
+function validateSpec(spec: ReplicaSetSpec): FieldError[] {
   return [
     ...validateNonNegative(spec.replicas, 'spec.replicas'),
     ...validateNonNegative(spec.minReadySeconds, 'spec.minReadySeconds'),

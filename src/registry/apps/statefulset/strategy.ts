@@ -1,6 +1,6 @@
+import type { StatefulSet } from '../../../objects/apps.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
-import type { KubeObject } from '../../../objects/meta.ts';
 import {
   type FieldError,
   forbiddenField,
@@ -8,7 +8,7 @@ import {
   notSupported,
   required,
 } from '../../validation/field-errors.ts';
-import { genericStrategy, specChanges } from '../../generic/generic.ts';
+import { genericStrategy, specChanges, fillParts } from '../../generic/generic.ts';
 import { isEmptySelector, selects, validateLabelSelector } from '../../validation/label-selector.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { setTemplateDefaults } from '../../core/pod/defaults.ts';
@@ -21,32 +21,6 @@ import {
   validateCounts,
   validateNonNegative,
 } from '../../core/podtemplate/rules.ts';
-import {
-  fillParts,
-  type Workload,
-  type WorkloadSpec,
-  type WorkloadStatus,
-} from '../../core/podtemplate/workload.ts';
-
-/** Apps/v1 StatefulSet. */
-export interface StatefulSet extends Workload {
-  spec: WorkloadSpec & {
-    podManagementPolicy?: string;
-    updateStrategy?: {
-      type?: string;
-      rollingUpdate?: { partition?: number; maxUnavailable?: number | string };
-    };
-    persistentVolumeClaimRetentionPolicy?: { whenDeleted?: string; whenScaled?: string };
-    volumeClaimTemplates?: ClaimTemplate[];
-    ordinals?: { start?: number };
-  };
-  status: WorkloadStatus & Record<string, unknown>;
-}
-
-interface ClaimTemplate extends KubeObject {
-  spec?: { volumeMode?: string };
-  status?: { phase?: string };
-}
 
 const retentions = ['Retain', 'Delete'];
 const limited = ['readyReplicas', 'currentReplicas', 'updatedReplicas', 'availableReplicas'];
@@ -76,12 +50,12 @@ export const statefulSetStrategy = genericStrategy<StatefulSet>({
     retention.whenScaled ??= 'Retain';
     spec.replicas ??= 1;
     spec.revisionHistoryLimit ??= 10;
-    setTemplateDefaults((spec.template ??= {}));
+    setTemplateDefaults(spec.template);
     for (const claim of spec.volumeClaimTemplates ?? []) {
       claim.apiVersion = 'v1';
       claim.kind = 'PersistentVolumeClaim';
-      (claim.spec ??= {}).volumeMode ??= 'Filesystem';
-      (claim.status ??= {}).phase ??= 'Pending';
+      claim.spec.volumeMode ??= 'Filesystem';
+      claim.status.phase ??= 'Pending';
     }
   },
   validateCreate: ({ spec }) => validateSpec(spec),
@@ -168,7 +142,7 @@ function validateStrategy({
 /** The volumes of claims are not in the template: mounts of them are accepted. */
 function validateTemplate({
   selector,
-  template = {},
+  template,
   volumeClaimTemplates = [],
 }: StatefulSet['spec']): FieldError[] {
   const errors: FieldError[] = [];

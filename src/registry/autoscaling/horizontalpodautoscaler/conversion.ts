@@ -2,12 +2,17 @@
  * Autoscaling/v1 HorizontalPodAutoscalers: they are stored as autoscaling/v2, and fields that v1 lacks are kept in
  * annotations (`apis/autoscaling/v1/conversion.go`).
  */
+import type {
+  HPAScalingRules,
+  HorizontalPodAutoscalerBehavior,
+  MetricSpec,
+  MetricStatus,
+} from '../../../objects/autoscaling.generated.ts';
 import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { at, listAt, numberAt, recordAt, textAt } from '../../../objects/read.ts';
 import type { SharedStorage } from '../../generic/strategy.ts';
 import { isQuantity, newMetric, newReading, oldMetric, oldReading } from './old-metrics.ts';
-import type { Behavior, MetricSpec, MetricStatus, ScalingRules } from './types.ts';
 
 const prefix = 'autoscaling.alpha.kubernetes.io/';
 const annotationOf = {
@@ -55,7 +60,7 @@ function fromStored(object: KubeObject): KubeObject {
   const annotations = { ...object.metadata.annotations };
   const { metrics: _metrics, behavior, ...spec } = recordAt(object, 'spec');
   const { currentMetrics: _readings, conditions, ...status } = recordAt(object, 'status');
-  const metrics: MetricSpec[] = listAt(object, 'spec', 'metrics').filter(isRecord);
+  const metrics: Partial<MetricSpec>[] = listAt(object, 'spec', 'metrics').filter(isRecord);
   const cpu = metrics.find(isCpuUse);
   if (cpu !== undefined) {
     spec['targetCPUUtilizationPercentage'] = numberAt(cpu, 'resource', 'target', 'averageUtilization');
@@ -65,7 +70,7 @@ function fromStored(object: KubeObject): KubeObject {
   if (isRecord(behavior)) {
     annotations[annotationOf.behavior] = JSON.stringify(renamed(behavior, upperFirst));
   }
-  const readings: MetricStatus[] = listAt(object, 'status', 'currentMetrics').filter(isRecord);
+  const readings: Partial<MetricStatus>[] = listAt(object, 'status', 'currentMetrics').filter(isRecord);
   if (readings.length > 0)
     annotations[annotationOf.currentMetrics] = JSON.stringify(readings.map(oldReading));
   const use = readings
@@ -83,8 +88,8 @@ function cpuMetric(averageUtilization: number): MetricSpec {
   return { type: 'Resource', resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization } } };
 }
 
-function isCpuUse({ type, resource }: MetricSpec): boolean {
-  return type === 'Resource' && resource?.name === 'cpu' && resource.target?.averageUtilization !== undefined;
+function isCpuUse({ type, resource }: Partial<MetricSpec>): boolean {
+  return type === 'Resource' && resource?.name === 'cpu' && resource.target.averageUtilization !== undefined;
 }
 
 function assembled(
@@ -118,13 +123,13 @@ function parsedList(text: string | undefined): JsonRecord[] {
 }
 
 /** Only members of the right types: annotations can have any content. */
-function readBehavior(given: unknown): Behavior {
+function readBehavior(given: unknown): HorizontalPodAutoscalerBehavior {
   const scaleUp = readRules(at(given, 'scaleUp'));
   const scaleDown = readRules(at(given, 'scaleDown'));
   return { ...(scaleUp === undefined ? {} : { scaleUp }), ...(scaleDown === undefined ? {} : { scaleDown }) };
 }
 
-function readRules(given: unknown): ScalingRules | undefined {
+function readRules(given: unknown): HPAScalingRules | undefined {
   if (!isRecord(given)) return undefined;
   const { stabilizationWindowSeconds: seconds, selectPolicy, tolerance, policies } = given;
   return {

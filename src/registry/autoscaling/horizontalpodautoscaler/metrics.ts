@@ -1,4 +1,10 @@
 /** The rules of the metrics that an autoscaler follows (`apis/autoscaling/validation` validateMetrics). */
+import type {
+  MetricIdentifier,
+  MetricSpec,
+  MetricTarget,
+  CrossVersionObjectReference,
+} from '../../../objects/autoscaling.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { parseQuantity } from '../../../objects/quantity.ts';
 import {
@@ -9,8 +15,7 @@ import {
   required,
 } from '../../validation/field-errors.ts';
 import { isDNS1123Label, isQualifiedName, nameIsPathSegment } from '../../../objects/names.ts';
-import type { MetricIdentifier, MetricSource, MetricSpec, MetricTarget } from './types.ts';
-import { validateReference } from './reference.ts';
+import type { MetricSource } from './old-metrics.ts';
 
 type SourceName = Exclude<keyof MetricSpec, 'type'>;
 
@@ -30,7 +35,7 @@ export function validateMetrics(metrics: readonly MetricSpec[]): FieldError[] {
 }
 
 function validateMetric(metric: MetricSpec, path: string): FieldError[] {
-  const { type = '' } = metric;
+  const { type } = metric;
   const expected = Object.hasOwn(members, type) ? members[type] : undefined;
   const errors: FieldError[] = [];
   if (type === '') errors.push(required(`${path}.type`, 'must specify a metric source type'));
@@ -55,12 +60,15 @@ function validateMetric(metric: MetricSpec, path: string): FieldError[] {
 const sources: readonly SourceName[] = ['object', 'external', 'pods', 'resource', 'containerResource'];
 
 function validateSource(spec: MetricSpec, name: SourceName, path: string): FieldError[] {
-  const { metric = {}, target = {} }: MetricSource = spec[name] ?? {};
+  const { metric = { name: '' }, target = { type: '' } }: MetricSource = spec[name] ?? {};
   const { value, averageValue } = target;
   switch (name) {
     case 'object': {
       const errors = [
-        ...validateReference(spec.object?.describedObject ?? {}, `${path}.describedObject`),
+        ...validateReference(
+          spec.object?.describedObject ?? { kind: '', name: '' },
+          `${path}.describedObject`,
+        ),
         ...validateIdentifier(metric, `${path}.metric`),
         ...validateTarget(target, `${path}.target`),
       ];
@@ -136,7 +144,7 @@ function validateUse(target: MetricTarget, source: string): FieldError[] {
 }
 
 function validateTarget(target: MetricTarget, path: string): FieldError[] {
-  const { type = '', value, averageValue, averageUtilization } = target;
+  const { type, value, averageValue, averageUtilization } = target;
   const errors: FieldError[] = [];
   if (type === '') errors.push(required(`${path}.type`, 'must specify a metric target type'));
   if (!targetTypes.includes(type)) {
@@ -156,7 +164,16 @@ function validateTarget(target: MetricTarget, path: string): FieldError[] {
   return errors;
 }
 
-function validateIdentifier({ name = '' }: MetricIdentifier, path: string): FieldError[] {
+function validateIdentifier({ name }: MetricIdentifier, path: string): FieldError[] {
   if (name === '') return [required(`${path}.name`, 'must specify a metric name')];
   return nameIsPathSegment(name, false).map((message) => invalid(`${path}.name`, name, message));
+}
+
+/** `ValidateCrossVersionObjectReference`. */
+export function validateReference({ kind, name }: CrossVersionObjectReference, path: string): FieldError[] {
+  const segment = (member: string, value: string): FieldError[] =>
+    value === ''
+      ? [required(`${path}.${member}`)]
+      : nameIsPathSegment(value, false).map((message) => invalid(`${path}.${member}`, value, message));
+  return [...segment('kind', kind), ...segment('name', name)];
 }

@@ -1,8 +1,24 @@
 /** Metrics in the form that annotations of autoscaling/v1 have, and back (`apis/autoscaling/v1/conversion.go`). */
+import type {
+  MetricSpec,
+  MetricStatus,
+  MetricValueStatus,
+  MetricIdentifier,
+  MetricTarget,
+} from '../../../objects/autoscaling.generated.ts';
 import { isRecord, type JsonRecord } from '../../../objects/json.ts';
 import { parseQuantity } from '../../../objects/quantity.ts';
 import { textAt } from '../../../objects/read.ts';
-import type { MetricReading, MetricSource, MetricSpec, MetricStatus, MetricValue } from './types.ts';
+
+export interface MetricSource {
+  metric?: MetricIdentifier;
+  target?: MetricTarget;
+}
+
+interface MetricReading {
+  metric?: MetricIdentifier;
+  current?: MetricValueStatus;
+}
 
 /** The member that each type of metric fills. */
 const sources = {
@@ -20,7 +36,7 @@ function sourceOf(type: string | undefined): Source | undefined {
 }
 
 /** A metric as v1 writes it. */
-export function oldMetric(spec: MetricSpec): JsonRecord {
+export function oldMetric(spec: Partial<MetricSpec>): JsonRecord {
   const source = sourceOf(spec.type);
   const given: MetricSource & JsonRecord = source === undefined ? {} : { ...spec[source] };
   if (source === undefined) return { type: spec.type };
@@ -28,7 +44,7 @@ export function oldMetric(spec: MetricSpec): JsonRecord {
 }
 
 /** The status of a metric in v1's form. */
-export function oldReading(status: MetricStatus): JsonRecord {
+export function oldReading(status: Partial<MetricStatus>): JsonRecord {
   const source = sourceOf(status.type);
   const given: MetricReading & JsonRecord = source === undefined ? {} : { ...status[source] };
   if (source === undefined) return { type: status.type };
@@ -38,7 +54,7 @@ export function oldReading(status: MetricStatus): JsonRecord {
 function oldMembers(
   source: Source,
   given: JsonRecord & Pick<MetricSource, 'metric'>,
-  { value, averageValue, averageUtilization }: MetricValue,
+  { value, averageValue, averageUtilization }: MetricValueStatus,
   what: 'target' | 'current',
 ): JsonRecord {
   const { name: metricName, selector } = given.metric ?? {};
@@ -96,7 +112,7 @@ function parts(old: JsonRecord): { type: string; source: Source | undefined; mem
   return { type, source, members: isRecord(members) ? members : {} };
 }
 
-function values(members: JsonRecord, what: 'target' | 'current'): MetricValue {
+function values(members: JsonRecord, what: 'target' | 'current'): MetricValueStatus {
   const value = members[`${what}Value`];
   const average = members[`${what}AverageValue`] ?? members['averageValue'];
   const use = members[`${what}AverageUtilization`];
@@ -107,7 +123,7 @@ function values(members: JsonRecord, what: 'target' | 'current'): MetricValue {
   };
 }
 
-function targetType({ averageValue, averageUtilization }: MetricValue): string {
+function targetType({ averageValue, averageUtilization }: MetricValueStatus): string {
   if (averageUtilization !== undefined) return 'Utilization';
   return averageValue === undefined ? 'Value' : 'AverageValue';
 }

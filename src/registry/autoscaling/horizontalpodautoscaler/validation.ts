@@ -1,4 +1,11 @@
 /** The rules of HorizontalPodAutoscalers (`apis/autoscaling/validation`), feature HPAScaleToZero off. */
+import type {
+  HPAScalingPolicy,
+  HPAScalingRules,
+  HorizontalPodAutoscalerBehavior,
+  HorizontalPodAutoscalerSpec,
+  HorizontalPodAutoscalerStatus,
+} from '../../../objects/autoscaling.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { parseQuantity } from '../../../objects/quantity.ts';
 import {
@@ -8,9 +15,7 @@ import {
   notSupported,
   required,
 } from '../../validation/field-errors.ts';
-import { validateMetrics } from './metrics.ts';
-import { validateReference } from './reference.ts';
-import type { Behavior, HpaSpec, HpaStatus, ScalingPolicy, ScalingRules } from './types.ts';
+import { validateMetrics, validateReference } from './metrics.ts';
 
 const maxPeriodSeconds = 1800;
 const maxWindowSeconds = 3600;
@@ -18,8 +23,8 @@ const selectPolicies = ['Disabled', 'Max', 'Min'];
 const policyTypes = ['Percent', 'Pods'];
 
 /** @param allowZero the stored object has a minimum of 0 already. */
-export function validateSpec(spec: HpaSpec, allowZero: boolean): FieldError[] {
-  const { minReplicas, maxReplicas = 0, scaleTargetRef = {}, metrics = [], behavior = {} } = spec;
+export function validateSpec(spec: HorizontalPodAutoscalerSpec, allowZero: boolean): FieldError[] {
+  const { minReplicas, maxReplicas, scaleTargetRef, metrics = [], behavior = {} } = spec;
   const errors: FieldError[] = [];
   const lowest = allowZero ? 0 : 1;
   if (minReplicas !== undefined && minReplicas < lowest) {
@@ -39,14 +44,14 @@ export function validateSpec(spec: HpaSpec, allowZero: boolean): FieldError[] {
   return [...errors, ...validateBehavior(behavior)];
 }
 
-function validateBehavior({ scaleUp, scaleDown }: Behavior): FieldError[] {
+function validateBehavior({ scaleUp, scaleDown }: HorizontalPodAutoscalerBehavior): FieldError[] {
   return [
     ...(scaleUp === undefined ? [] : validateRules(scaleUp, 'spec.behavior.scaleUp')),
     ...(scaleDown === undefined ? [] : validateRules(scaleDown, 'spec.behavior.scaleDown')),
   ];
 }
 
-function validateRules(rules: ScalingRules, path: string): FieldError[] {
+function validateRules(rules: HPAScalingRules, path: string): FieldError[] {
   const { stabilizationWindowSeconds: seconds, selectPolicy, policies = [], tolerance } = rules;
   const errors: FieldError[] = [];
   if (seconds !== undefined) {
@@ -69,10 +74,7 @@ function validateRules(rules: ScalingRules, path: string): FieldError[] {
   return errors;
 }
 
-function validatePolicy(
-  { type = '', value = 0, periodSeconds = 0 }: ScalingPolicy,
-  path: string,
-): FieldError[] {
+function validatePolicy({ type, value, periodSeconds }: HPAScalingPolicy, path: string): FieldError[] {
   const errors = policyTypes.includes(type) ? [] : [notSupported(`${path}.type`, type, policyTypes)];
   if (value <= 0) errors.push(invalid(`${path}.value`, value, 'must be greater than zero'));
   const at = `${path}.periodSeconds`;
@@ -83,7 +85,10 @@ function validatePolicy(
   return errors;
 }
 
-export function validateStatus({ currentReplicas = 0, desiredReplicas = 0 }: HpaStatus): FieldError[] {
+export function validateStatus({
+  currentReplicas = 0,
+  desiredReplicas = 0,
+}: HorizontalPodAutoscalerStatus): FieldError[] {
   const detail = 'must be greater than or equal to 0';
   return [
     ...(currentReplicas < 0 ? [invalid('status.currentReplicas', currentReplicas, detail)] : []),

@@ -1,30 +1,14 @@
+import type { CronJob } from '../../../objects/batch.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
-import type { KubeObject, ObjectMeta } from '../../../objects/meta.ts';
 import { type FieldError, invalid, required } from '../../validation/field-errors.ts';
-import { genericStrategy, specChanges } from '../../generic/generic.ts';
-import { type JobSpec, validateGeneratedSelector, validateJobSpec } from '../job/strategy.ts';
+import { genericStrategy, specChanges, fillParts } from '../../generic/generic.ts';
+import { validateGeneratedSelector, validateJobSpec } from '../job/strategy.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { setTemplateDefaults } from '../../core/pod/defaults.ts';
 import { pushChoiceErrors } from '../../core/pod/field-checks.ts';
 import { validateNonNegative } from '../../core/podtemplate/rules.ts';
-import { fillParts } from '../../core/podtemplate/workload.ts';
 import { scheduleFault } from './schedule.ts';
 import { validateTimeZone } from './time-zone.ts';
-
-/** Batch/v1 CronJob. */
-export interface CronJob extends KubeObject {
-  spec: {
-    schedule?: string;
-    timeZone?: string;
-    startingDeadlineSeconds?: number;
-    concurrencyPolicy?: string;
-    suspend?: boolean;
-    jobTemplate?: { metadata?: ObjectMeta; spec?: JobSpec };
-    successfulJobsHistoryLimit?: number;
-    failedJobsHistoryLimit?: number;
-  };
-  status: object;
-}
 
 /** Names of Jobs are the CronJob's name, a dash and ten digits. */
 const maxName = 52;
@@ -43,8 +27,9 @@ export const cronJobStrategy = genericStrategy<CronJob>({
     spec.suspend ??= false;
     spec.successfulJobsHistoryLimit ??= 3;
     spec.failedJobsHistoryLimit ??= 1;
-    const template = (spec.jobTemplate ??= {});
-    setTemplateDefaults(((template.spec ??= {}).template ??= {}));
+    const { jobTemplate } = spec;
+    jobTemplate.spec ??= { template: {} };
+    setTemplateDefaults(jobTemplate.spec.template);
   },
   validateCreate({ metadata, spec }) {
     const errors = validateSpec(spec);
@@ -58,7 +43,7 @@ export const cronJobStrategy = genericStrategy<CronJob>({
 });
 
 function validateSpec(spec: CronJob['spec'], old?: CronJob['spec']): FieldError[] {
-  const { schedule = '', jobTemplate = {} } = spec;
+  const { schedule, jobTemplate } = spec;
   const errors: FieldError[] = [];
   const fault = schedule === '' ? '' : scheduleFault(schedule);
   if (schedule === '') errors.push(required('spec.schedule'));
@@ -70,8 +55,8 @@ function validateSpec(spec: CronJob['spec'], old?: CronJob['spec']): FieldError[
     pushAll(errors, validateTimeZone(spec.timeZone, 'spec.timeZone'));
   pushChoiceErrors(errors, 'spec.concurrencyPolicy', spec.concurrencyPolicy, concurrencyPolicies);
   const path = 'spec.jobTemplate.spec';
-  pushAll(errors, validateJobSpec(jobTemplate.spec ?? {}, path));
-  pushAll(errors, validateGeneratedSelector(jobTemplate.spec ?? {}, path));
+  pushAll(errors, validateJobSpec(jobTemplate.spec ?? { template: {} }, path));
+  pushAll(errors, validateGeneratedSelector(jobTemplate.spec ?? { template: {} }, path));
   pushAll(errors, validateNonNegative(spec.successfulJobsHistoryLimit, 'spec.successfulJobsHistoryLimit'));
   pushAll(errors, validateNonNegative(spec.failedJobsHistoryLimit, 'spec.failedJobsHistoryLimit'));
   return errors;
@@ -81,7 +66,7 @@ function validateSpec(spec: CronJob['spec'], old?: CronJob['spec']): FieldError[
  * A time zone in the schedule is allowed only where it was before, and without `timeZone` (`validateScheduleFormat`).
  */
 function faultOfZone({ timeZone }: CronJob['spec'], old?: CronJob['spec']): string {
-  if (old?.schedule?.includes('TZ') !== true)
+  if (old?.schedule.includes('TZ') !== true)
     return 'cannot use TZ or CRON_TZ in schedule, use timeZone field instead';
   return timeZone === undefined ? '' : 'cannot use both timeZone field and TZ or CRON_TZ in schedule';
 }

@@ -1,38 +1,15 @@
+import type { Job, JobSpec } from '../../../objects/batch.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
-import type { KubeObject, LabelSelector } from '../../../objects/meta.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
-import { genericStrategy, specChanges } from '../../generic/generic.ts';
+import { genericStrategy, specChanges, fillParts } from '../../generic/generic.ts';
 import { selects, validateLabelSelector } from '../../validation/label-selector.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { setTemplateDefaults } from '../../core/pod/defaults.ts';
-import type { PodTemplateSpec } from '../../core/pod/types.ts';
+
 import { validatePodTemplate } from '../../core/pod/validation.ts';
 import { templateWarnings, workloadNameWarnings } from '../../core/pod/warnings.ts';
 import { unselected, validateCounts, validateNonNegative } from '../../core/podtemplate/rules.ts';
-import { fillParts } from '../../core/podtemplate/workload.ts';
-
-/** Batch/v1 Job. */
-export interface Job extends KubeObject {
-  spec: JobSpec;
-  status: Record<string, unknown>;
-}
-
-export interface JobSpec {
-  parallelism?: number;
-  completions?: number;
-  activeDeadlineSeconds?: number;
-  backoffLimit?: number;
-  backoffLimitPerIndex?: number;
-  ttlSecondsAfterFinished?: number;
-  selector?: LabelSelector;
-  manualSelector?: boolean;
-  template?: PodTemplateSpec;
-  completionMode?: string;
-  suspend?: boolean;
-  podFailurePolicy?: unknown;
-  podReplacementPolicy?: string;
-}
 
 const maxInt32 = 2 ** 31 - 1;
 const uidLabels = ['batch.kubernetes.io/controller-uid', 'controller-uid'] as const;
@@ -59,7 +36,7 @@ export const jobStrategy = genericStrategy<Job>({
     spec.suspend ??= false;
     spec.podReplacementPolicy ??= spec.podFailurePolicy === undefined ? 'TerminatingOrFailed' : 'Failed';
     spec.manualSelector ??= false;
-    setTemplateDefaults((spec.template ??= {}));
+    setTemplateDefaults(spec.template);
     const labels = spec.template.metadata?.labels ?? {};
     if (Object.keys(metadata.labels ?? {}).length === 0 && Object.keys(labels).length > 0) {
       metadata.labels = { ...labels };
@@ -89,7 +66,7 @@ export const jobStrategy = genericStrategy<Job>({
 
 /** The Pods of a Job are selected by its uid, unless the user sets a manual selector (`generateSelector`). */
 function generateSelector(spec: JobSpec, uid: string, name: string): void {
-  const metadata = ((spec.template ??= {}).metadata ??= {});
+  const metadata = (spec.template.metadata ??= {});
   const labels = (metadata.labels ??= {});
   for (const label of uidLabels) labels[label] ??= uid;
   for (const label of nameLabels) labels[label] ??= name;
@@ -115,7 +92,7 @@ export function validateJobSpec(spec: JobSpec, path: string): FieldError[] {
   if (spec.completionMode === 'Indexed' && spec.completions === undefined) {
     errors.push(required(`${path}.completions`, 'when completion mode is Indexed'));
   }
-  const template = spec.template ?? {};
+  const template = spec.template;
   pushAll(errors, validatePodTemplate(template, `${path}.template`));
   const policy = template.spec?.restartPolicy ?? '';
   const policyPath = `${path}.template.spec.restartPolicy`;
@@ -131,7 +108,7 @@ export function validateJobSpec(spec: JobSpec, path: string): FieldError[] {
 function validateSelector({ selector, template }: JobSpec): FieldError[] {
   if (selector === undefined) return [required('spec.selector')];
   const errors = validateLabelSelector(selector, 'spec.selector');
-  const labels = template?.metadata?.labels;
+  const labels = template.metadata?.labels;
   if (selects(selector, labels) === false) errors.push(unselected(labels));
   return errors;
 }

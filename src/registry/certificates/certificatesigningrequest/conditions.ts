@@ -1,4 +1,8 @@
 /** The conditions of a request: who may set them, and their rules (`apis/certificates/validation`). */
+import type {
+  CertificateSigningRequest,
+  CertificateSigningRequestCondition,
+} from '../../../objects/certificates.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import {
   duplicate,
@@ -8,7 +12,6 @@ import {
   notSupported,
   required,
 } from '../../validation/field-errors.ts';
-import type { CertificateSigningRequest, CsrCondition } from './types.ts';
 
 const path = 'status.conditions';
 const decisions = ['Approved', 'Denied'];
@@ -16,16 +19,19 @@ const onlyTrue = [...decisions, 'Failed'];
 const statuses = ['False', 'True', 'Unknown'];
 const exclusive = 'Approved and Denied conditions are mutually exclusive';
 
-function conditionsOf({ status }: CertificateSigningRequest): CsrCondition[] {
+function conditionsOf({ status }: CertificateSigningRequest): CertificateSigningRequestCondition[] {
   return status.conditions ?? [];
 }
 
-function ofType(conditions: readonly CsrCondition[], type: string): CsrCondition[] {
-  return conditions.filter((condition) => (condition.type ?? '') === type);
+function ofType(
+  conditions: readonly CertificateSigningRequestCondition[],
+  type: string,
+): CertificateSigningRequestCondition[] {
+  return conditions.filter((condition) => condition.type === type);
 }
 
-function hasDuplicates(conditions: readonly CsrCondition[]): boolean {
-  return new Set(conditions.map(({ type = '' }) => type)).size < conditions.length;
+function hasDuplicates(conditions: readonly CertificateSigningRequestCondition[]): boolean {
+  return new Set(conditions.map(({ type }) => type)).size < conditions.length;
 }
 
 /** Errors of the stored object are not reported again. */
@@ -37,7 +43,7 @@ export function validateConditions(
   const wasUndecided = !decisions.every((type) => ofType(before, type).length > 0);
   const errors: FieldError[] = [];
   const seen = new Set<string>();
-  conditionsOf(request).forEach(({ type = '', status = '' }, i) => {
+  conditionsOf(request).forEach(({ type, status }, i) => {
     const at = `${path}[${i}]`;
     if (type === '' && ofType(before, '').length === 0) errors.push(required(`${at}.type`));
     const allowed = onlyTrue.includes(type) ? ['True'] : statuses;
@@ -89,7 +95,7 @@ export function fillConditionTimes(
 ): void {
   for (const condition of conditionsOf(request)) {
     condition.lastUpdateTime ??= now;
-    const same = ofType(conditionsOf(old), condition.type ?? '').find(
+    const same = ofType(conditionsOf(old), condition.type).find(
       ({ status, lastTransitionTime }) => status === condition.status && lastTransitionTime !== undefined,
     );
     condition.lastTransitionTime ??= same?.lastTransitionTime ?? now;

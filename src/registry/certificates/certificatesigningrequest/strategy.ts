@@ -1,3 +1,4 @@
+import type { CertificateSigningRequest } from '../../../objects/certificates.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
   duplicate,
@@ -7,10 +8,9 @@ import {
   notSupported,
   required,
 } from '../../validation/field-errors.ts';
-import { genericStrategy, takeSpec } from '../../generic/generic.ts';
+import { genericStrategy, takeSpec, fillParts } from '../../generic/generic.ts';
 import { validateObjectMetaUpdate } from '../../generic/metadata.ts';
 import type { Strategy, SubresourceStrategy } from '../../generic/strategy.ts';
-import { fillParts } from '../../core/podtemplate/workload.ts';
 import {
   fillConditionTimes,
   keepDecisions,
@@ -18,7 +18,14 @@ import {
   validateConditions,
 } from './conditions.ts';
 import { validateSignerName } from './signer-name.ts';
-import type { CertificateReader, CertificateSigningRequest } from './types.ts';
+
+/** Checks of requests and certificates, passed in because they need cryptography. */
+export interface CertificateReader {
+  /** Why the PEM text is not a valid PKCS#10 request signed with its own key; undefined when it is. */
+  requestFault(pem: Uint8Array): string | undefined;
+  /** Why the PEM text is not a list of certificates; undefined when it is. */
+  certificateFault(pem: Uint8Array): string | undefined;
+}
 
 type Csr = CertificateSigningRequest;
 
@@ -105,7 +112,7 @@ function copied(extra: Readonly<Record<string, readonly string[]>>): Record<stri
 }
 
 function validateSpec({ spec }: Csr, old: Csr | undefined, reader: CertificateReader): FieldError[] {
-  const { request = '', usages = [], signerName = '', expirationSeconds } = spec;
+  const { request, usages = [], signerName, expirationSeconds } = spec;
   const errors: FieldError[] = [];
   const fault = reader.requestFault(Buffer.from(request, 'base64'));
   if (fault !== undefined) errors.push(invalid('spec.request', request, fault));

@@ -1,16 +1,8 @@
+import type { ConfigMap } from '../../../objects/core.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
-import type { KubeObject } from '../../../objects/meta.ts';
 import { type FieldError, forbiddenField, invalid, tooLong } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { isConfigMapKey, nameIsDNSSubdomain } from '../../../objects/names.ts';
-
-/** Core/v1 ConfigMap. */
-export interface ConfigMap extends KubeObject {
-  data?: Record<string, string>;
-  /** Values in base64. */
-  binaryData?: Record<string, string>;
-  immutable?: boolean;
-}
 
 /** Of all keys' values together, in bytes (`MaxSecretSize`). */
 export const maxDataBytes = 1024 * 1024;

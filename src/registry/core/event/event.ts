@@ -1,24 +1,5 @@
-import type { ObjectReference } from '../../../objects/core.generated.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import type { SharedStorage } from '../../generic/strategy.ts';
-
-/** Core/v1 Event: the form in which events are stored. Times are RFC 3339; an absent time counts as zero. */
-export interface Event extends KubeObject {
-  involvedObject?: ObjectReference;
-  reason?: string;
-  message?: string;
-  source?: { component?: string; host?: string };
-  firstTimestamp?: string;
-  lastTimestamp?: string;
-  count?: number;
-  type?: string;
-  eventTime?: string;
-  series?: { count?: number; lastObservedTime?: string };
-  action?: string;
-  related?: ObjectReference;
-  reportingComponent?: string;
-  reportingInstance?: string;
-}
 
 /** Members of events.k8s.io/v1 Event under their names in core/v1 (`apis/events/v1/conversion.go`). */
 const coreNames: ReadonlyMap<string, string> = new Map([

@@ -1,5 +1,6 @@
 import { jsonEqual } from '../../../objects/json.ts';
-import type { ObjectReference } from '../../../objects/core.generated.ts';
+import type { KubeObject } from '../../../objects/meta.ts';
+import type { Event, ObjectReference } from '../../../objects/core.generated.ts';
 import { type FieldError, invalid, required } from '../../validation/field-errors.ts';
 import { validateObjectMeta, validateObjectMetaUpdate } from '../../generic/metadata.ts';
 import {
@@ -9,7 +10,9 @@ import {
   nameIsPathSegment,
 } from '../../../objects/names.ts';
 import type { Strategy } from '../../generic/strategy.ts';
-import type { Event } from './event.ts';
+
+/** An Event of events.k8s.io may lack what core/v1 always has. */
+type GivenEvent = KubeObject & Partial<Event>;
 
 const maxReportingInstance = 128;
 const maxAction = 128;
@@ -59,7 +62,7 @@ export const newEventStrategy: Strategy<Event> = {
  * The rules of every version (`legacyValidateEvent`). `controllerPath` is the field of the reporting controller in the
  * version.
  */
-function validateAnyEvent(event: Event, controllerPath: string): FieldError[] {
+function validateAnyEvent(event: GivenEvent, controllerPath: string): FieldError[] {
   const errors: FieldError[] = [];
   const namespace = event.metadata.namespace ?? '';
   const involved = event.involvedObject?.namespace ?? '';
@@ -114,7 +117,7 @@ function validateSeries({ series }: Event): FieldError[] {
 }
 
 /** Only the series of a new-style event changes. kube-apiserver compares `reason` twice, and so do we. */
-function validateUnchanged(event: Event, old: Event): FieldError[] {
+function validateUnchanged(event: GivenEvent, old: GivenEvent): FieldError[] {
   const errors: FieldError[] = [];
   const compare = (path: string, value: unknown, before: unknown) => {
     if (!jsonEqual(value, before)) errors.push(invalid(path, value, 'field is immutable'));
@@ -159,7 +162,7 @@ function isZero(time: string | null | undefined): boolean {
   return time === undefined || time === null || time === '';
 }
 
-function eventFields(event: Event): Record<string, string> {
+function eventFields(event: GivenEvent): Record<string, string> {
   const { involvedObject: involved = {}, source = {} } = event;
   const component = event.reportingComponent ?? '';
   return {

@@ -1,4 +1,11 @@
 /** Applies LimitRanges to Pods and claims (`plugin/pkg/admission/limitranger/admission.go`). PURE. */
+import type {
+  Container,
+  LimitRange,
+  LimitRangeItem,
+  Pod,
+  ResourceRequirements,
+} from '../../../objects/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
   canonicalQuantity,
@@ -6,8 +13,9 @@ import {
   formatQuantity,
   parseQuantity,
 } from '../../../objects/quantity.ts';
-import type { Container, Pod, Resources } from '../pod/types.ts';
-import type { LimitRange, LimitRangeItem, Quantities } from './limit-range.ts';
+
+/** Amounts by the name of a resource. */
+export type Quantities = Record<string, string>;
 
 const annotation = 'kubernetes.io/limit-ranger';
 
@@ -90,8 +98,8 @@ function shown(quantity: string): string {
   return canonicalQuantity(quantity);
 }
 
-function broken(item: LimitRangeItem, resources: Resources): string[] {
-  const { type = '', min = {}, max = {}, maxLimitRequestRatio = {} } = item;
+function broken(item: LimitRangeItem, resources: ResourceRequirements): string[] {
+  const { type, min = {}, max = {}, maxLimitRequestRatio = {} } = item;
   return [
     ...sorted(min).flatMap(([name, least]) => below(name, type, least, resources)),
     ...sorted(max).flatMap(([name, most]) => above(name, type, most, resources)),
@@ -99,7 +107,12 @@ function broken(item: LimitRangeItem, resources: Resources): string[] {
   ];
 }
 
-function below(name: string, type: string, least: string, { requests, limits }: Resources): string[] {
+function below(
+  name: string,
+  type: string,
+  least: string,
+  { requests, limits }: ResourceRequirements,
+): string[] {
   const start = `minimum ${name} usage per ${type} is ${shown(least)}`;
   const request = own(requests, name);
   const limit = own(limits, name);
@@ -109,7 +122,12 @@ function below(name: string, type: string, least: string, { requests, limits }: 
   return [`${start}, but limit is ${shown(limit)}`];
 }
 
-function above(name: string, type: string, most: string, { requests, limits }: Resources): string[] {
+function above(
+  name: string,
+  type: string,
+  most: string,
+  { requests, limits }: ResourceRequirements,
+): string[] {
   const start = `maximum ${name} usage per ${type} is ${shown(most)}`;
   const request = own(requests, name);
   const limit = own(limits, name);
@@ -119,7 +137,12 @@ function above(name: string, type: string, most: string, { requests, limits }: R
   return [`${start}, but request is ${shown(request)}`];
 }
 
-function ratioAbove(name: string, type: string, most: string, { requests, limits }: Resources): string[] {
+function ratioAbove(
+  name: string,
+  type: string,
+  most: string,
+  { requests, limits }: ResourceRequirements,
+): string[] {
   const start = `${name} max limit to request ratio per ${type} is ${shown(most)}`;
   const request = amount(own(requests, name));
   const limit = amount(own(limits, name));
@@ -136,7 +159,7 @@ function amount(quantity: string | undefined): number {
 /**
  * The sum of the containers, or the largest init container if that is more. Undefined when one container has no value.
  */
-function podResources(containers: readonly Container[], init: readonly Container[]): Resources {
+function podResources(containers: readonly Container[], init: readonly Container[]): ResourceRequirements {
   const total = (member: 'requests' | 'limits'): Quantities => {
     const lists = containers.map(({ resources }) => resources?.[member] ?? {});
     const sums: Record<string, string> = {};

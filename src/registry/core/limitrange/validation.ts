@@ -1,3 +1,4 @@
+import type { LimitRangeItem } from '../../../objects/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { compareQuantities, quantityIn } from '../../../objects/quantity.ts';
 import {
@@ -13,7 +14,7 @@ import {
   validateContainerResourceName,
   validateResourceName,
 } from '../../validation/resource-names.ts';
-import type { LimitRangeItem, Quantities } from './limit-range.ts';
+import type { Quantities } from './limits.ts';
 
 const standardTypes = new Set(['Pod', 'Container', 'PersistentVolumeClaim']);
 /** The members of an item that are compared with each other. */
@@ -57,7 +58,7 @@ const orders = [
 export function validateLimits(limits: readonly LimitRangeItem[]): FieldError[] {
   const seen = new Set<string>();
   return limits.flatMap((item, i) => {
-    const { type = '' } = item;
+    const { type } = item;
     const path = `spec.limits[${i}]`;
     const errors = validateType(type, `${path}.type`);
     if (seen.has(type)) errors.push(duplicate(`${path}.type`, type));
@@ -77,7 +78,7 @@ function validateType(type: string, path: string): FieldError[] {
 /** The limits that an item may have: items for Pods have no defaults. */
 function boundsOf(item: LimitRangeItem): Bounds {
   const { max = {}, min = {}, maxLimitRequestRatio = {} } = item;
-  const fills = item.type === 'Pod' ? {} : item;
+  const fills: Partial<LimitRangeItem> = item.type === 'Pod' ? {} : item;
   return {
     max,
     min,

@@ -1,17 +1,7 @@
+import type { NodeConfigSource } from '../../../objects/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
 import { isConfigMapKey, nameIsDNSLabel, nameIsDNSSubdomain } from '../../../objects/names.ts';
-
-/** `spec.configSource` of a Node: the ConfigMap with the configuration of earlier kubelets. */
-export interface NodeConfigSource {
-  configMap?: {
-    namespace?: string;
-    name?: string;
-    uid?: string;
-    resourceVersion?: string;
-    kubeletConfigKey?: string;
-  };
-}
 
 /** The rules of the source; the feature was removed, its rules remain (`validateNodeConfigSourceSpec`). */
 export function validateConfigSource({ configMap }: NodeConfigSource): FieldError[] {
@@ -20,7 +10,7 @@ export function validateConfigSource({ configMap }: NodeConfigSource): FieldErro
   if (configMap === undefined) {
     return [invalid(path, { ConfigMap: null }, 'exactly one reference subfield must be non-nil')];
   }
-  const { namespace = '', name = '', uid = '', resourceVersion = '', kubeletConfigKey = '' } = configMap;
+  const { namespace, name, uid = '', resourceVersion = '', kubeletConfigKey } = configMap;
   const errors: FieldError[] = [];
   const refuse = (member: string) =>
     errors.push(forbiddenField(`${path}.configMap.${member}`, `${member} must not be set in spec`));

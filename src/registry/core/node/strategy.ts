@@ -1,23 +1,13 @@
 import { pushAll } from '../../../objects/lists.ts';
-import type { Node as NodeObject } from '../../../objects/core.generated.ts';
+import type { Node, Taint } from '../../../objects/core.generated.ts';
 import { duplicate, type FieldError, forbiddenField } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { validateCidrPair, validateLegacyCidr, warningsForCidr } from '../../validation/network.ts';
 import { validateResourceQuantity } from '../../validation/quantities.ts';
 import { validateNodeAnnotations } from './annotations.ts';
-import { type NodeConfigSource, validateConfigSource } from './config-source.ts';
-import { type Taint, validateTaints } from './taints.ts';
-
-/** Core/v1 Node, with the fields that its rules read. */
-export interface Node extends NodeObject {
-  spec: NodeObject['spec'] & {
-    taints?: Taint[];
-    providerID?: string;
-    externalID?: string;
-    configSource?: NodeConfigSource;
-  };
-}
+import { validateConfigSource } from './config-source.ts';
+import { validateTaints } from './taints.ts';
 
 const notReady: Taint = { key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' };
 const taintsPath = 'metadata.taints';

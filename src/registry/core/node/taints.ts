@@ -1,13 +1,6 @@
+import type { Taint } from '../../../objects/core.generated.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
 import { isQualifiedName, isValidLabelValue } from '../../../objects/names.ts';
-
-/** `spec.taints[]` of a Node. */
-export interface Taint {
-  key?: string;
-  value?: string;
-  effect?: string;
-  timeAdded?: string;
-}
 
 export const taintEffects = ['NoSchedule', 'PreferNoSchedule', 'NoExecute'];
 
@@ -16,7 +9,7 @@ export function validateTaints(taints: readonly Taint[], path: string): FieldErr
   const errors: FieldError[] = [];
   const seen = new Set<string>();
   taints.forEach((taint, i) => {
-    const { key = '', value = '', effect = '' } = taint;
+    const { key, value = '', effect } = taint;
     const at = `${path}[${i}]`;
     for (const message of isQualifiedName(key)) errors.push(invalid(`${at}.key`, key, message));
     const faults = isValidLabelValue(value);
@@ -31,7 +24,7 @@ export function validateTaints(taints: readonly Taint[], path: string): FieldErr
 }
 
 /** Shows the taint as Go prints the internal type. */
-function repeated({ key = '', value = '', effect = '', timeAdded }: Taint, field: string): FieldError {
+function repeated({ key, value = '', effect, timeAdded }: Taint, field: string): FieldError {
   const shown = JSON.stringify({ Key: key, Value: value, Effect: effect, TimeAdded: timeAdded ?? null });
   const detail = 'taints must be unique by key and effect pair';
   return { field, reason: 'FieldValueDuplicate', body: `Duplicate value: ${shown}: ${detail}` };

@@ -1,5 +1,5 @@
+import type { PersistentVolumeClaim } from '../../../objects/core.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
-import type { KubeObject } from '../../../objects/meta.ts';
 import { compareQuantities } from '../../../objects/quantity.ts';
 import {
   type FieldError,
@@ -8,22 +8,8 @@ import {
   notSupported,
   required,
 } from '../../validation/field-errors.ts';
-import { genericStrategy } from '../../generic/generic.ts';
+import { genericStrategy, fillParts } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
-import { fillParts } from '../podtemplate/workload.ts';
-
-/** Core/v1 PersistentVolumeClaim. */
-interface PersistentVolumeClaim extends KubeObject {
-  spec: {
-    accessModes?: string[];
-    resources?: { requests?: Record<string, string>; limits?: Record<string, string> };
-    volumeMode?: string;
-    volumeName?: string;
-    storageClassName?: string;
-    volumeAttributesClassName?: string;
-  };
-  status: { phase?: string };
-}
 
 const protection = 'kubernetes.io/pvc-protection';
 const accessModes = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod'];

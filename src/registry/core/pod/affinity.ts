@@ -1,5 +1,10 @@
 import { pushAll } from '../../../objects/lists.ts';
-import type { NodeSelectorRequirement, NodeSelectorTerm } from '../../../objects/core.generated.ts';
+import type {
+  Affinity,
+  NodeSelectorRequirement,
+  NodeSelectorTerm,
+  PodAffinityTerm,
+} from '../../../objects/core.generated.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
 import { validateLabelSelector } from '../../validation/label-selector.ts';
 import {
@@ -9,7 +14,6 @@ import {
   isValidLabelValue,
 } from '../../../objects/names.ts';
 import { validateMatchKeys } from './label-keys.ts';
-import type { Affinity, PodAffinityTerm } from './types.ts';
 
 const requiredTerms = 'requiredDuringSchedulingIgnoredDuringExecution';
 const preferredTerms = 'preferredDuringSchedulingIgnoredDuringExecution';
@@ -22,7 +26,7 @@ export function validateAffinity(affinity: Affinity | undefined, path: string): 
   if (nodeTerms !== undefined) {
     pushAll(errors, validateNodeSelector(nodeTerms, `${path}.nodeAffinity.${requiredTerms}`));
   }
-  (nodeAffinity?.[preferredTerms] ?? []).forEach(({ weight = 0, preference = {} }, i) => {
+  (nodeAffinity?.[preferredTerms] ?? []).forEach(({ weight, preference }, i) => {
     const at = `${path}.nodeAffinity.${preferredTerms}[${i}]`;
     // Values of preferred terms are not checked.
     pushAll(errors, validateWeight(weight, at), validateNodeTerm(preference, `${at}.preference`, false));
@@ -31,7 +35,7 @@ export function validateAffinity(affinity: Affinity | undefined, path: string): 
     (pods?.[requiredTerms] ?? []).forEach((term, i) =>
       pushAll(errors, validatePodTerm(term, `${path}.${member}.${requiredTerms}[${i}]`)),
     );
-    (pods?.[preferredTerms] ?? []).forEach(({ weight = 0, podAffinityTerm = { topologyKey: '' } }, i) => {
+    (pods?.[preferredTerms] ?? []).forEach(({ weight, podAffinityTerm }, i) => {
       const at = `${path}.${member}.${preferredTerms}[${i}]`;
       pushAll(errors, validateWeight(weight, at), validatePodTerm(podAffinityTerm, `${at}.podAffinityTerm`));
     });

@@ -1,5 +1,5 @@
+import type { Pod, PodSpec } from '../../../objects/core.generated.ts';
 import { type FieldError, forbiddenField, invalid } from '../../validation/field-errors.ts';
-import type { Pod, PodSpec } from './types.ts';
 
 const mirror = 'kubernetes.io/config.mirror';
 const appArmor = 'container.apparmor.security.beta.kubernetes.io/';

@@ -1,19 +1,15 @@
-import type { ObjectReference } from '../../../objects/core.generated.ts';
-import type { ObjectMeta } from '../../../objects/meta.ts';
+import type { Binding, Pod } from '../../../objects/core.generated.ts';
+import type { KubeObject } from '../../../objects/meta.ts';
 import { conflict } from '../../../objects/status-errors.ts';
 import { type FieldError, notSupported, required } from '../../validation/field-errors.ts';
 import { copyLabels } from './topology-labels.ts';
-import type { Pod } from './types.ts';
 
-/** Core/v1 Binding: puts a Pod on a node. */
-export interface Binding {
-  metadata: ObjectMeta;
-  target?: ObjectReference;
-}
+/** What is posted as a Binding. */
+export type PostedBinding = KubeObject & Partial<Pick<Binding, 'target'>>;
 
 /** The rules of a Binding (`ValidatePodBinding`). Its name and namespace are the Pod's. */
-export function validateBinding({ target = {} }: Binding): FieldError[] {
-  const { kind = '', name = '' } = target;
+export function validateBinding({ target }: PostedBinding): FieldError[] {
+  const { kind = '', name = '' } = target ?? {};
   const errors: FieldError[] = [];
   if (kind !== '' && kind !== 'Node') errors.push(notSupported('target.kind', kind, ['Node', '<empty>']));
   if (name === '') errors.push(required('target.name'));
@@ -28,7 +24,7 @@ export function validateBinding({ target = {} }: Binding): FieldError[] {
  * @returns a new Pod; the stored one is not changed.
  * @throws {StatusError} 409 when the Pod is being deleted, is gated, or is on a node already.
  */
-export function bindPod(pod: Pod, { metadata, target }: Binding, now: string): Pod {
+export function bindPod(pod: Pod, { metadata, target }: PostedBinding, now: string): Pod {
   const name = pod.metadata.name ?? '';
   const refuse = (why: string) => conflict({ group: '', resource: 'pods/binding' }, name, why);
   if (pod.metadata.deletionTimestamp !== undefined)

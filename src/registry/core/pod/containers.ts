@@ -1,3 +1,11 @@
+import type {
+  Container,
+  ContainerPort,
+  PodSpec,
+  ResourceRequirements,
+  Volume,
+  VolumeMount,
+} from '../../../objects/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { compareQuantities, quantityIn } from '../../../objects/quantity.ts';
 import {
@@ -21,7 +29,7 @@ import { pushChoiceErrors, pushLabelErrors } from './field-checks.ts';
 import { validateHandlers } from './handlers.ts';
 import { validateRestartRules } from './restart-rules.ts';
 import { validateContainerSecurity } from './security-context.ts';
-import type { Container, ContainerPort, PodSpec, Resources, Volume, VolumeMount } from './types.ts';
+
 import { validateDescendingPath } from './volume-sources.ts';
 
 const protocols = ['SCTP', 'TCP', 'UDP'];
@@ -113,7 +121,7 @@ function validateResizePolicy(
 ): FieldError[] {
   const errors: FieldError[] = [];
   const seen = new Set<string>();
-  policies.forEach(({ resourceName = '', restartPolicy = '' }, i) => {
+  policies.forEach(({ resourceName, restartPolicy }, i) => {
     if (seen.has(resourceName)) errors.push(duplicate(`${path}[${i}]`, resourceName));
     seen.add(resourceName);
     pushChoiceErrors(errors, path, resourceName, resizable);
@@ -172,7 +180,7 @@ function validateMounts(
   const errors: FieldError[] = [];
   const names = new Set(volumes.map(({ name }) => name));
   const places = new Set<string>();
-  mounts.forEach(({ name = '', mountPath = '', subPath = '', subPathExpr = '' }, i) => {
+  mounts.forEach(({ name, mountPath, subPath = '', subPathExpr = '' }, i) => {
     const at = `${path}[${i}]`;
     if (name === '') errors.push(required(`${at}.name`));
     if (!names.has(name)) errors.push(notFoundField(`${at}.name`, name));
@@ -195,7 +203,10 @@ function validateMounts(
  * Quantities are valid, no request exceeds its limit, and huge pages are whole and come with cpu or memory
  * (`validateResourceRequirements`).
  */
-export function validateResources({ limits = {}, requests = {} }: Resources, path: string): FieldError[] {
+export function validateResources(
+  { limits = {}, requests = {} }: ResourceRequirements,
+  path: string,
+): FieldError[] {
   const errors: FieldError[] = [];
   for (const [resource, value] of Object.entries(limits)) {
     const at = `${path}.limits[${resource}]`;

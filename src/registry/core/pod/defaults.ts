@@ -1,5 +1,14 @@
+import type {
+  Container,
+  LifecycleHandler,
+  Pod,
+  PodSpec,
+  PodStatus,
+  PodTemplateSpec,
+  Probe,
+} from '../../../objects/core.generated.ts';
 import { defaultPullPolicy } from './image.ts';
-import type { Container, Handler, Pod, PodSpec, PodStatus, PodTemplateSpec, Probe } from './types.ts';
+
 import { setFieldDefaults, setVolumeDefaults } from './volumes.ts';
 
 const terminationMessagePath = '/dev/termination-log';
@@ -82,7 +91,7 @@ function setProbeDefaults(probe: Probe): void {
   if (probe.grpc !== undefined) probe.grpc.service ??= '';
 }
 
-function setHandlerDefaults(handler: Handler | undefined): void {
+function setHandlerDefaults(handler: LifecycleHandler | undefined): void {
   if (handler?.httpGet === undefined) return;
   if ((handler.httpGet.path ?? '') === '') handler.httpGet.path = '/';
   if ((handler.httpGet.scheme ?? '') === '') handler.httpGet.scheme = 'HTTP';

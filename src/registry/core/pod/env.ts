@@ -1,7 +1,13 @@
+import type {
+  EnvFromSource,
+  EnvVar,
+  ObjectFieldSelector,
+  ResourceFieldSelector,
+  SecretKeySelector,
+} from '../../../objects/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
 import { isConfigMapKey, isQualifiedName, nameIsDNSSubdomain } from '../../../objects/names.ts';
-import type { EnvFromSource, EnvVar, FieldSelector, KeySelector, ResourceSelector } from './types.ts';
 
 const fieldsOfEnv = [
   'metadata.name',
@@ -31,7 +37,7 @@ const resources = ['limits', 'requests'].flatMap((kind) =>
 /** Environment variables (`ValidateEnv`). */
 export function validateEnv(env: readonly EnvVar[], path: string): FieldError[] {
   return env.flatMap((variable, i) => {
-    const { name = '' } = variable;
+    const { name } = variable;
     const at = `${path}[${i}]`;
     const errors = name === '' ? [required(`${at}.name`)] : validateEnvName(name, `${at}.name`);
     return [...errors, ...validateValueFrom(variable, `${at}.valueFrom`)];
@@ -96,7 +102,7 @@ function validateValueFrom({ value = '', valueFrom }: EnvVar, path: string): Fie
   return errors;
 }
 
-function validateKeySelector({ name = '', key = '' }: KeySelector, path: string): FieldError[] {
+function validateKeySelector({ name = '', key }: SecretKeySelector, path: string): FieldError[] {
   const errors = nameIsDNSSubdomain(name, false).map((message) => invalid(`${path}.name`, name, message));
   if (key === '') return [...errors, required(`${path}.key`)];
   return [...errors, ...isConfigMapKey(key).map((message) => invalid(`${path}.key`, key, message))];
@@ -108,7 +114,7 @@ function validateKeySelector({ name = '', key = '' }: KeySelector, path: string)
  * @param supported the paths without a subscript that may be used here, sorted.
  */
 export function validateFieldSelector(
-  { apiVersion = '', fieldPath = '' }: FieldSelector,
+  { apiVersion = '', fieldPath }: ObjectFieldSelector,
   supported: readonly string[],
   path: string,
 ): FieldError[] {
@@ -132,7 +138,7 @@ export function validateFieldSelector(
 
 /** A resource of a container (`validateContainerResourceFieldSelector`); in a volume the container must be named. */
 export function validateResourceSelector(
-  { containerName = '', resource = '' }: ResourceSelector,
+  { containerName = '', resource }: ResourceFieldSelector,
   path: string,
   inVolume: boolean,
 ): FieldError[] {

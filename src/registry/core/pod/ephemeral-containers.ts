@@ -1,3 +1,4 @@
+import type { Pod, PodSpec } from '../../../objects/core.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import {
   duplicate,
@@ -7,7 +8,6 @@ import {
   notFoundField,
 } from '../../validation/field-errors.ts';
 import { validateContainer } from './containers.ts';
-import type { Pod, PodSpec } from './types.ts';
 
 /** The fields that such a container may not have, in Go's order. */
 const refusedMembers = [

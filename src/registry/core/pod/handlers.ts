@@ -1,3 +1,4 @@
+import type { Container, HTTPGetAction, LifecycleHandler, Probe } from '../../../objects/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
   type FieldError,
@@ -7,7 +8,6 @@ import {
   required,
 } from '../../validation/field-errors.ts';
 import { validatePortNumberOrName } from '../../validation/network.ts';
-import type { Container, Handler, Probe } from './types.ts';
 
 const handlers = ['exec', 'httpGet', 'tcpSocket', 'grpc', 'sleep'] as const;
 const schemes = ['HTTP', 'HTTPS'];
@@ -69,6 +69,9 @@ function validateProbe(probe: Probe | undefined, path: string): FieldError[] {
 }
 
 /** Exactly one handler; only the first is checked further (`validateHandler`). */
+/** A hook, or a probe, which knows gRPC but no sleep. */
+type Handler = LifecycleHandler & Pick<Probe, 'grpc'>;
+
 function validateHandler(handler: Handler, path: string, gracePeriod: number | undefined): FieldError[] {
   const [first, ...more] = handlers.filter((member) => handler[member] !== undefined);
   if (first === undefined) return [required(path, 'must specify a handler type')];
@@ -89,7 +92,7 @@ function validateAction(
     case 'exec':
       return (exec?.command ?? []).length === 0 ? [required(`${path}.command`)] : [];
     case 'httpGet':
-      return validateHttpGet(httpGet ?? {}, path);
+      return validateHttpGet(httpGet ?? { port: 0 }, path);
     case 'tcpSocket':
       return validatePortNumberOrName(tcpSocket?.port ?? 0, `${path}.port`);
     case 'grpc':
@@ -104,7 +107,7 @@ function validateAction(
 }
 
 function validateHttpGet(
-  { path: url = '', port = 0, scheme = '', httpHeaders = [] }: NonNullable<Handler['httpGet']>,
+  { path: url = '', port, scheme = '', httpHeaders = [] }: HTTPGetAction,
   path: string,
 ): FieldError[] {
   const errors = url === '' ? [required(`${path}.path`)] : [];

@@ -1,12 +1,9 @@
+import type { PriorityClass } from '../../../objects/scheduling.generated.ts';
+import type { PodSpec } from '../../../objects/core.generated.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { forbidden } from '../../../objects/status-errors.ts';
-import {
-  type PriorityClass,
-  schedulingGroup,
-  systemPriorityClasses,
-} from '../../scheduling/priorityclass/strategy.ts';
+import { schedulingGroup, systemPriorityClasses } from '../../scheduling/priorityclass/strategy.ts';
 import type { ClusterReader } from '../../generic/strategy.ts';
-import type { PodSpec } from './types.ts';
 
 /** The priority of a Pod without a class when there is no default class. */
 const noClass: PriorityClass = { metadata: {}, value: 0, preemptionPolicy: 'PreemptLowerPriority' };

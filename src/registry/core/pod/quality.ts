@@ -1,5 +1,5 @@
+import type { PodSpec, ResourceRequirements } from '../../../objects/core.generated.ts';
 import { parseQuantity } from '../../../objects/quantity.ts';
-import type { PodSpec, Resources } from './types.ts';
 
 /** The resources that decide. */
 const counted = ['cpu', 'memory'];
@@ -18,7 +18,7 @@ export function qosClass(spec: PodSpec): 'Guaranteed' | 'Burstable' | 'BestEffor
 }
 
 /** True for limits of both resources, and requests that equal them. */
-function isGuaranteed({ limits, requests }: Resources): boolean {
+function isGuaranteed({ limits, requests }: ResourceRequirements): boolean {
   return counted.every((resource) => {
     const limit = amount(limits, resource);
     return limit > 0n && amount(requests, resource) === limit;

@@ -1,5 +1,5 @@
+import type { Container, PodSpec } from '../../../objects/core.generated.ts';
 import { type FieldError, notSupported, required, tooMany } from '../../validation/field-errors.ts';
-import type { Container, PodSpec } from './types.ts';
 
 const policies = ['Always', 'Never', 'OnFailure'];
 const operators = ['In', 'NotIn'];

@@ -1,16 +1,10 @@
+import type { PodSpec, Toleration } from '../../../objects/core.generated.ts';
+import type { RuntimeClass } from '../../../objects/node.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { compareQuantities } from '../../../objects/quantity.ts';
 import { forbidden } from '../../../objects/status-errors.ts';
 import type { ClusterReader } from '../../generic/strategy.ts';
-import type { PodSpec, Toleration } from './types.ts';
-
-/** Node.k8s.io/v1 RuntimeClass. */
-export interface RuntimeClass extends KubeObject {
-  handler?: string;
-  overhead?: { podFixed?: Record<string, string> };
-  scheduling?: { nodeSelector?: Record<string, string>; tolerations?: Toleration[] };
-}
 
 const otherOverhead = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
 const noOverhead = 'pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead';
@@ -24,7 +18,7 @@ const noOverhead = 'pod rejected: Pod Overhead set without corresponding Runtime
 export function admitRuntimeClass({ metadata }: KubeObject, spec: PodSpec, cluster: ClusterReader): void {
   const refuse = (why: string) => forbidden({ group: '', resource: 'pods' }, metadata.name ?? '', why);
   const { runtimeClassName: name } = spec;
-  const found: RuntimeClass | undefined =
+  const found: (KubeObject & Partial<RuntimeClass>) | undefined =
     name === undefined ? undefined : cluster.get('node.k8s.io', 'runtimeclasses', '', name);
   if (name !== undefined && found === undefined) {
     throw refuse(`pod rejected: RuntimeClass ${JSON.stringify(name)} not found`);

@@ -1,3 +1,9 @@
+import type {
+  AppArmorProfile,
+  PodSpec,
+  SeccompProfile,
+  SecurityContext,
+} from '../../../objects/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
   duplicate,
@@ -7,7 +13,7 @@ import {
   required,
   tooLong,
 } from '../../validation/field-errors.ts';
-import type { AppArmorProfile, PodSpec, SeccompProfile, SecurityContext } from './types.ts';
+
 import { validateDescendingPath } from './volume-sources.ts';
 
 const maxId = 2 ** 31 - 1;
@@ -120,7 +126,7 @@ function namespaceOf(name: string): 'net' | 'ipc' | undefined {
 
 function validateSeccomp(profile: SeccompProfile | undefined, path: string): FieldError[] {
   if (profile === undefined) return [];
-  const { type = '', localhostProfile } = profile;
+  const { type, localhostProfile } = profile;
   const errors: FieldError[] = [];
   if (type === '') errors.push(required(`${path}.type`, 'type is required when seccompProfile is set'));
   else if (!profileTypes.includes(type)) errors.push(notSupported(`${path}.type`, type, profileTypes));
@@ -138,7 +144,7 @@ function validateSeccomp(profile: SeccompProfile | undefined, path: string): Fie
 
 function validateAppArmor(profile: AppArmorProfile | undefined, path: string): FieldError[] {
   if (profile === undefined) return [];
-  const { type = '', localhostProfile } = profile;
+  const { type, localhostProfile } = profile;
   const at = `${path}.localhostProfile`;
   if (type === '') return [required(`${path}.type`, 'type is required when appArmorProfile is set')];
   if (!profileTypes.includes(type)) return [notSupported(`${path}.type`, type, profileTypes)];

@@ -1,3 +1,4 @@
+import type { Container, Pod, PodSpec, PodStatus } from '../../../objects/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, forbiddenField, invalid } from '../../validation/field-errors.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';
@@ -6,7 +7,6 @@ import { validateAddressPair, validateLegacyAddress, warningsForAddress } from '
 import { validateAnnotationChange } from './annotations.ts';
 import { pushSubdomainErrors } from './field-checks.ts';
 import { restarts } from './restart-rules.ts';
-import type { Container, Pod, PodSpec, PodStatus } from './types.ts';
 
 const systemConditions = new Set(['PodScheduled', 'Ready', 'Initialized']);
 const notNegative = 'must be a non-negative integer';

@@ -1,3 +1,4 @@
+import type { Pod } from '../../../objects/core.generated.ts';
 import { type FieldError, forbiddenField } from '../../validation/field-errors.ts';
 import { genericStrategy, specChanges } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
@@ -11,7 +12,7 @@ import { keepObservedGenerations, statusWarnings, validatePodStatus } from './st
 import { ephemeralContainers, resize } from './subresources.ts';
 import { addDefaultTolerations } from './tolerations.ts';
 import { copyTopologyLabels } from './topology-labels.ts';
-import type { Pod } from './types.ts';
+
 import { validatePodChange } from './update.ts';
 import { validateMetadataAndSpec, validatePodOnly } from './whole-pod.ts';
 import { validatePodSpec } from './validation.ts';
@@ -92,7 +93,7 @@ export const podStrategy = genericStrategy<Pod>({
 function applyPodKeys({ metadata: { labels }, spec }: Pod): void {
   for (const pods of [spec.affinity?.podAffinity, spec.affinity?.podAntiAffinity]) {
     for (const { podAffinityTerm } of pods?.preferredDuringSchedulingIgnoredDuringExecution ?? []) {
-      if (podAffinityTerm !== undefined) applyMatchKeys(podAffinityTerm, labels);
+      applyMatchKeys(podAffinityTerm, labels);
     }
     for (const term of pods?.requiredDuringSchedulingIgnoredDuringExecution ?? [])
       applyMatchKeys(term, labels);

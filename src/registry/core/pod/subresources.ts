@@ -1,3 +1,4 @@
+import type { Container, Pod, ResourceRequirements } from '../../../objects/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { compareQuantities } from '../../../objects/quantity.ts';
 import { jsonEqual } from '../../../objects/json.ts';
@@ -8,7 +9,7 @@ import type { SubresourceStrategy } from '../../generic/strategy.ts';
 import { validateAnnotationChange } from './annotations.ts';
 import { validateEphemeralChange } from './ephemeral-containers.ts';
 import { qosClass } from './quality.ts';
-import type { Container, Pod, Resources } from './types.ts';
+
 import { validateMetadataAndSpec } from './whole-pod.ts';
 
 const resizable = ['cpu', 'memory'];
@@ -126,7 +127,11 @@ function validateOrder(
 }
 
 /** Resources that are set may change but not be removed. */
-function validateKept(resources: Resources, old: Resources, path: string): FieldError[] {
+function validateKept(
+  resources: ResourceRequirements,
+  old: ResourceRequirements,
+  path: string,
+): FieldError[] {
   return (['requests', 'limits'] as const).flatMap((member) => {
     const now = resources[member] ?? {};
     const gone = Object.keys(old[member] ?? {}).some((name) => !Object.hasOwn(now, name));

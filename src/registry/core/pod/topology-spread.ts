@@ -1,3 +1,4 @@
+import type { TopologySpreadConstraint } from '../../../objects/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
   duplicate,
@@ -8,7 +9,6 @@ import {
 } from '../../validation/field-errors.ts';
 import { validateLabelSelector } from '../../validation/label-selector.ts';
 import { validateMatchKeys } from './label-keys.ts';
-import type { TopologySpreadConstraint } from './types.ts';
 
 const actions = ['DoNotSchedule', 'ScheduleAnyway'];
 const nodePolicies = ['Honor', 'Ignore'];
@@ -20,7 +20,7 @@ export function validateTopologySpread(
 ): FieldError[] {
   return constraints.flatMap((constraint, i) => {
     const at = `${path}[${i}]`;
-    const { maxSkew = 0, topologyKey = '', whenUnsatisfiable = '', labelSelector } = constraint;
+    const { maxSkew, topologyKey, whenUnsatisfiable, labelSelector } = constraint;
     const errors: FieldError[] = [];
     if (maxSkew <= 0) errors.push(invalid(`${at}.maxSkew`, maxSkew, 'must be greater than zero'));
     if (topologyKey === '') errors.push(required(`${at}.topologyKey`, 'can not be empty'));
@@ -51,7 +51,7 @@ function isSame(a: TopologySpreadConstraint, b: TopologySpreadConstraint): boole
 }
 
 function validateMinDomains(
-  { minDomains, whenUnsatisfiable = '' }: TopologySpreadConstraint,
+  { minDomains, whenUnsatisfiable }: TopologySpreadConstraint,
   path: string,
 ): FieldError[] {
   if (minDomains === undefined) return [];

@@ -1,8 +1,8 @@
+import type { Container, PodSpec, Toleration } from '../../../objects/core.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../validation/field-errors.ts';
 import { validateTolerations } from './tolerations.ts';
-import type { Container, PodSpec, Toleration } from './types.ts';
 
 const changeable = [
   '`spec.containers[*].image`',

@@ -1,3 +1,4 @@
+import type { PodDNSConfig, PodSpec, PodTemplateSpec } from '../../../objects/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
   duplicate,
@@ -19,7 +20,7 @@ import { pushChoiceErrors, pushLabelErrors, pushSubdomainErrors } from './field-
 import { validatePodSecurity } from './security-context.ts';
 import { validateTolerations } from './tolerations.ts';
 import { validateTopologySpread } from './topology-spread.ts';
-import type { DnsConfig, PodSpec, PodTemplateSpec } from './types.ts';
+
 import { validateVolumes } from './volumes.ts';
 
 const restartPolicies = ['Always', 'OnFailure', 'Never'];
@@ -69,12 +70,12 @@ export function validatePodSpec(spec: PodSpec, path: string, isPod: boolean): Fi
 
 function validateGates({ readinessGates = [], schedulingGates = [] }: PodSpec, path: string): FieldError[] {
   const errors: FieldError[] = [];
-  readinessGates.forEach(({ conditionType = '' }, i) => {
+  readinessGates.forEach(({ conditionType }, i) => {
     const at = `${path}.readinessGates[${i}].conditionType`;
     for (const message of isQualifiedName(conditionType)) errors.push(invalid(at, conditionType, message));
   });
   const gates = new Set<string>();
-  schedulingGates.forEach(({ name = '' }, i) => {
+  schedulingGates.forEach(({ name }, i) => {
     const at = `${path}.schedulingGates[${i}]`;
     for (const message of isQualifiedName(name)) errors.push(invalid(at, name, message));
     if (gates.has(name)) errors.push(duplicate(at, name));
@@ -109,7 +110,7 @@ function validateHostnameOverride(
   return errors;
 }
 
-function validateOS({ name = '' }: NonNullable<PodSpec['os']>, path: string): FieldError[] {
+function validateOS({ name }: NonNullable<PodSpec['os']>, path: string): FieldError[] {
   if (name === '') return [required(`${path}.name`)];
   return systems.includes(name) ? [] : [notSupported(path, name, systems)];
 }
@@ -147,7 +148,7 @@ function pushNames(errors: FieldError[], spec: PodSpec, path: string): void {
   label('hostname', spec.hostname);
   label('subdomain', spec.subdomain);
   pushAll(errors, validateTolerations(spec.tolerations ?? [], `${path}.tolerations`));
-  (spec.hostAliases ?? []).forEach(({ ip = '', hostnames = [] }, i) => {
+  (spec.hostAliases ?? []).forEach(({ ip, hostnames = [] }, i) => {
     const at = `${path}.hostAliases[${i}]`;
     pushAll(errors, validateLegacyAddress(ip, `${at}.ip`));
     hostnames.forEach((hostname, j) => pushSubdomainErrors(errors, `${at}.hostnames[${j}]`, hostname));
@@ -173,7 +174,7 @@ function validateHostNetwork({ containers = [] }: PodSpec, path: string, isPod: 
 }
 
 function validateDnsConfig(
-  config: DnsConfig | undefined,
+  config: PodDNSConfig | undefined,
   policy: string | undefined,
   path: string,
 ): FieldError[] {

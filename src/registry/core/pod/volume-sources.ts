@@ -1,3 +1,9 @@
+import type {
+  DownwardAPIVolumeFile,
+  KeyToPath,
+  Volume,
+  VolumeProjection,
+} from '../../../objects/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
   type FieldError,
@@ -7,7 +13,6 @@ import {
   required,
 } from '../../validation/field-errors.ts';
 import { validateFieldSelector, validateResourceSelector } from './env.ts';
-import type { DownwardFile, KeyToPath, ProjectedSource, Volume } from './types.ts';
 
 const maxMode = 0o777;
 const minTokenSeconds = 10 * 60;
@@ -129,7 +134,7 @@ function validateFirst(volume: Volume, source: string, path: string): FieldError
   }
 }
 
-function validateProjections(projections: readonly ProjectedSource[], path: string): FieldError[] {
+function validateProjections(projections: readonly VolumeProjection[], path: string): FieldError[] {
   const errors: FieldError[] = [];
   const places = new Set<string>();
   const claim = (place: string, value: string) => {
@@ -145,15 +150,15 @@ function validateProjections(projections: readonly ProjectedSource[], path: stri
       pushAll(errors, missing(name, `${at}.${member}.name`));
       items.forEach((item, j) => {
         pushAll(errors, validateKeyToPath(item, `${at}.${member}.items[${j}]`));
-        claim(item.path ?? '', name);
+        claim(item.path, name);
       });
     }
     for (const file of downwardAPI?.items ?? []) {
       pushAll(errors, validateDownwardFile(file, `${at}.downwardAPI`));
-      claim(file.path ?? '', file.path ?? '');
+      claim(file.path, file.path);
     }
     if (token !== undefined) {
-      const { expirationSeconds: seconds = 0, path: place = '' } = token;
+      const { expirationSeconds: seconds = 0, path: place } = token;
       const where = `${at}.serviceAccountToken.expirationSeconds`;
       if (seconds < minTokenSeconds) {
         errors.push(invalid(where, seconds, 'may not specify a duration less than 10 minutes'));
@@ -170,8 +175,8 @@ function validateProjections(projections: readonly ProjectedSource[], path: stri
   return errors;
 }
 
-function validateDownwardFile(file: DownwardFile, path: string): FieldError[] {
-  const { path: place = '', fieldRef, resourceFieldRef, mode } = file;
+function validateDownwardFile(file: DownwardAPIVolumeFile, path: string): FieldError[] {
+  const { path: place, fieldRef, resourceFieldRef, mode } = file;
   const errors = [...missing(place, `${path}.path`), ...validateFilePath(place, `${path}.path`)];
   if (fieldRef !== undefined) {
     pushAll(errors, validateFieldSelector(fieldRef, fieldsOfVolume, `${path}.fieldRef`));
@@ -191,7 +196,7 @@ function validateItems(items: readonly KeyToPath[] | undefined, path: string): F
   return (items ?? []).flatMap((item, i) => validateKeyToPath(item, `${path}.items[${i}]`));
 }
 
-function validateKeyToPath({ key, path: place = '', mode }: KeyToPath, path: string): FieldError[] {
+function validateKeyToPath({ key, path: place, mode }: KeyToPath, path: string): FieldError[] {
   return [
     ...missing(key, `${path}.key`),
     ...missing(place, `${path}.path`),

@@ -1,8 +1,9 @@
+import type { ObjectFieldSelector, Volume } from '../../../objects/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { duplicate, type FieldError, required } from '../../validation/field-errors.ts';
 import { pushLabelErrors } from './field-checks.ts';
 import { defaultPullPolicy } from './image.ts';
-import type { FieldSelector, Volume } from './types.ts';
+
 import { validateVolumeSource } from './volume-sources.ts';
 
 const fileMode = 0o644;
@@ -32,7 +33,7 @@ export function setVolumeDefaults(volume: Volume): void {
 }
 
 /** A reference to a field of the Pod has the version of its schema (`SetDefaults_ObjectFieldSelector`). */
-export function setFieldDefaults(field: FieldSelector | undefined): void {
+export function setFieldDefaults(field: ObjectFieldSelector | undefined): void {
   if (field !== undefined && (field.apiVersion ?? '') === '') field.apiVersion = 'v1';
 }
 
@@ -41,7 +42,7 @@ export function validateVolumes(volumes: readonly Volume[], path: string): Field
   const errors: FieldError[] = [];
   const names = new Set<string>();
   volumes.forEach((volume, i) => {
-    const { name = '' } = volume;
+    const { name } = volume;
     const at = `${path}[${i}]`;
     pushAll(errors, validateVolumeSource(volume, at));
     if (name === '') errors.push(required(`${at}.name`));

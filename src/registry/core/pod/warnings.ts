@@ -1,10 +1,17 @@
 import { pushAll } from '../../../objects/lists.ts';
 import type { ObjectMeta } from '../../../objects/meta.ts';
-import type { NodeSelectorTerm } from '../../../objects/core.generated.ts';
+import type {
+  Affinity,
+  Container,
+  ContainerPort,
+  NodeSelectorTerm,
+  PodSpec,
+  PodTemplateSpec,
+  Volume,
+} from '../../../objects/core.generated.ts';
 import { parseQuantity } from '../../../objects/quantity.ts';
 import { isDNS1123Label } from '../../../objects/names.ts';
 import { warningsForAddress } from '../../validation/network.ts';
-import type { Affinity, Container, ContainerPort, PodSpec, PodTemplateSpec, Volume } from './types.ts';
 
 const matchesNothing = 'a null labelSelector results in matching no pod';
 
@@ -90,7 +97,7 @@ export function podWarnings(
   (spec.dnsConfig?.nameservers ?? []).forEach((server, i) =>
     pushAll(warnings, warningsForAddress(server, `${path}.dnsConfig.nameservers[${i}]`)),
   );
-  hostAliases.forEach(({ ip = '' }, i) =>
+  hostAliases.forEach(({ ip }, i) =>
     pushAll(warnings, warningsForAddress(ip, `${path}.hostAliases[${i}].ip`)),
   );
   return warnings;
@@ -136,11 +143,11 @@ function selectorWarnings(
     const place = `${at}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[${i}]`;
     pushAll(warnings, termWarnings(term, place));
   });
-  wishes.forEach(({ preference = {} }, i) => {
+  wishes.forEach(({ preference }, i) => {
     const place = `${at}.preferredDuringSchedulingIgnoredDuringExecution[${i}].preference`;
     pushAll(warnings, termWarnings(preference, place));
   });
-  topologySpreadConstraints.forEach(({ topologyKey = '', labelSelector }, i) => {
+  topologySpreadConstraints.forEach(({ topologyKey, labelSelector }, i) => {
     const place = `${path}.topologySpreadConstraints[${i}]`;
     const successor = deprecatedNodeLabels.get(topologyKey);
     if (successor !== undefined) warnings.push(`${place}.topologyKey: ${topologyKey} is ${successor}`);
@@ -202,7 +209,7 @@ function affinityWarnings({ podAffinity, podAntiAffinity }: Affinity = {}, path:
     }),
     ...(pods?.preferredDuringSchedulingIgnoredDuringExecution ?? []).flatMap(({ podAffinityTerm }, i) => {
       const at = `${path}.${member}.preferredDuringSchedulingIgnoredDuringExecution[${i}].podAffinityTerm`;
-      return podAffinityTerm?.labelSelector === undefined ? [`${at}.labelSelector: ${matchesNothing}`] : [];
+      return podAffinityTerm.labelSelector === undefined ? [`${at}.labelSelector: ${matchesNothing}`] : [];
     }),
   ]);
 }

@@ -1,8 +1,9 @@
+import type { Pod } from '../../../objects/core.generated.ts';
 import { type FieldError, forbiddenField, invalid } from '../../validation/field-errors.ts';
 import { validateObjectMeta } from '../../generic/metadata.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { validatePodAnnotations } from './annotations.ts';
-import type { Pod } from './types.ts';
+
 import { validatePodSpec } from './validation.ts';
 
 /** The rules of a whole Pod (`validatePodMetadataAndSpec`). */

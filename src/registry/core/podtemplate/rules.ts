@@ -1,3 +1,4 @@
+import type { PodTemplateSpec } from '../../../objects/core.generated.ts';
 import type { LabelSelector } from '../../../objects/meta.ts';
 import {
   type FieldError,
@@ -7,7 +8,7 @@ import {
   required,
 } from '../../validation/field-errors.ts';
 import { isEmptySelector, selects, validateLabelSelector } from '../../validation/label-selector.ts';
-import type { PodTemplateSpec } from '../pod/types.ts';
+
 import { validatePodTemplate } from '../pod/validation.ts';
 
 /** `ValidateNonnegativeField`; an absent number passes. */
@@ -73,12 +74,12 @@ export function validateTemplate(template: PodTemplateSpec | undefined, words: T
  * @param counts the status, whose members are read by name.
  */
 export function validateCounts(
-  counts: Readonly<Record<string, unknown>>,
+  counts: object,
   members: readonly string[],
   limited: readonly string[] = [],
 ): FieldError[] {
   const count = (member: string) => {
-    const value = counts[member];
+    const value: unknown = Reflect.get(counts, member);
     return typeof value === 'number' ? value : 0;
   };
   const replicas = count('replicas');
@@ -96,11 +97,10 @@ export function validateCounts(
  * @param ready the kind's name for ready Pods in its message.
  */
 export function validateAvailable(
-  counts: Readonly<Record<string, unknown>>,
+  { readyReplicas = 0, availableReplicas = 0 }: { readyReplicas?: number; availableReplicas?: number },
   ready = 'readyReplicas',
 ): FieldError[] {
-  const { readyReplicas = 0, availableReplicas = 0 } = counts;
-  if (Number(availableReplicas) <= Number(readyReplicas)) return [];
+  if (availableReplicas <= readyReplicas) return [];
   return [invalid('status.availableReplicas', availableReplicas, `cannot be greater than ${ready}`)];
 }
 

@@ -1,15 +1,10 @@
+import type { PodTemplate } from '../../../objects/core.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
-import type { KubeObject } from '../../../objects/meta.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { setTemplateDefaults } from '../pod/defaults.ts';
-import type { PodTemplateSpec } from '../pod/types.ts';
-import { validatePodTemplate } from '../pod/validation.ts';
 
-/** Core/v1 PodTemplate. */
-interface PodTemplate extends KubeObject {
-  template?: PodTemplateSpec;
-}
+import { validatePodTemplate } from '../pod/validation.ts';
 
 /** The rules of PodTemplates (`pkg/registry/core/podtemplate/strategy.go`). */
 export const podTemplateStrategy = genericStrategy<PodTemplate>({

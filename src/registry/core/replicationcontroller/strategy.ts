@@ -1,10 +1,10 @@
+import type { ReplicationController } from '../../../objects/core.generated.ts';
 import { containsLabels } from '../../../objects/labels.ts';
-import type { KubeObject } from '../../../objects/meta.ts';
 import { type FieldError, required } from '../../validation/field-errors.ts';
-import { genericStrategy, specChanges } from '../../generic/generic.ts';
+import { genericStrategy, specChanges, fillParts } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { setTemplateDefaults } from '../pod/defaults.ts';
-import type { PodTemplateSpec } from '../pod/types.ts';
+
 import { templateWarnings, workloadNameWarnings } from '../pod/warnings.ts';
 import {
   unselected,
@@ -13,18 +13,6 @@ import {
   validateNonNegative,
   validateTemplate,
 } from '../podtemplate/rules.ts';
-import { fillParts } from '../podtemplate/workload.ts';
-
-/** Core/v1 ReplicationController: its selector is a plain map of labels. */
-export interface ReplicationController extends KubeObject {
-  spec: {
-    replicas?: number;
-    minReadySeconds?: number;
-    selector?: Record<string, string>;
-    template?: PodTemplateSpec;
-  };
-  status: { replicas?: number } & Record<string, unknown>;
-}
 
 const words = { emptySelector: 'invalid', owner: 'ReplicationController' };
 const limited = ['fullyLabeledReplicas', 'readyReplicas', 'availableReplicas'];

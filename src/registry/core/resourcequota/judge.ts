@@ -1,8 +1,9 @@
 /** Checks a write against quotas (`apiserver/pkg/admission/plugin/resourcequota` CheckRequest). */
+import type { ResourceQuota } from '../../../objects/core.generated.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { formatQuantity, parseQuantity } from '../../../objects/quantity.ts';
 import { listAt, recordAt, scalarAt, textAt } from '../../../objects/read.ts';
-import type { ResourceQuota } from './resource-quota.ts';
+
 import type { Usage } from './usage.ts';
 
 /** The result of a quota: its `used` with the write, or the error. Undefined: the quota does not apply. */

@@ -1,7 +1,7 @@
+import type { ResourceQuota, ScopedResourceSelectorRequirement } from '../../../objects/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, required } from '../../validation/field-errors.ts';
 import { isQuotaResource } from '../../validation/resource-names.ts';
-import type { ResourceQuota, ScopeRequirement } from './resource-quota.ts';
 
 const ofPods = ['pods', 'cpu', 'memory', 'requests.cpu', 'requests.memory', 'limits.cpu', 'limits.memory'];
 /** The resources that a quota of a scope can limit (`IsResourceQuotaScopeValidForResource`). */
@@ -47,21 +47,21 @@ export function validateScopes(spec: ResourceQuota['spec']): FieldError[] {
   const { matchExpressions = [] } = scopeSelector;
   // As kube-apiserver prints its own type.
   const shown = {
-    MatchExpressions: matchExpressions.map(({ scopeName = '', operator = '', values }) => ({
+    MatchExpressions: matchExpressions.map(({ scopeName, operator, values }) => ({
       ScopeName: scopeName,
       Operator: operator,
       Values: values ?? null,
     })),
   };
   for (const requirement of matchExpressions) {
-    const { scopeName = '' } = requirement;
+    const { scopeName } = requirement;
     if (!resourcesOf.has(scopeName)) {
       errors.push(invalid(`${selectorPath}.scopeName`, scopeName, 'unsupported scope'));
     }
     pushResourceErrors(errors, scopeName, resources, selectorPath, shown);
     pushAll(errors, validateOperator(requirement));
   }
-  const selected = matchExpressions.map(({ scopeName = '' }) => scopeName);
+  const selected = matchExpressions.map(({ scopeName }) => scopeName);
   // kube-apiserver prints the other scopes here.
   pushOpposed(errors, selected, selectorPath, spec.scopes);
   return errors;
@@ -93,7 +93,7 @@ function pushOpposed(
   }
 }
 
-function validateOperator({ scopeName = '', operator = '', values }: ScopeRequirement): FieldError[] {
+function validateOperator({ scopeName, operator, values }: ScopedResourceSelectorRequirement): FieldError[] {
   const errors: FieldError[] = [];
   if (withoutValues.has(scopeName) && operator !== 'Exists') {
     errors.push(invalid(`${selectorPath}.operator`, operator, onlyExists));

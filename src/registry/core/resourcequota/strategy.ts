@@ -1,11 +1,10 @@
-import type { ResourceQuota } from './resource-quota.ts';
+import type { ResourceQuota } from '../../../objects/core.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { type FieldError, invalid } from '../../validation/field-errors.ts';
-import { genericStrategy } from '../../generic/generic.ts';
+import { genericStrategy, fillParts } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { validateResourceQuantity } from '../../validation/quantities.ts';
 import { validateQuotaResourceName } from '../../validation/resource-names.ts';
-import { fillParts } from '../podtemplate/workload.ts';
 import { validateScopes } from './scope-rules.ts';
 
 /** The rules of ResourceQuotas (`ValidateResourceQuota`). Admission enforces them. */

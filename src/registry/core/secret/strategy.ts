@@ -1,21 +1,11 @@
+import type { Secret } from '../../../objects/core.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
-import type { KubeObject } from '../../../objects/meta.ts';
 import { maxDataBytes, pushKeyErrors, validateImmutable } from '../configmap/strategy.ts';
 import { type FieldError, invalid, required, tooLong } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { readJsonObject } from '../../generic/json-text.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
-
-/** Core/v1 Secret. */
-export interface Secret extends KubeObject {
-  /** Values in base64. */
-  data?: Record<string, string>;
-  /** Write-only: copied into `data`. */
-  stringData?: Record<string, string>;
-  type?: string;
-  immutable?: boolean;
-}
 
 const accountNameAnnotation = 'kubernetes.io/service-account.name';
 

@@ -1,12 +1,6 @@
-import type { ObjectReference } from '../../../objects/core.generated.ts';
-import type { KubeObject } from '../../../objects/meta.ts';
+import type { ServiceAccount } from '../../../objects/core.generated.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
-
-/** The fields of core/v1 ServiceAccount that its rules read. */
-interface ServiceAccount extends KubeObject {
-  secrets?: ObjectReference[];
-}
 
 const mountableAnnotation = 'kubernetes.io/enforce-mountable-secrets';
 

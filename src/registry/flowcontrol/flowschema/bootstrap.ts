@@ -1,8 +1,8 @@
-import { autoUpdateAnnotation } from '../prioritylevelconfiguration/types.ts';
-import type { FlowRule, FlowSchema, FlowSubject } from './types.ts';
+import type { FlowSchema, PolicyRulesWithSubjects, Subject } from '../../../objects/flowcontrol.generated.ts';
+import { autoUpdateAnnotation } from '../prioritylevelconfiguration/bootstrap.ts';
 
 /** Every request. */
-const everything: Omit<FlowRule, 'subjects'> = {
+const everything: Omit<PolicyRulesWithSubjects, 'subjects'> = {
   resourceRules: [
     { verbs: ['*'], apiGroups: ['*'], resources: ['*'], clusterScope: true, namespaces: ['*'] },
   ],
@@ -13,7 +13,7 @@ const everybody = [group('system:unauthenticated'), group('system:authenticated'
 const nodes = [group('system:nodes')];
 const controllerManager = user('system:kube-controller-manager');
 const scheduler = user('system:kube-scheduler');
-const systemAccounts: FlowSubject = {
+const systemAccounts: Subject = {
   kind: 'ServiceAccount',
   serviceAccount: { name: '*', namespace: 'kube-system' },
 };
@@ -61,11 +61,11 @@ export const suggestedFlowSchemas: readonly FlowSchema[] = [
   schema('global-default', 'global-default', 9900, 'ByUser', { subjects: everybody, ...everything }),
 ];
 
-function group(name: string): FlowSubject {
+function group(name: string): Subject {
   return { kind: 'Group', group: { name } };
 }
 
-function user(name: string): FlowSubject {
+function user(name: string): Subject {
   return { kind: 'User', user: { name } };
 }
 
@@ -74,7 +74,7 @@ function schema(
   level: string,
   matchingPrecedence: number,
   distinguisher: string | undefined,
-  rule: FlowRule,
+  rule: PolicyRulesWithSubjects,
 ): FlowSchema {
   return {
     metadata: { name, annotations: { [autoUpdateAnnotation]: 'true' } },
@@ -84,5 +84,6 @@ function schema(
       ...(distinguisher === undefined ? {} : { distinguisherMethod: { type: distinguisher } }),
       rules: [rule],
     },
+    status: {},
   };
 }

@@ -1,9 +1,9 @@
-import { genericStrategy, specChanges } from '../../generic/generic.ts';
+import type { FlowSchema } from '../../../objects/flowcontrol.generated.ts';
+import { genericStrategy, specChanges, fillParts } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { flowStatus } from '../prioritylevelconfiguration/strategy.ts';
 import type { Strategy } from '../../generic/strategy.ts';
-import { fillParts } from '../../core/podtemplate/workload.ts';
-import type { FlowSchema } from './types.ts';
+
 import { validateFlowSchema } from './validation.ts';
 
 /** The rules of FlowSchemas; they have no effect on requests. */

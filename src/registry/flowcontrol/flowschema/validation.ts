@@ -1,4 +1,12 @@
 /** The rules of FlowSchemas (`pkg/apis/flowcontrol/validation`). */
+import type {
+  FlowSchema,
+  FlowSchemaSpec,
+  NonResourcePolicyRule,
+  PolicyRulesWithSubjects,
+  ResourcePolicyRule,
+  Subject,
+} from '../../../objects/flowcontrol.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
@@ -11,14 +19,6 @@ import {
 import { nameIsDNSLabel, nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { validateFlowConditions } from '../prioritylevelconfiguration/validation.ts';
 import { mandatoryFlowSchemas } from './bootstrap.ts';
-import type {
-  FlowRule,
-  FlowSchema,
-  FlowSchemaSpec,
-  FlowSubject,
-  NonResourceRule,
-  ResourceRule,
-} from './types.ts';
 
 const maxPrecedence = 10_000;
 const methods = ['ByNamespace', 'ByUser'];
@@ -32,11 +32,11 @@ export function validateFlowSchema({ metadata: { name = '' }, spec, status }: Fl
   if (fixed !== undefined && !jsonEqual(spec, fixed.spec)) {
     errors.push(invalid('spec', printed(spec), `spec of "${name}" must equal the fixed value`));
   }
-  return [...errors, ...validateFlowConditions(status?.conditions)];
+  return [...errors, ...validateFlowConditions(status.conditions)];
 }
 
 function validateSpec(spec: FlowSchemaSpec, name: string): FieldError[] {
-  const { matchingPrecedence: precedence = 0, distinguisherMethod, rules = [] } = spec;
+  const { matchingPrecedence: precedence, distinguisherMethod, rules = [] } = spec;
   const errors: FieldError[] = [];
   const wrong = (detail: string) => errors.push(invalid('spec.matchingPrecedence', precedence, detail));
   if (precedence <= 0) wrong('must be a positive value');
@@ -45,12 +45,12 @@ function validateSpec(spec: FlowSchemaSpec, name: string): FieldError[] {
     wrong("only the schema named 'exempt' may have matchingPrecedence 1");
   }
   if (distinguisherMethod !== undefined) {
-    const { type = '' } = distinguisherMethod;
+    const { type } = distinguisherMethod;
     if (!methods.includes(type)) {
       errors.push(notSupported('spec.distinguisherMethod.type', { Type: type }, methods));
     }
   }
-  const level = spec.priorityLevelConfiguration?.name ?? '';
+  const level = spec.priorityLevelConfiguration.name;
   const path = 'spec.priorityLevelConfiguration.name';
   if (level === '') errors.push(required(path, 'must reference a priority level'));
   else for (const message of nameIsDNSSubdomain(level, false)) errors.push(invalid(path, level, message));
@@ -58,7 +58,7 @@ function validateSpec(spec: FlowSchemaSpec, name: string): FieldError[] {
   return errors;
 }
 
-function validateRule(rule: FlowRule, path: string): FieldError[] {
+function validateRule(rule: PolicyRulesWithSubjects, path: string): FieldError[] {
   const { resourceRules = [], nonResourceRules = [] } = rule;
   const subjects = rule.subjects ?? [];
   const errors: FieldError[] = [];
@@ -85,8 +85,8 @@ const subjectMembers = new Map([
   ['Group', 'group'],
 ] as const);
 
-function validateSubject(subject: FlowSubject, path: string): FieldError[] {
-  const { kind = '' } = subject;
+function validateSubject(subject: Subject, path: string): FieldError[] {
+  const { kind } = subject;
   const errors = ownErrors(subject, path);
   if (errors === undefined) return [notSupported(`${path}.kind`, kind, subjectKinds)];
   for (const [other, member] of subjectMembers) {
@@ -98,7 +98,7 @@ function validateSubject(subject: FlowSubject, path: string): FieldError[] {
 }
 
 /** The errors of the member that the kind requires; undefined for an unknown kind. */
-function ownErrors({ kind = '', user, group, serviceAccount }: FlowSubject, path: string) {
+function ownErrors({ kind, user, group, serviceAccount }: Subject, path: string) {
   switch (kind) {
     case 'ServiceAccount':
       return validateAccount(serviceAccount, `${path}.serviceAccount`);
@@ -116,11 +116,11 @@ function validateNamed(subject: { name?: string } | undefined, path: string, lac
   return (subject.name ?? '') === '' ? [required(`${path}.name`)] : [];
 }
 
-function validateAccount(account: FlowSubject['serviceAccount'], path: string): FieldError[] {
+function validateAccount(account: Subject['serviceAccount'], path: string): FieldError[] {
   if (account === undefined) {
     return [required(path, "serviceAccount is required when subject kind is 'ServiceAccount'")];
   }
-  const { name = '', namespace = '' } = account;
+  const { name, namespace } = account;
   const errors: FieldError[] = [];
   if (name === '') errors.push(required(`${path}.name`));
   else if (name !== '*') {
@@ -150,7 +150,7 @@ function onlyStar(given: readonly string[], path: string, what: string): FieldEr
   return [invalid(path, given, `if '*' is present, must not specify other ${what}`)];
 }
 
-function validateNonResourceRule(rule: NonResourceRule, path: string): FieldError[] {
+function validateNonResourceRule(rule: NonResourcePolicyRule, path: string): FieldError[] {
   const urls = rule.nonResourceURLs ?? [];
   const errors = validateVerbs(rule.verbs ?? [], `${path}.verbs`);
   const place = `${path}.nonResourceURLs`;
@@ -178,7 +178,7 @@ function pathFault(url: string): string | undefined {
   return star === -1 || isSuffix ? undefined : 'wildcard can only do suffix matching';
 }
 
-function validateResourceRule(rule: ResourceRule, path: string): FieldError[] {
+function validateResourceRule(rule: ResourcePolicyRule, path: string): FieldError[] {
   const { clusterScope = false } = rule;
   const [apiGroups, resources, namespaces] = [
     rule.apiGroups ?? [],
@@ -214,17 +214,16 @@ function printed(spec: FlowSchemaSpec): object {
   const { priorityLevelConfiguration: level, distinguisherMethod: method, rules } = spec;
   const named = (subject: { name?: string } | undefined) =>
     subject === undefined ? null : { Name: subject.name ?? '' };
-  const subjectOf = ({ kind = '', user, group, serviceAccount: account }: FlowSubject) => ({
+  const subjectOf = ({ kind, user, group, serviceAccount: account }: Subject) => ({
     Kind: kind,
     User: named(user),
     Group: named(group),
-    ServiceAccount:
-      account === undefined ? null : { Namespace: account.namespace ?? '', Name: account.name ?? '' },
+    ServiceAccount: account === undefined ? null : { Namespace: account.namespace, Name: account.name },
   });
   return {
-    PriorityLevelConfiguration: { Name: level?.name ?? '' },
-    MatchingPrecedence: spec.matchingPrecedence ?? 0,
-    DistinguisherMethod: method === undefined ? null : { Type: method.type ?? '' },
+    PriorityLevelConfiguration: { Name: level.name },
+    MatchingPrecedence: spec.matchingPrecedence,
+    DistinguisherMethod: method === undefined ? null : { Type: method.type },
     Rules:
       rules?.map((rule) => ({
         Subjects: rule.subjects?.map(subjectOf) ?? null,

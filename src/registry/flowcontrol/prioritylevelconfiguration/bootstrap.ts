@@ -1,4 +1,13 @@
-import { autoUpdateAnnotation, type PriorityLevelConfiguration, type PriorityLevelSpec } from './types.ts';
+import type {
+  PriorityLevelConfiguration,
+  PriorityLevelConfigurationSpec,
+} from '../../../objects/flowcontrol.generated.ts';
+
+/** The group of both kinds. */
+export const flowcontrolGroup = 'flowcontrol.apiserver.k8s.io';
+
+/** Whether kube-apiserver may restore the spec of an object that it created. */
+export const autoUpdateAnnotation = 'apf.kubernetes.io/autoupdate-spec';
 
 /** The mandatory objects (apiserver `apis/flowcontrol/bootstrap`): their specs are fixed. */
 export const mandatoryPriorityLevels: readonly PriorityLevelConfiguration[] = [
@@ -19,8 +28,8 @@ export const suggestedPriorityLevels: readonly PriorityLevelConfiguration[] = [
   queued('global-default', { shares: 20, lendable: 50, queues: 128, hand: 6 }),
 ];
 
-function level(name: string, spec: PriorityLevelSpec): PriorityLevelConfiguration {
-  return { metadata: { name, annotations: { [autoUpdateAnnotation]: 'true' } }, spec };
+function level(name: string, spec: PriorityLevelConfigurationSpec): PriorityLevelConfiguration {
+  return { metadata: { name, annotations: { [autoUpdateAnnotation]: 'true' } }, spec, status: {} };
 }
 
 interface Numbers {

@@ -1,10 +1,9 @@
+import type { PriorityLevelConfiguration } from '../../../objects/flowcontrol.generated.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
-import { genericStrategy, specChanges, takeSpec } from '../../generic/generic.ts';
+import { genericStrategy, specChanges, takeSpec, fillParts } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import type { Strategy, SubresourceStrategy } from '../../generic/strategy.ts';
-import { fillParts } from '../../core/podtemplate/workload.ts';
-import type { FlowCondition, PriorityLevelConfiguration } from './types.ts';
-import { validateFlowConditions, validatePriorityLevel } from './validation.ts';
+import { validateFlowConditions, validatePriorityLevel, type FlowCondition } from './validation.ts';
 
 /** The rules of PriorityLevelConfigurations; they have no effect on requests. */
 export const priorityLevelStrategy: Strategy<PriorityLevelConfiguration> = {

@@ -1,4 +1,14 @@
 /** The rules of PriorityLevelConfigurations (`pkg/apis/flowcontrol/validation`). */
+import type {
+  FlowSchemaCondition,
+  PriorityLevelConfigurationCondition,
+  ExemptPriorityLevelConfiguration,
+  LimitResponse,
+  LimitedPriorityLevelConfiguration,
+  PriorityLevelConfiguration,
+  PriorityLevelConfigurationSpec,
+  QueuingConfiguration,
+} from '../../../objects/flowcontrol.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
@@ -10,15 +20,9 @@ import {
   required,
 } from '../../validation/field-errors.ts';
 import { mandatoryPriorityLevels } from './bootstrap.ts';
-import type {
-  ExemptLevel,
-  FlowCondition,
-  LimitedLevel,
-  LimitResponse,
-  PriorityLevelConfiguration,
-  PriorityLevelSpec,
-  Queuing,
-} from './types.ts';
+
+/** A condition of a PriorityLevelConfiguration or a FlowSchema. */
+export type FlowCondition = FlowSchemaCondition | PriorityLevelConfigurationCondition;
 
 const exemptName = 'exempt';
 const types = ['Exempt', 'Limited'];
@@ -42,7 +46,7 @@ export function validatePriorityLevel({ metadata, spec, status }: PriorityLevelC
     ...errors,
     ...validateSpec(spec, name),
     ...validateMandatory(spec, name),
-    ...validateFlowConditions(status?.conditions),
+    ...validateFlowConditions(status.conditions),
   ];
 }
 
@@ -58,7 +62,7 @@ export function validateFlowConditions(conditions: readonly FlowCondition[] = []
   });
 }
 
-function validateSpec({ type = '', limited, exempt }: PriorityLevelSpec, name: string): FieldError[] {
+function validateSpec({ type, limited, exempt }: PriorityLevelConfigurationSpec, name: string): FieldError[] {
   const errors: FieldError[] = [];
   if ((name === exemptName) !== (type === 'Exempt')) {
     errors.push(invalid('spec.type', type, "type must be 'Exempt' if and only if name is 'exempt'"));
@@ -78,7 +82,10 @@ function validateSpec({ type = '', limited, exempt }: PriorityLevelSpec, name: s
     : [...errors, ...validateLimited(limited)];
 }
 
-function validateExempt({ nominalConcurrencyShares: shares = 0, lendablePercent = 0 }: ExemptLevel) {
+function validateExempt({
+  nominalConcurrencyShares: shares = 0,
+  lendablePercent = 0,
+}: ExemptPriorityLevelConfiguration) {
   const errors = shares < 0 ? [invalid('spec.exempt.nominalConcurrencyShares', shares, notNegative)] : [];
   if (lendablePercent < 0 || lendablePercent > 100) {
     errors.push(invalid('spec.exempt.lendablePercent', lendablePercent, percent));
@@ -86,8 +93,8 @@ function validateExempt({ nominalConcurrencyShares: shares = 0, lendablePercent 
   return errors;
 }
 
-function validateLimited(limited: LimitedLevel): FieldError[] {
-  const { limitResponse = {}, lendablePercent = 0, borrowingLimitPercent: borrowing = 0 } = limited;
+function validateLimited(limited: LimitedPriorityLevelConfiguration): FieldError[] {
+  const { limitResponse = { type: '' }, lendablePercent = 0, borrowingLimitPercent: borrowing = 0 } = limited;
   const shares = limited.nominalConcurrencyShares ?? 0;
   const errors = shares < 0 ? [invalid('spec.limited.nominalConcurrencyShares', shares, notNegative)] : [];
   pushAll(errors, validateResponse(limitResponse));
@@ -100,7 +107,7 @@ function validateLimited(limited: LimitedLevel): FieldError[] {
   return errors;
 }
 
-function validateResponse({ type = '', queuing }: LimitResponse): FieldError[] {
+function validateResponse({ type, queuing }: LimitResponse): FieldError[] {
   const path = 'spec.limited.limitResponse';
   if (type === 'Reject') {
     if (queuing === undefined) return [];
@@ -113,7 +120,7 @@ function validateResponse({ type = '', queuing }: LimitResponse): FieldError[] {
 }
 
 function validateQueuing(
-  { queues = 0, handSize = 0, queueLengthLimit = 0 }: Queuing,
+  { queues = 0, handSize = 0, queueLengthLimit = 0 }: QueuingConfiguration,
   path: string,
 ): FieldError[] {
   const errors =
@@ -133,7 +140,7 @@ function handFault(handSize: number, queues: number): string | undefined {
   return `required entropy bits of deckSize ${queues} and handSize ${handSize} should not be greater than ${maxHashBits}`;
 }
 
-function validateMandatory(spec: PriorityLevelSpec, name: string): FieldError[] {
+function validateMandatory(spec: PriorityLevelConfigurationSpec, name: string): FieldError[] {
   const fixed = mandatoryPriorityLevels.find((each) => each.metadata.name === name)?.spec;
   if (fixed === undefined) return [];
   const isFree = name === exemptName && fixed.exempt !== undefined;
@@ -143,7 +150,7 @@ function validateMandatory(spec: PriorityLevelSpec, name: string): FieldError[] 
 }
 
 /** The spec as kube-apiserver prints it, with Go's field names. */
-function printed({ type = '', limited, exempt }: PriorityLevelSpec): object {
+function printed({ type, limited, exempt }: PriorityLevelConfigurationSpec): object {
   const { type: response = '', queuing } = limited?.limitResponse ?? {};
   return {
     Type: type,
@@ -166,7 +173,7 @@ function printed({ type = '', limited, exempt }: PriorityLevelSpec): object {
   };
 }
 
-function printedQueuing(queuing: Queuing | undefined): object | null {
+function printedQueuing(queuing: QueuingConfiguration | undefined): object | null {
   if (queuing === undefined) return null;
   const { queues = 0, handSize = 0, queueLengthLimit = 0 } = queuing;
   return { Queues: queues, HandSize: handSize, QueueLengthLimit: queueLengthLimit };

@@ -1,3 +1,4 @@
+import type { Ingress, IngressSpec } from '../../../objects/networking.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import type { KubeObject } from '../../../objects/meta.ts';
 import { invalid } from '../../validation/field-errors.ts';
@@ -5,8 +6,10 @@ import { genericStrategy } from '../../generic/generic.ts';
 import { validateObjectMeta } from '../../generic/metadata.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import type { ClusterReader } from '../../generic/strategy.ts';
-import { type Ingress, ingressClassAnnotation, type IngressSpec } from './ingress.ts';
 import { validateIngressSpec, validateIngressStatus } from './validation.ts';
+
+/** The annotation that names the class, the predecessor of `spec.ingressClassName`. */
+const ingressClassAnnotation = 'kubernetes.io/ingress.class';
 
 const metaRules = { namespaced: true, nameRule: nameIsDNSSubdomain };
 const isDefaultAnnotation = 'ingressclass.kubernetes.io/is-default-class';

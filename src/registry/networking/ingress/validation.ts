@@ -1,3 +1,10 @@
+import type {
+  HTTPIngressPath,
+  Ingress,
+  IngressBackend,
+  IngressRule,
+  IngressSpec,
+} from '../../../objects/networking.generated.ts';
 import { parseAddress } from '../../../objects/address.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid, notSupported, required } from '../../validation/field-errors.ts';
@@ -9,7 +16,6 @@ import {
   nameIsPathSegment,
 } from '../../../objects/names.ts';
 import { isValidPortNumber, validateLegacyAddress } from '../../validation/network.ts';
-import type { Ingress, IngressBackend, IngressPath, IngressRule, IngressSpec } from './ingress.ts';
 
 const pathTypes = ['Exact', 'ImplementationSpecific', 'Prefix'];
 const badSequences = ['//', '/./', '/../', '%2f', '%2F'];
@@ -74,12 +80,12 @@ function hasBadWildcard({ host = '', http }: IngressRule): boolean {
   return host.includes('*') && http !== undefined && validatePaths(http.paths ?? [], '').length > 0;
 }
 
-function validatePaths(paths: readonly IngressPath[], path: string): FieldError[] {
+function validatePaths(paths: readonly HTTPIngressPath[], path: string): FieldError[] {
   if (paths.length === 0) return [required(path)];
   return paths.flatMap((item, i) => validatePath(item, `${path}[${i}]`));
 }
 
-function validatePath({ path = '', pathType, backend = {} }: IngressPath, at: string): FieldError[] {
+function validatePath({ path = '', pathType, backend }: HTTPIngressPath, at: string): FieldError[] {
   if (!pathType) return [required(`${at}.pathType`, 'pathType must be specified')];
   const errors: FieldError[] = [];
   const wrong = (detail: string) => errors.push(invalid(`${at}.path`, path, detail));
@@ -105,7 +111,7 @@ function validateBackend({ service, resource }: IngressBackend, path: string): F
       : [invalid(path, '', 'cannot set both resource and service backends')];
   }
   if (service === undefined) return [invalid(path, '', 'resource or service backend is required')];
-  const { name = '', port = {} } = service;
+  const { name, port = {} } = service;
   const errors: FieldError[] = [];
   if (name === '') errors.push(required(`${path}.service.name`));
   else {
@@ -130,7 +136,7 @@ function validateBackend({ service, resource }: IngressBackend, path: string): F
 }
 
 function validateResource(
-  { apiGroup, kind = '', name = '' }: NonNullable<IngressBackend['resource']>,
+  { apiGroup, kind, name }: NonNullable<IngressBackend['resource']>,
   path: string,
 ): FieldError[] {
   const errors: FieldError[] = [];

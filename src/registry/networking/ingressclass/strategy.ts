@@ -1,4 +1,4 @@
-import type { KubeObject } from '../../../objects/meta.ts';
+import type { IngressClass, IngressClassParametersReference } from '../../../objects/networking.generated.ts';
 import { domainPrefixedPathErrors } from '../../validation/domain-prefixed-path.ts';
 import {
   type FieldError,
@@ -16,19 +16,6 @@ import {
   nameIsDNSSubdomain,
   nameIsPathSegment,
 } from '../../../objects/names.ts';
-
-/** Networking.k8s.io/v1 IngressClass. */
-export interface IngressClass extends KubeObject {
-  spec: { controller?: string; parameters?: Parameters };
-}
-
-interface Parameters {
-  apiGroup?: string;
-  kind?: string;
-  name?: string;
-  scope?: string;
-  namespace?: string;
-}
 
 const maxController = 250;
 const scopes = ['Cluster', 'Namespace'];
@@ -61,14 +48,14 @@ function validateController(controller: string): FieldError[] {
 
 function validateParameters({
   apiGroup,
-  kind = '',
-  name = '',
-  scope = '',
+  kind,
+  name,
+  scope,
   namespace,
-}: Parameters): FieldError[] {
+}: IngressClassParametersReference): FieldError[] {
   const path = 'spec.parameters';
   const errors: FieldError[] = [];
-  if (apiGroup !== undefined) {
+  if (typeof apiGroup === 'string') {
     for (const message of isDNS1123Subdomain(apiGroup))
       errors.push(invalid(`${path}.apiGroup`, apiGroup, message));
   }
@@ -79,8 +66,8 @@ function validateParameters({
   };
   segment('kind', kind);
   segment('name', name);
-  if (!scopes.includes(scope)) {
-    errors.push(notSupported(`${path}.scope`, scope, scopes));
+  if (!scopes.includes(scope ?? '')) {
+    errors.push(notSupported(`${path}.scope`, scope ?? '', scopes));
   } else if (scope === 'Cluster') {
     if (namespace !== undefined) {
       errors.push(forbiddenField(`${path}.namespace`, "`parameters.scope` is set to 'Cluster'"));

@@ -1,26 +1,8 @@
-import type { KubeObject, LabelSelector } from '../../../objects/meta.ts';
-
-/** Networking.k8s.io/v1 NetworkPolicy. */
-export interface NetworkPolicy extends KubeObject {
-  spec: {
-    podSelector?: LabelSelector;
-    ingress?: { ports?: NetworkPolicyPort[]; from?: NetworkPolicyPeer[] }[];
-    egress?: { ports?: NetworkPolicyPort[]; to?: NetworkPolicyPeer[] }[];
-    policyTypes?: string[];
-  };
-}
-
-export interface NetworkPolicyPort {
-  protocol?: string;
-  port?: number | string;
-  endPort?: number;
-}
-
-export interface NetworkPolicyPeer {
-  podSelector?: LabelSelector;
-  namespaceSelector?: LabelSelector;
-  ipBlock?: { cidr?: string; except?: string[] };
-}
+import type {
+  NetworkPolicy,
+  NetworkPolicyPeer,
+  NetworkPolicyPort,
+} from '../../../objects/networking.generated.ts';
 
 /** One rule of either direction, with its path. */
 export interface PlacedRule {

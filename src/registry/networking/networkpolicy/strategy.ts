@@ -1,8 +1,9 @@
+import type { NetworkPolicy } from '../../../objects/networking.generated.ts';
 import { genericStrategy, specChanges } from '../../generic/generic.ts';
 import { validateLabelSelector } from '../../validation/label-selector.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { warningsForCidr } from '../../validation/network.ts';
-import { type NetworkPolicy, rulesOf } from './networkpolicy.ts';
+import { rulesOf } from './networkpolicy.ts';
 import { type Exemptions, noExemptions, validateNetworkPolicy } from './validation.ts';
 
 /** The rules of NetworkPolicies (`pkg/registry/networking/networkpolicy/strategy.go`). */
@@ -12,7 +13,7 @@ export const networkPolicyStrategy = genericStrategy<NetworkPolicy>({
   generationChanges: specChanges,
   repeatsCreate: 'before',
   setDefaults(policy: Partial<Pick<NetworkPolicy, 'spec'>>) {
-    const spec = (policy.spec ??= {});
+    const spec = (policy.spec ??= { podSelector: {} });
     for (const { ports } of rulesOf(spec)) {
       for (const port of ports) port.protocol ??= 'TCP';
     }
@@ -30,9 +31,7 @@ function exemptionsOf({ spec }: NetworkPolicy): Exemptions {
     invalidLabelValues: validateLabelSelector(spec.podSelector, '').length > 0,
     cidrs: rulesOf(spec)
       .flatMap(({ peers }) => peers)
-      .flatMap(({ ipBlock }) =>
-        ipBlock === undefined ? [] : [ipBlock.cidr ?? '', ...(ipBlock.except ?? [])],
-      ),
+      .flatMap(({ ipBlock }) => (ipBlock === undefined ? [] : [ipBlock.cidr, ...(ipBlock.except ?? [])])),
   };
 }
 

@@ -1,3 +1,8 @@
+import type {
+  NetworkPolicy,
+  NetworkPolicyPeer,
+  NetworkPolicyPort,
+} from '../../../objects/networking.generated.ts';
 import { addressBits, parseCidr, type ParsedCidr } from '../../../objects/address.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import {
@@ -10,12 +15,7 @@ import {
 import { validateLabelSelector } from '../../validation/label-selector.ts';
 import { isValidPortName } from '../../../objects/names.ts';
 import { isValidPortNumber, validateLegacyCidr } from '../../validation/network.ts';
-import {
-  type NetworkPolicy,
-  type NetworkPolicyPeer,
-  type NetworkPolicyPort,
-  rulesOf,
-} from './networkpolicy.ts';
+import { rulesOf } from './networkpolicy.ts';
 
 const protocols = ['TCP', 'UDP', 'SCTP'];
 const policyTypes = ['Ingress', 'Egress'];
@@ -90,7 +90,7 @@ function validatePeer(peer: NetworkPolicyPeer, path: string, exempt: Exemptions)
 }
 
 function validateBlock(
-  { cidr = '', except = [] }: NonNullable<NetworkPolicyPeer['ipBlock']>,
+  { cidr, except = [] }: NonNullable<NetworkPolicyPeer['ipBlock']>,
   path: string,
   exempt: readonly string[],
 ): FieldError[] {

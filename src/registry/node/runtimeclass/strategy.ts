@@ -1,3 +1,4 @@
+import type { RuntimeClass } from '../../../objects/node.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
 import { type FieldError, invalid } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
@@ -5,7 +6,7 @@ import { validateImmutableField } from '../../generic/metadata.ts';
 import { validateLabels } from '../../validation/label-selector.ts';
 import { nameIsDNSLabel, nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { validateResources } from '../../core/pod/containers.ts';
-import type { RuntimeClass } from '../../core/pod/runtime-class.ts';
+
 import { validateTolerations } from '../../core/pod/tolerations.ts';
 
 /** The rules of RuntimeClasses (`apis/node/validation` ValidateRuntimeClass). */
@@ -14,10 +15,10 @@ export const runtimeClassStrategy = genericStrategy<RuntimeClass>({
   nameRule: nameIsDNSSubdomain,
   allowUnconditionalUpdate: false,
   validateCreate,
-  validateUpdate: ({ handler = '' }, old) => validateImmutableField(handler, old.handler ?? '', 'handler'),
+  validateUpdate: ({ handler }, old) => validateImmutableField(handler, old.handler, 'handler'),
 });
 
-function validateCreate({ handler = '', overhead, scheduling }: RuntimeClass): FieldError[] {
+function validateCreate({ handler, overhead, scheduling }: RuntimeClass): FieldError[] {
   const errors = nameIsDNSLabel(handler, false).map((message) => invalid('handler', handler, message));
   // The overhead is validated as the limits of a container.
   if (overhead !== undefined)

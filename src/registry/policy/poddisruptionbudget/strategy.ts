@@ -1,7 +1,7 @@
+import type { PodDisruptionBudget } from '../../../objects/policy.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
-import type { KubeObject, LabelSelector } from '../../../objects/meta.ts';
 import { type FieldError, invalid, notSupported } from '../../validation/field-errors.ts';
-import { genericStrategy, specChanges } from '../../generic/generic.ts';
+import { genericStrategy, specChanges, fillParts } from '../../generic/generic.ts';
 import { validateLabelSelector } from '../../validation/label-selector.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import {
@@ -9,18 +9,6 @@ import {
   validateCountOrPercent,
   validateCounts,
 } from '../../core/podtemplate/rules.ts';
-import { fillParts } from '../../core/podtemplate/workload.ts';
-
-/** Policy/v1 PodDisruptionBudget. */
-export interface PodDisruptionBudget extends KubeObject {
-  spec: {
-    minAvailable?: number | string;
-    maxUnavailable?: number | string;
-    selector?: LabelSelector;
-    unhealthyPodEvictionPolicy?: string;
-  };
-  status: { disruptionsAllowed?: number; observedGeneration?: number } & Record<string, unknown>;
-}
 
 const evictionPolicies = ['AlwaysAllow', 'IfHealthyBudget'];
 

@@ -1,16 +1,8 @@
-import type { KubeObject } from '../../../objects/meta.ts';
+import type { PriorityClass } from '../../../objects/scheduling.generated.ts';
 import { type FieldError, forbiddenField, notSupported, required } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
-
-/** Scheduling.k8s.io/v1 PriorityClass. */
-export interface PriorityClass extends KubeObject {
-  value?: number;
-  globalDefault?: boolean;
-  description?: string;
-  preemptionPolicy?: string;
-}
 
 /** The group of PriorityClasses, for those who look them up. */
 export const schedulingGroup = 'scheduling.k8s.io';

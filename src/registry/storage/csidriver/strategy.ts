@@ -1,5 +1,5 @@
+import type { CSIDriver, CSIDriverSpec } from '../../../objects/storage.generated.ts';
 import { pushAll } from '../../../objects/lists.ts';
-import type { KubeObject } from '../../../objects/meta.ts';
 import {
   duplicate,
   type FieldError,
@@ -11,24 +11,6 @@ import { genericStrategy, specChanges } from '../../generic/generic.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import type { Strategy } from '../../generic/strategy.ts';
-
-/** Storage.k8s.io/v1 CSIDriver. */
-interface CSIDriver extends KubeObject {
-  spec: CSIDriverSpec;
-}
-
-interface CSIDriverSpec {
-  attachRequired?: boolean;
-  podInfoOnMount?: boolean;
-  volumeLifecycleModes?: string[];
-  storageCapacity?: boolean;
-  fsGroupPolicy?: string;
-  tokenRequests?: { audience?: string; expirationSeconds?: number }[];
-  requiresRepublish?: boolean;
-  seLinuxMount?: boolean;
-  nodeAllocatableUpdatePeriodSeconds?: number;
-  preventPodSchedulingIfMissing?: boolean;
-}
 
 const fsGroupPolicies = ['File', 'None', 'ReadWriteOnceWithFSType'];
 const lifecycleModes = ['Persistent', 'Ephemeral'];
@@ -111,7 +93,7 @@ function validateSpec(spec: CSIDriverSpec): FieldError[] {
 function validateTokenRequests(requests: NonNullable<CSIDriverSpec['tokenRequests']>): FieldError[] {
   const errors: FieldError[] = [];
   const audiences = new Set<string>();
-  requests.forEach(({ audience = '', expirationSeconds: seconds }, i) => {
+  requests.forEach(({ audience, expirationSeconds: seconds }, i) => {
     const at = `spec.tokenRequests[${i}]`;
     if (audiences.has(audience)) {
       errors.push(duplicate(`${at}.audience`, audience));

@@ -1,22 +1,10 @@
+import type { CSINode, CSINodeDriver } from '../../../objects/storage.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
-import type { KubeObject } from '../../../objects/meta.ts';
 import { validateCsiDriverName } from '../csidriver/names.ts';
 import { duplicate, type FieldError, invalid, required } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { isQualifiedName, nameIsDNSSubdomain } from '../../../objects/names.ts';
 import type { Strategy } from '../../generic/strategy.ts';
-
-/** Storage.k8s.io/v1 CSINode. */
-interface CSINode extends KubeObject {
-  spec: { drivers?: CSINodeDriver[] | null };
-}
-
-interface CSINodeDriver {
-  name?: string;
-  nodeID?: string;
-  topologyKeys?: string[] | null;
-  allocatable?: { count?: number };
-}
 
 const maxNodeId = 256;
 
@@ -45,7 +33,7 @@ export const csiNodeStrategy: Strategy<CSINode> = {
 };
 
 function validateDriver(driver: CSINodeDriver, names: Set<string>, path: string): FieldError[] {
-  const { name = '', nodeID = '', allocatable } = driver;
+  const { name, nodeID, allocatable } = driver;
   const topologyKeys = driver.topologyKeys ?? [];
   const errors = validateCsiDriverName(name, `${path}.name`);
   if (nodeID === '') errors.push(required(`${path}.nodeID`));
@@ -78,7 +66,7 @@ function validateDriverChanges({ spec }: CSINode, old: CSINode): FieldError[] {
 }
 
 /** The driver as kube-apiserver prints it, with Go's field names. */
-function printed({ name = '', nodeID = '', topologyKeys }: CSINodeDriver): object {
+function printed({ name, nodeID, topologyKeys }: CSINodeDriver): object {
   return {
     Name: name,
     NodeID: nodeID,

@@ -1,17 +1,10 @@
+import type { CSIStorageCapacity } from '../../../objects/storage.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
-import type { KubeObject, LabelSelector } from '../../../objects/meta.ts';
 import { parseQuantity } from '../../../objects/quantity.ts';
 import { type FieldError, invalid } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { validateLabelSelector } from '../../validation/label-selector.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
-
-/** Storage.k8s.io/v1 CSIStorageCapacity. */
-interface CSIStorageCapacity extends KubeObject {
-  nodeTopology?: LabelSelector;
-  storageClassName?: string;
-  capacity?: string;
-}
 
 /** The rules of CSIStorageCapacities (`apis/storage/validation` ValidateCSIStorageCapacity). */
 export const csiStorageCapacityStrategy = genericStrategy<CSIStorageCapacity>({
@@ -25,15 +18,15 @@ export const csiStorageCapacityStrategy = genericStrategy<CSIStorageCapacity>({
     if (!jsonEqual(capacity.nodeTopology, old.nodeTopology)) {
       errors.push(invalid('nodeTopology', capacity.nodeTopology, 'field is immutable'));
     }
-    const { storageClassName = '' } = capacity;
-    if (storageClassName !== (old.storageClassName ?? '')) {
+    const { storageClassName } = capacity;
+    if (storageClassName !== old.storageClassName) {
       errors.push(invalid('storageClassName', storageClassName, 'field is immutable'));
     }
     return errors;
   },
 });
 
-function validateCreate({ nodeTopology, storageClassName = '', capacity }: CSIStorageCapacity): FieldError[] {
+function validateCreate({ nodeTopology, storageClassName, capacity }: CSIStorageCapacity): FieldError[] {
   const errors = validateLabelSelector(nodeTopology, 'nodeTopology');
   for (const message of nameIsDNSSubdomain(storageClassName, false)) {
     errors.push(invalid('storageClassName', storageClassName, message));

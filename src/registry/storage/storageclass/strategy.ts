@@ -1,6 +1,7 @@
+import type { StorageClass } from '../../../objects/storage.generated.ts';
+import type { TopologySelectorTerm } from '../../../objects/core.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { pushAll } from '../../../objects/lists.ts';
-import type { KubeObject } from '../../../objects/meta.ts';
 import {
   duplicate,
   type FieldError,
@@ -13,20 +14,6 @@ import { genericStrategy } from '../../generic/generic.ts';
 import { validateImmutableField } from '../../generic/metadata.ts';
 import { isQualifiedName, nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { validateParameters, validateProvisioner } from './parameters.ts';
-
-/** Storage.k8s.io/v1 StorageClass. */
-interface StorageClass extends KubeObject {
-  provisioner?: string;
-  parameters?: Record<string, string>;
-  reclaimPolicy?: string;
-  volumeBindingMode?: string;
-  allowedTopologies?: TopologySelectorTerm[];
-}
-
-/** Core/v1 TopologySelectorTerm. */
-interface TopologySelectorTerm {
-  matchLabelExpressions?: { key?: string; values?: string[] | null }[];
-}
 
 const reclaimPolicies = ['Delete', 'Retain'];
 const bindingModes = ['Immediate', 'WaitForFirstConsumer'];
@@ -41,7 +28,7 @@ export const storageClassStrategy = genericStrategy<StorageClass>({
     storageClass.reclaimPolicy ??= 'Delete';
     storageClass.volumeBindingMode ??= 'Immediate';
   },
-  validateCreate: ({ provisioner = '', parameters = {}, ...rest }) => [
+  validateCreate: ({ provisioner, parameters = {}, ...rest }) => [
     ...validateProvisioner(provisioner, 'provisioner'),
     ...validateParameters(parameters, true),
     ...validateReclaimPolicy(rest.reclaimPolicy ?? ''),
@@ -68,7 +55,7 @@ function validateTopologies(terms: readonly TopologySelectorTerm[]): FieldError[
   terms.forEach(({ matchLabelExpressions = [] }, i) => {
     const path = `allowedTopologies[${i}].matchLabelExpressions`;
     const term: Record<string, string[]> = {};
-    matchLabelExpressions.forEach(({ key = '', values: given }, j) => {
+    matchLabelExpressions.forEach(({ key, values: given }, j) => {
       const at = `${path}[${j}]`;
       const values = given ?? [];
       if (values.length === 0) errors.push(required(`${at}.values`));
@@ -91,7 +78,7 @@ function validateUpdate(storageClass: StorageClass, old: StorageClass): FieldErr
     if (!jsonEqual(value, before)) errors.push(forbiddenField(member, `updates to ${member} are forbidden.`));
   };
   fixed('parameters', storageClass.parameters ?? {}, old.parameters ?? {});
-  fixed('provisioner', storageClass.provisioner ?? '', old.provisioner ?? '');
+  fixed('provisioner', storageClass.provisioner, old.provisioner);
   fixed('reclaimPolicy', storageClass.reclaimPolicy ?? '', old.reclaimPolicy ?? '');
   pushAll(
     errors,

@@ -1,5 +1,5 @@
+import type { VolumeAttachment, VolumeError } from '../../../objects/storage.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
-import type { KubeObject } from '../../../objects/meta.ts';
 import { validateCsiDriverName } from '../csidriver/names.ts';
 import {
   type FieldError,
@@ -8,31 +8,9 @@ import {
   required,
   tooLong,
 } from '../../validation/field-errors.ts';
-import { genericStrategy, resetMetaForStatus, takeSpec } from '../../generic/generic.ts';
+import { genericStrategy, resetMetaForStatus, takeSpec, fillParts } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import type { Strategy } from '../../generic/strategy.ts';
-import { fillParts } from '../../core/podtemplate/workload.ts';
-
-/** Storage.k8s.io/v1 VolumeAttachment. */
-interface VolumeAttachment extends KubeObject {
-  spec: {
-    attacher?: string;
-    source?: { persistentVolumeName?: string; inlineVolumeSpec?: object };
-    nodeName?: string;
-  };
-  status: {
-    attached?: boolean;
-    attachmentMetadata?: Record<string, string>;
-    attachError?: VolumeError;
-    detachError?: VolumeError;
-  };
-}
-
-interface VolumeError {
-  time?: string;
-  message?: string;
-  errorCode?: number;
-}
 
 const maxMetadata = 256 * 1024;
 const maxMessage = 1024;
@@ -72,7 +50,7 @@ export const volumeAttachmentStrategy: Strategy<VolumeAttachment> = {
   },
 };
 
-function validateSpec({ attacher = '', source = {}, nodeName = '' }: VolumeAttachment['spec']): FieldError[] {
+function validateSpec({ attacher, source, nodeName }: VolumeAttachment['spec']): FieldError[] {
   const errors = attacher === '' ? [required('spec.attacher')] : [];
   const { persistentVolumeName: name, inlineVolumeSpec: inline } = source;
   if (name === undefined && inline === undefined) errors.push(required('spec.source', oneSource));
@@ -88,7 +66,7 @@ function validateSpec({ attacher = '', source = {}, nodeName = '' }: VolumeAttac
 }
 
 /** The rules of new objects only (ValidateVolumeAttachmentV1). */
-function validateNames({ attacher = '', source = {} }: VolumeAttachment['spec']): FieldError[] {
+function validateNames({ attacher, source }: VolumeAttachment['spec']): FieldError[] {
   const errors = validateCsiDriverName(attacher, 'spec.attacher');
   const { persistentVolumeName: name } = source;
   if (name === undefined) return errors;
@@ -132,7 +110,7 @@ function validateSameSpec({ spec }: VolumeAttachment, old: VolumeAttachment): Fi
 }
 
 /** The spec as kube-apiserver prints it, with Go's field names. */
-function printed({ attacher = '', source = {}, nodeName = '' }: VolumeAttachment['spec']): object {
+function printed({ attacher, source, nodeName }: VolumeAttachment['spec']): object {
   return {
     Attacher: attacher,
     Source: {

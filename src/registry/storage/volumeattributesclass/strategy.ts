@@ -1,15 +1,9 @@
+import type { VolumeAttributesClass } from '../../../objects/storage.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
-import type { KubeObject } from '../../../objects/meta.ts';
 import { type FieldError, forbiddenField } from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
 import { nameIsDNSSubdomain } from '../../../objects/names.ts';
 import { validateParameters, validateProvisioner } from '../storageclass/parameters.ts';
-
-/** Storage.k8s.io/v1 VolumeAttributesClass. */
-interface VolumeAttributesClass extends KubeObject {
-  driverName?: string;
-  parameters?: Record<string, string>;
-}
 
 /** The rules of VolumeAttributesClasses (`apis/storage/validation` ValidateVolumeAttributesClass). */
 export const volumeAttributesClassStrategy = genericStrategy<VolumeAttributesClass>({
@@ -17,13 +11,13 @@ export const volumeAttributesClassStrategy = genericStrategy<VolumeAttributesCla
   nameRule: nameIsDNSSubdomain,
   deleteReturnsObject: true,
   repeatsCreate: 'after',
-  validateCreate: ({ driverName = '', parameters = {} }) => [
+  validateCreate: ({ driverName, parameters = {} }) => [
     ...validateProvisioner(driverName, 'driverName'),
     ...validateParameters(parameters, false),
   ],
   validateUpdate(attributes, old) {
     const errors: FieldError[] = [];
-    if ((attributes.driverName ?? '') !== (old.driverName ?? '')) {
+    if (attributes.driverName !== old.driverName) {
       errors.push(forbiddenField('driverName', 'updates to driverName are forbidden.'));
     }
     if (!jsonEqual(attributes.parameters ?? {}, old.parameters ?? {})) {

@@ -1,19 +1,18 @@
 import { describe, expect, test } from 'vitest';
-import type { PolicyRule } from '../../../../src/apiserver/authorization/rbac.ts';
+import type { WholeRule } from '../../../../src/apiserver/authorization/rbac.ts';
 import { describeRule, missingRules } from '../../../../src/apiserver/authorization/rule-cover.ts';
 
-function rule(changes: Partial<PolicyRule>): PolicyRule {
+function rule(changes: Partial<WholeRule>): WholeRule {
   return { verbs: ['get'], apiGroups: [], resources: [], resourceNames: [], nonResourceURLs: [], ...changes };
 }
-const pods = (changes: Partial<PolicyRule> = {}) =>
-  rule({ apiGroups: [''], resources: ['pods'], ...changes });
+const pods = (changes: Partial<WholeRule> = {}) => rule({ apiGroups: [''], resources: ['pods'], ...changes });
 
-function missing(held: readonly PolicyRule[], wanted: readonly PolicyRule[]): string[] {
+function missing(held: readonly WholeRule[], wanted: readonly WholeRule[]): string[] {
   return missingRules(held, wanted).map(describeRule);
 }
 
 describe('what is granted is held', () => {
-  test.each<[string, PolicyRule, PolicyRule]>([
+  test.each<[string, WholeRule, WholeRule]>([
     ['the same', pods(), pods()],
     ['stars', rule({ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }), pods({ verbs: ['x', '*'] })],
     ['all names', pods(), pods({ resourceNames: ['a', 'b'] })],
@@ -43,7 +42,7 @@ test('a rule that comes to more than can be listed is looked at as it is', () =>
 });
 
 describe('what is granted is not held', () => {
-  test.each<[string, PolicyRule[], PolicyRule, string[]]>([
+  test.each<[string, WholeRule[], WholeRule, string[]]>([
     [
       'nothing',
       [],

@@ -1,10 +1,10 @@
+import type { ClusterRole, RoleBinding } from '../../../../src/objects/rbac.generated.ts';
 import { describe, expect, test } from 'vitest';
 import { reconciledBinding, reconciledRole } from '../../../../src/apiserver/bootstrap/reconcile-rbac.ts';
-import type { Role, RoleBinding } from '../../../../src/registry/rbac/rbac.ts';
 
 const autoupdate = 'rbac.authorization.kubernetes.io/autoupdate';
 
-function role(verbs: readonly string[], annotation = 'true'): Role {
+function role(verbs: readonly string[], annotation = 'true'): ClusterRole {
   return {
     metadata: { name: 'r', labels: { l: 'mine' }, annotations: { [autoupdate]: annotation } },
     rules: [{ verbs: [...verbs], apiGroups: [''], resources: ['pods'] }],
@@ -34,7 +34,7 @@ describe('a stored role', () => {
   });
 
   test('is given the selectors that it lacks', () => {
-    const aggregated = (...names: readonly string[]): Role => ({
+    const aggregated = (...names: readonly string[]): ClusterRole => ({
       metadata: role([]).metadata,
       rules: null,
       aggregationRule: { clusterRoleSelectors: names.map((name) => ({ matchLabels: { [name]: 'true' } })) },

@@ -1,18 +1,18 @@
+import type {
+  CustomResourceDefinition,
+  CustomResourceDefinitionNames,
+} from '../../../../src/objects/apiextensions.generated.ts';
 import { describe, expect, test } from 'vitest';
 import { establish, judgeNames } from '../../../../src/apiserver/custom-resources/names.ts';
 import { withApproval } from '../../../../src/registry/apiextensions/customresourcedefinition/approval.ts';
-import type {
-  CustomResourceDefinition,
-  CustomResourceNames,
-} from '../../../../src/registry/apiextensions/customresourcedefinition/definition.ts';
 
 const now = '2026-01-01T00:00:00Z';
 const fresh = { plural: '', kind: '' };
 const as = { plural: 'as', singular: 'a', kind: 'A', listKind: 'AList' };
 
 function definition(
-  names: CustomResourceNames,
-  acceptedNames: CustomResourceNames = fresh,
+  names: CustomResourceDefinitionNames,
+  acceptedNames: CustomResourceDefinitionNames = fresh,
 ): CustomResourceDefinition {
   return {
     kind: 'CustomResourceDefinition',

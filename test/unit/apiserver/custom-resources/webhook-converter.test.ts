@@ -1,9 +1,9 @@
+import type { CustomResourceDefinition } from '../../../../src/objects/apiextensions.generated.ts';
 import { describe, expect, test } from 'vitest';
 import { WebhookConverter } from '../../../../src/apiserver/custom-resources/webhook-converter.ts';
 import type { KubeObject } from '../../../../src/objects/meta.ts';
 import { listAt, recordAt, textAt } from '../../../../src/objects/read.ts';
 import { StatusError } from '../../../../src/objects/status.ts';
-import type { CustomResourceDefinition } from '../../../../src/registry/apiextensions/customresourcedefinition/definition.ts';
 
 const group = 'example.com';
 const names = { plural: 'widgets', singular: 'widget', kind: 'Widget', listKind: 'WidgetList' };

@@ -1,7 +1,7 @@
+import type { Pod } from '../../../../src/objects/core.generated.ts';
+import type { PodDisruptionBudget } from '../../../../src/objects/policy.generated.ts';
 import { describe, expect, it } from 'vitest';
 import { admitEviction } from '../../../../src/registry/policy/eviction.ts';
-import type { Pod } from '../../../../src/registry/core/pod/types.ts';
-import type { PodDisruptionBudget } from '../../../../src/registry/policy/poddisruptionbudget/strategy.ts';
 
 const ready = [{ type: 'Ready', status: 'True' }];
 const pod: Pod = {

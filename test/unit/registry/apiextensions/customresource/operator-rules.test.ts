@@ -1,16 +1,16 @@
 /** Rules in the manner of those that Gateway API, Cilium, Karpenter and Crossplane ship: each must compile and decide. */
+import type { JSONSchemaProps } from '../../../../../src/objects/apiextensions.generated.ts';
 import { expect, test } from 'vitest';
 import { validateRules } from '../../../../../src/registry/apiextensions/rules/validate-rules.ts';
-import type { JsonSchema } from '../../../../../src/registry/apiextensions/schema/json-schema.ts';
 
-const text: JsonSchema = { type: 'string' };
-const number: JsonSchema = { type: 'integer' };
+const text: JSONSchemaProps = { type: 'string' };
+const number: JSONSchemaProps = { type: 'integer' };
 
-function object(properties: Readonly<Record<string, JsonSchema>>): JsonSchema {
+function object(properties: Readonly<Record<string, JSONSchemaProps>>): JSONSchemaProps {
   return { type: 'object', properties };
 }
 
-function list(items: JsonSchema): JsonSchema {
+function list(items: JSONSchemaProps): JSONSchemaProps {
   return { type: 'array', items };
 }
 

@@ -1,34 +1,31 @@
+import type { JSONSchemaProps, ValidationRule } from '../../../../../src/objects/apiextensions.generated.ts';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { escapeName, unescapeName } from '../../../../../src/registry/apiextensions/rules/escape.ts';
 import { validateRules } from '../../../../../src/registry/apiextensions/rules/validate-rules.ts';
-import type {
-  JsonSchema,
-  ValidationRule,
-} from '../../../../../src/registry/apiextensions/schema/json-schema.ts';
 
-type Properties = Readonly<Record<string, JsonSchema>>;
+type Properties = Readonly<Record<string, JSONSchemaProps>>;
 
-function withRule(schema: JsonSchema, ...rules: readonly (string | ValidationRule)[]): JsonSchema {
+function withRule(schema: JSONSchemaProps, ...rules: readonly (string | ValidationRule)[]): JSONSchemaProps {
   const all = rules.map((rule) => (typeof rule === 'string' ? { rule } : rule));
   return { ...schema, 'x-kubernetes-validations': all };
 }
 
-function object(properties: Properties): JsonSchema {
+function object(properties: Properties): JSONSchemaProps {
   return { type: 'object', properties };
 }
 
 /** What `spec` of an object breaks; `before` is the stored spec of an update. */
-function faults(spec: JsonSchema, value: unknown, before?: unknown): string[] {
+function faults(spec: JSONSchemaProps, value: unknown, before?: unknown): string[] {
   const old = before === undefined ? undefined : { spec: before };
   const { errors } = validateRules(object({ spec }), { spec: value }, old);
   return errors.map(({ field, body }) => `${field}: ${body}`);
 }
 
-const text: JsonSchema = { type: 'string' };
-const number: JsonSchema = { type: 'integer' };
-const texts: JsonSchema = { type: 'array', items: text };
-const hosts: JsonSchema = {
+const text: JSONSchemaProps = { type: 'string' };
+const number: JSONSchemaProps = { type: 'integer' };
+const texts: JSONSchemaProps = { type: 'array', items: text };
+const hosts: JSONSchemaProps = {
   type: 'array',
   items: object({ name: text, port: number }),
   'x-kubernetes-list-type': 'map',
@@ -36,7 +33,7 @@ const hosts: JsonSchema = {
 };
 
 describe('a value holds its rule', () => {
-  test.each<[string, JsonSchema, unknown]>([
+  test.each<[string, JSONSchemaProps, unknown]>([
     ['self.min <= self.max', object({ min: number, max: number }), { min: 1, max: 2 }],
     ['!has(self.a) || !has(self.b)', object({ a: text, b: text }), { a: 'x' }],
     // Null in a property is as if it were missing.
@@ -105,7 +102,7 @@ describe('a value holds its rule', () => {
   });
 
   test('with members that the schema does not know', () => {
-    const free: JsonSchema = { ...object({ x: text }), 'x-kubernetes-preserve-unknown-fields': true };
+    const free: JSONSchemaProps = { ...object({ x: text }), 'x-kubernetes-preserve-unknown-fields': true };
     const same = withRule(object({ a: free }), 'self.a == oldSelf.a');
     expect(faults(same, { a: { x: '1', y: 1 } }, { a: { x: '1', y: 1 } })).toEqual([]);
     expect(faults(same, { a: { x: '1', y: 2 } }, { a: { x: '1', y: 1 } })).toHaveLength(1);

@@ -1,5 +1,6 @@
+import type { JSONSchemaProps } from '../../../../../src/objects/apiextensions.generated.ts';
 import { describe, expect, test } from 'vitest';
-import type { JsonSchema } from '../../../../../src/registry/apiextensions/schema/json-schema.ts';
+
 import { validateSchema } from '../../../../../src/registry/apiextensions/customresourcedefinition/structural.ts';
 
 const hint =
@@ -7,12 +8,15 @@ const hint =
 const share = 'contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema';
 const total = 'x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema';
 
-function faults(spec: JsonSchema): string[] {
-  const schema: JsonSchema = { type: 'object', properties: { spec } };
+function faults(spec: JSONSchemaProps): string[] {
+  const schema: JSONSchemaProps = { type: 'object', properties: { spec } };
   return validateSchema(schema, 's').map(({ field, body }) => `${field}: ${body}`);
 }
 
-function tags(bounds: { maxItems?: number; maxLength?: number }, ...rules: readonly string[]): JsonSchema {
+function tags(
+  bounds: { maxItems?: number; maxLength?: number },
+  ...rules: readonly string[]
+): JSONSchemaProps {
   const { maxLength, ...more } = bounds;
   return {
     type: 'array',
@@ -55,7 +59,7 @@ describe('a rule that may cost too much', () => {
 
   test('is multiplied by the values that it may be asked about', () => {
     const rule = { rule: "self.matches('^a+$')" };
-    const item: JsonSchema = { type: 'string', maxLength: 1000, 'x-kubernetes-validations': [rule] };
+    const item: JSONSchemaProps = { type: 'string', maxLength: 1000, 'x-kubernetes-validations': [rule] };
     expect(faults({ type: 'array', maxItems: 100, items: item })).toEqual([]);
     expect(faults({ type: 'array', items: item })).toHaveLength(3);
     const nested = { type: 'array', maxItems: 2000, items: { type: 'array', maxItems: 20, items: item } };
@@ -74,7 +78,7 @@ describe('a rule that may cost too much', () => {
 });
 
 test('a message may cost too much: numbers have texts of any length', () => {
-  const spec: JsonSchema = {
+  const spec: JSONSchemaProps = {
     type: 'object',
     properties: { min: { type: 'integer' } },
     'x-kubernetes-validations': [

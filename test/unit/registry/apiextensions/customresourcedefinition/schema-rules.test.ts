@@ -1,17 +1,15 @@
+import type { JSONSchemaProps, ValidationRule } from '../../../../../src/objects/apiextensions.generated.ts';
 import { describe, expect, test } from 'vitest';
-import type {
-  JsonSchema,
-  ValidationRule,
-} from '../../../../../src/registry/apiextensions/schema/json-schema.ts';
+
 import { validateSchema } from '../../../../../src/registry/apiextensions/customresourcedefinition/structural.ts';
 
-const spec: JsonSchema = {
+const spec: JSONSchemaProps = {
   type: 'object',
   properties: { a: { type: 'integer' }, list: { type: 'array', items: { type: 'string' } } },
 };
 
 /** What is wrong with a schema, the rules' place cut off. */
-function faults(schema: JsonSchema): string[] {
+function faults(schema: JSONSchemaProps): string[] {
   const errors = validateSchema(schema, 's');
   return errors.map(({ field, body }) => `${field}: ${body}`);
 }
@@ -99,7 +97,7 @@ describe('a rule is refused', () => {
   });
 
   test('that compares items which cannot be told apart', () => {
-    const items: JsonSchema = {
+    const items: JSONSchemaProps = {
       type: 'string',
       maxLength: 9,
       'x-kubernetes-validations': [{ rule: 'self == oldSelf' }],
@@ -110,7 +108,7 @@ describe('a rule is refused', () => {
   });
 
   test('on values of which the schema says nothing', () => {
-    const free: JsonSchema = {
+    const free: JSONSchemaProps = {
       'x-kubernetes-preserve-unknown-fields': true,
       'x-kubernetes-validations': [{ rule: 'true' }],
     };
@@ -121,14 +119,18 @@ describe('a rule is refused', () => {
 });
 
 test('a default must hold its rules', () => {
-  const a: JsonSchema = { type: 'integer', default: 1, 'x-kubernetes-validations': [{ rule: 'self > 1' }] };
+  const a: JSONSchemaProps = {
+    type: 'integer',
+    default: 1,
+    'x-kubernetes-validations': [{ rule: 'self > 1' }],
+  };
   expect(faults({ type: 'object', properties: { a } })).toEqual([
     's.properties[a].default: Invalid value: 1: failed rule: self > 1',
   ]);
 });
 
 test('rules are not compiled against a schema that does not hold', () => {
-  const broken: JsonSchema = {
+  const broken: JSONSchemaProps = {
     type: 'object',
     nullable: true,
     'x-kubernetes-validations': [{ rule: 'self.x' }],

@@ -1,9 +1,10 @@
+import type { JSONSchemaProps } from '../../../../../src/objects/apiextensions.generated.ts';
 import { describe, expect, test } from 'vitest';
-import type { JsonSchema } from '../../../../../src/registry/apiextensions/schema/json-schema.ts';
+
 import { validateSchema } from '../../../../../src/registry/apiextensions/customresourcedefinition/structural.ts';
 
 /** What is wrong with a schema of which `spec` is the given one, the path of `spec` cut off. */
-function faults(spec: JsonSchema): string[] {
+function faults(spec: JSONSchemaProps): string[] {
   const errors = validateSchema({ type: 'object', properties: { spec } }, 's');
   return errors.map(({ field, body }) => `${field.replace('s.properties[spec]', '')}: ${body}`);
 }
@@ -11,7 +12,7 @@ function faults(spec: JsonSchema): string[] {
 const junctor = 'Forbidden: must be undefined to be structural';
 
 describe('a schema is structural', () => {
-  test.each<[string, JsonSchema]>([
+  test.each<[string, JSONSchemaProps]>([
     [
       'with a type at every level',
       { type: 'object', properties: { a: { type: 'array', items: { type: 'string' } } } },
@@ -57,7 +58,7 @@ describe('a schema is structural', () => {
 });
 
 describe('a schema is not structural', () => {
-  test.each<[string, JsonSchema, string[]]>([
+  test.each<[string, JSONSchemaProps, string[]]>([
     [
       'when integers or strings are named in another place than the first',
       {
@@ -174,7 +175,7 @@ describe('a schema is not structural', () => {
 });
 
 describe('a default', () => {
-  test.each<[string, JsonSchema, string[]]>([
+  test.each<[string, JSONSchemaProps, string[]]>([
     [
       'of another type',
       { type: 'string', default: 5 },
@@ -219,7 +220,7 @@ describe('the root', () => {
 });
 
 describe('what all objects have', () => {
-  test.each<[string, Record<string, JsonSchema>, string[]]>([
+  test.each<[string, Record<string, JSONSchemaProps>, string[]]>([
     ['may be declared', { kind: { type: 'string' }, metadata: { type: 'object' } }, []],
     [
       'may be restricted by name only',
@@ -240,8 +241,8 @@ describe('what all objects have', () => {
 });
 
 describe('schemas that are meant to do harm', () => {
-  function nested(depth: number): JsonSchema {
-    let schema: JsonSchema = { type: 'string' };
+  function nested(depth: number): JSONSchemaProps {
+    let schema: JSONSchemaProps = { type: 'string' };
     for (let i = 0; i < depth; i++) schema = { type: 'object', properties: { a: schema } };
     return schema;
   }
@@ -256,7 +257,7 @@ describe('schemas that are meant to do harm', () => {
   });
 
   test('do not stop the server when junctors are too deep', () => {
-    let part: JsonSchema = { minimum: 1 };
+    let part: JSONSchemaProps = { minimum: 1 };
     for (let i = 0; i < 20_000; i++) part = { not: part };
     expect(() => faults({ type: 'integer', not: part })).not.toThrow();
   });
@@ -269,7 +270,7 @@ describe('schemas that are meant to do harm', () => {
   });
 
   test('cannot name what objects inherit', () => {
-    const properties: Record<string, JsonSchema> = { constructor: { type: 'thing' } };
+    const properties: Record<string, JSONSchemaProps> = { constructor: { type: 'thing' } };
     Object.defineProperty(properties, '__proto__', { value: { type: 'string' }, enumerable: true });
     expect(faults({ type: 'object', properties })).toEqual([
       '.properties[constructor].type: Unsupported value: "thing": supported values: "array", "boolean", "integer", "number", "object", "string"',

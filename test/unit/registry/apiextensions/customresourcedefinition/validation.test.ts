@@ -1,11 +1,12 @@
+import type {
+  CustomResourceDefinition,
+  CustomResourceDefinitionVersion,
+} from '../../../../../src/objects/apiextensions.generated.ts';
 import { describe, expect, test } from 'vitest';
 import { createCertificateAuthority } from '../../../../../src/apiserver/pki/certificates.ts';
 import { mayKeepWrongBundle } from '../../../../../src/registry/apiextensions/customresourcedefinition/conversion.ts';
 import { validateApproval } from '../../../../../src/registry/apiextensions/customresourcedefinition/approval.ts';
-import type {
-  CustomResourceDefinition,
-  CustomResourceVersion,
-} from '../../../../../src/registry/apiextensions/customresourcedefinition/definition.ts';
+
 import {
   validateAcceptedNames,
   validateDefinition,
@@ -19,7 +20,7 @@ const schema = {
     properties: { spec: { type: 'object', properties: { color: { type: 'string' } } } },
   },
 };
-const v1: CustomResourceVersion = { name: 'v1', served: true, storage: true, schema };
+const v1: CustomResourceDefinitionVersion = { name: 'v1', served: true, storage: true, schema };
 
 function definition(
   spec: Partial<CustomResourceDefinition['spec']>,
@@ -60,15 +61,15 @@ describe('selectable fields', () => {
   const version = (
     name: string,
     jsonPath: string,
-    own: CustomResourceVersion['schema'] = { openAPIV3Schema },
-  ): CustomResourceVersion => ({
+    own: CustomResourceDefinitionVersion['schema'] = { openAPIV3Schema },
+  ): CustomResourceDefinitionVersion => ({
     ...v1,
     name,
     storage: name === 'v1',
     schema: own,
     selectableFields: [{ jsonPath }],
   });
-  const detail = (...versions: CustomResourceVersion[]) =>
+  const detail = (...versions: CustomResourceDefinitionVersion[]) =>
     texts(validateDefinition(definition({ versions }))).map((message) =>
       message.replace(/^spec\.selectableFields\[0\]\.jsonPath: Invalid value: ".*": (?=is|must)/, ''),
     );

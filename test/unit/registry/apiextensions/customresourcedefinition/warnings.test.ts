@@ -1,9 +1,12 @@
+import type {
+  CustomResourceDefinition,
+  JSONSchemaProps,
+} from '../../../../../src/objects/apiextensions.generated.ts';
 import { expect, test } from 'vitest';
-import type { CustomResourceDefinition } from '../../../../../src/registry/apiextensions/customresourcedefinition/definition.ts';
-import type { JsonSchema } from '../../../../../src/registry/apiextensions/schema/json-schema.ts';
+
 import { formatWarnings } from '../../../../../src/registry/apiextensions/customresourcedefinition/warnings.ts';
 
-function definition(properties: Record<string, JsonSchema>): CustomResourceDefinition {
+function definition(properties: Record<string, JSONSchemaProps>): CustomResourceDefinition {
   const schema = { openAPIV3Schema: { type: 'object', properties } };
   const names = { plural: 'boats', kind: 'Boat' };
   return {
@@ -18,7 +21,7 @@ function definition(properties: Record<string, JsonSchema>): CustomResourceDefin
   };
 }
 
-const nested: JsonSchema = {
+const nested: JSONSchemaProps = {
   type: 'array',
   items: { type: 'object', additionalProperties: { type: 'string', format: 'tonnage' } },
 };

@@ -1,20 +1,20 @@
+import type { JSONSchemaProps } from '../../../../../src/objects/apiextensions.generated.ts';
 import { describe, expect, test } from 'vitest';
 import { applyDefaults, withDefaults } from '../../../../../src/registry/apiextensions/schema/defaulting.ts';
-import type { JsonSchema } from '../../../../../src/registry/apiextensions/schema/json-schema.ts';
 
-function defaulted(schema: JsonSchema, value: unknown, keepNulls = false): unknown {
+function defaulted(schema: JSONSchemaProps, value: unknown, keepNulls = false): unknown {
   const object = { value };
   applyDefaults({ type: 'object', properties: { value: schema } }, object, keepNulls);
   return object.value;
 }
 
-const size: JsonSchema = {
+const size: JSONSchemaProps = {
   type: 'object',
   properties: { size: { type: 'integer', default: 3 }, note: { type: 'string', nullable: true } },
 };
 
 describe('defaults', () => {
-  test.each<[string, JsonSchema, unknown, unknown]>([
+  test.each<[string, JSONSchemaProps, unknown, unknown]>([
     ['what is missing', size, {}, { size: 3 }],
     ['what is null and may not be', size, { size: null, note: null }, { size: 3, note: null }],
     ['nothing that is there', size, { size: 0 }, { size: 0 }],
@@ -43,7 +43,7 @@ describe('defaults', () => {
   });
 
   test('are copies', () => {
-    const schema: JsonSchema = {
+    const schema: JSONSchemaProps = {
       type: 'object',
       properties: { list: { type: 'array', items: { type: 'string' }, default: [] } },
     };
@@ -52,7 +52,7 @@ describe('defaults', () => {
     expect(Reflect.get(Object(first), 'list')).not.toBe(Reflect.get(Object(second), 'list'));
   });
 
-  test.each<[JsonSchema, unknown]>([
+  test.each<[JSONSchemaProps, unknown]>([
     [{ type: 'object', properties: { a: { type: 'string' } } }, { a: null }],
     [{ type: 'object', properties: { a: { 'x-kubernetes-int-or-string': true } } }, { a: null }],
     [{ type: 'object', additionalProperties: { type: 'string' } }, { a: null }],
@@ -61,7 +61,7 @@ describe('defaults', () => {
   });
 
   test('values of a depth that only an attacker sends are left alone', () => {
-    const schema: { type: string; additionalProperties?: JsonSchema } = { type: 'object' };
+    const schema: { type: string; additionalProperties?: JSONSchemaProps } = { type: 'object' };
     schema.additionalProperties = schema;
     let value: object = { a: null };
     for (let i = 0; i < 50_000; i++) value = { a: value };
@@ -69,7 +69,7 @@ describe('defaults', () => {
   });
 
   test('of a member __proto__ are members', () => {
-    const properties: Record<string, JsonSchema> = {};
+    const properties: Record<string, JSONSchemaProps> = {};
     const property = { value: { type: 'integer', default: 1 }, enumerable: true };
     Object.defineProperty(properties, '__proto__', property);
     const value = defaulted({ type: 'object', properties }, {});
@@ -80,7 +80,7 @@ describe('defaults', () => {
 
 describe('defaults of a newer schema', () => {
   test('come into a copy', () => {
-    const schema: JsonSchema = { type: 'object', properties: { a: { type: 'string', default: 'A' } } };
+    const schema: JSONSchemaProps = { type: 'object', properties: { a: { type: 'string', default: 'A' } } };
     const stored = Object.freeze({ b: 1 });
     expect(withDefaults(schema, stored)).toEqual({ b: 1, a: 'A' });
     expect(stored).toEqual({ b: 1 });
@@ -92,15 +92,15 @@ describe('defaults of a newer schema', () => {
   });
 
   test('are left out of an object that they would make too large', () => {
-    const items: JsonSchema = { type: 'object', properties: { a: { default: 'x'.repeat(1024) } } };
-    const schema: JsonSchema = { type: 'object', properties: { list: { type: 'array', items } } };
+    const items: JSONSchemaProps = { type: 'object', properties: { a: { default: 'x'.repeat(1024) } } };
+    const schema: JSONSchemaProps = { type: 'object', properties: { list: { type: 'array', items } } };
     const stored = { list: Array.from({ length: 20_000 }, () => ({})) };
     expect(withDefaults(schema, stored)).toBe(stored);
   });
 });
 
 test('nulls that are not allowed go, but for those of an apply, which are refused', () => {
-  const schema: JsonSchema = { type: 'object', properties: { a: { type: 'object' } } };
+  const schema: JSONSchemaProps = { type: 'object', properties: { a: { type: 'object' } } };
   expect(defaulted(schema, { a: null })).toEqual({});
   expect(defaulted(schema, { a: null }, true)).toEqual({ a: null });
   expect(defaulted(size, { size: null }, true)).toEqual({ size: 3 });

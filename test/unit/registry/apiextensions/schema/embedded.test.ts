@@ -1,8 +1,8 @@
+import type { JSONSchemaProps } from '../../../../../src/objects/apiextensions.generated.ts';
 import { expect, test } from 'vitest';
 import { validateEmbedded } from '../../../../../src/registry/apiextensions/schema/embedded.ts';
-import type { JsonSchema } from '../../../../../src/registry/apiextensions/schema/json-schema.ts';
 
-const schema: JsonSchema = {
+const schema: JSONSchemaProps = {
   type: 'object',
   properties: {
     template: {

@@ -1,10 +1,10 @@
+import type { JSONSchemaProps } from '../../../../../src/objects/apiextensions.generated.ts';
 import { expect, test } from 'vitest';
 import { validateListTypes } from '../../../../../src/registry/apiextensions/schema/list-types.ts';
-import type { JsonSchema } from '../../../../../src/registry/apiextensions/schema/json-schema.ts';
 
-const set: JsonSchema = { type: 'array', items: { type: 'string' }, 'x-kubernetes-list-type': 'set' };
-function map(...keys: string[]): JsonSchema {
-  const items: JsonSchema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+const set: JSONSchemaProps = { type: 'array', items: { type: 'string' }, 'x-kubernetes-list-type': 'set' };
+function map(...keys: string[]): JSONSchemaProps {
+  const items: JSONSchemaProps = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
   return {
     type: 'array',
     items,
@@ -13,7 +13,7 @@ function map(...keys: string[]): JsonSchema {
   };
 }
 
-test.each<[string, JsonSchema, unknown, string[]]>([
+test.each<[string, JSONSchemaProps, unknown, string[]]>([
   ['a set without repetition', set, ['a', 'b'], []],
   ['a set with one value three times', set, ['a', 'a', 'a'], ['list[1]: Duplicate value: "a"']],
   ['a map', map('k'), [{ k: 1 }, { k: 2 }], []],
@@ -32,7 +32,7 @@ test.each<[string, JsonSchema, unknown, string[]]>([
 });
 
 test('lists are found in maps and lists', () => {
-  const schema: JsonSchema = {
+  const schema: JSONSchemaProps = {
     type: 'object',
     properties: { a: { type: 'object', additionalProperties: { type: 'array', items: set } } },
   };

@@ -1,13 +1,13 @@
+import type { JSONSchemaProps } from '../../../../../src/objects/apiextensions.generated.ts';
 import { describe, expect, test } from 'vitest';
 import { validateValue } from '../../../../../src/registry/apiextensions/schema/validate-value.ts';
-import type { JsonSchema } from '../../../../../src/registry/apiextensions/schema/json-schema.ts';
 
-function faults(schema: JsonSchema, value: unknown): string[] {
+function faults(schema: JSONSchemaProps, value: unknown): string[] {
   return validateValue(schema, value, 'spec').map(({ field, body }) => `${field}: ${body}`);
 }
 
 describe('a value is refused', () => {
-  test.each<[JsonSchema, unknown, string[]]>([
+  test.each<[JSONSchemaProps, unknown, string[]]>([
     [
       { type: 'string' },
       1,
@@ -221,7 +221,7 @@ describe('a value is refused', () => {
 });
 
 describe('a value holds', () => {
-  test.each<[JsonSchema, unknown]>([
+  test.each<[JSONSchemaProps, unknown]>([
     [{ type: 'number' }, 3],
     [{ type: 'string', nullable: true }, null],
     [{ 'x-kubernetes-int-or-string': true, anyOf: [{ type: 'integer' }, { type: 'string' }] }, '5%'],
@@ -237,7 +237,7 @@ describe('a value holds', () => {
 });
 
 describe('what an update does not change', () => {
-  const strict: JsonSchema = {
+  const strict: JSONSchemaProps = {
     type: 'object',
     properties: {
       a: { type: 'string', maxLength: 1 },
@@ -277,7 +277,7 @@ describe('what an update does not change', () => {
 
 describe('input that is meant to do harm', () => {
   test('is refused when it is too deep', () => {
-    const schema: { type: string; additionalProperties?: JsonSchema } = { type: 'object' };
+    const schema: { type: string; additionalProperties?: JSONSchemaProps } = { type: 'object' };
     schema.additionalProperties = schema;
     let value: object = {};
     for (let i = 0; i < 50_000; i++) value = { a: value };
@@ -305,7 +305,7 @@ describe('input that is meant to do harm', () => {
 });
 
 test('patterns of one object take so many steps together, whatever the texts', () => {
-  const items: JsonSchema = { type: 'string', pattern: '(a|b|c|d){1000}x' };
+  const items: JSONSchemaProps = { type: 'string', pattern: '(a|b|c|d){1000}x' };
   const texts = (length: number): string[] => Array.from({ length: 20 }, () => 'abcd'.repeat(length));
   expect(faults({ type: 'array', items }, texts(20))).toHaveLength(20);
   expect(() => faults({ type: 'array', items }, texts(25_000))).toThrow(
@@ -314,8 +314,8 @@ test('patterns of one object take so many steps together, whatever the texts', (
 });
 
 test('alternatives of one object take so many steps together', () => {
-  const anyOf = Array.from({ length: 100 }, (_, i): JsonSchema => ({ required: [`r${i}`] }));
-  const schema: JsonSchema = { type: 'array', items: { type: 'object', anyOf } };
+  const anyOf = Array.from({ length: 100 }, (_, i): JSONSchemaProps => ({ required: [`r${i}`] }));
+  const schema: JSONSchemaProps = { type: 'array', items: { type: 'object', anyOf } };
   const objects = (length: number): object[] => Array.from({ length }, () => ({ r99: 1 }));
   expect(faults(schema, objects(1000))).toEqual([]);
   expect(() => faults(schema, objects(40_000))).toThrow(
@@ -324,7 +324,7 @@ test('alternatives of one object take so many steps together', () => {
 });
 
 test('a value is one of its enum, whatever its type', () => {
-  const schema: JsonSchema = { enum: ['a', 1, true, { b: [1] }, [2], null] };
+  const schema: JSONSchemaProps = { enum: ['a', 1, true, { b: [1] }, [2], null] };
   for (const value of ['a', 1, true, { b: [1] }, [2]]) expect(faults(schema, value)).toEqual([]);
   for (const value of ['b', '1', 2, false, { b: [2] }, [1]]) expect(faults(schema, value)).toHaveLength(1);
 });

@@ -1,7 +1,7 @@
+import type { PodSpec } from '../../../../../src/objects/core.generated.ts';
+import type { RuntimeClass } from '../../../../../src/objects/node.generated.ts';
 import { describe, expect, test } from 'vitest';
 import { admitRuntimeClass } from '../../../../../src/registry/core/pod/runtime-class.ts';
-import type { PodSpec } from '../../../../../src/registry/core/pod/types.ts';
-import type { RuntimeClass } from '../../../../../src/registry/core/pod/runtime-class.ts';
 
 const kata: RuntimeClass = {
   metadata: { name: 'kata' },
