@@ -17,6 +17,7 @@ const rooms = [
   'controllers',
   'host',
   'node',
+  'dns',
   'pools',
   'telemetry',
   'config',
@@ -35,6 +36,7 @@ const allowed = {
   controllers: ['controllers', 'runtime', 'client', 'allocation', 'objects', 'telemetry'],
   host: ['host', 'objects'],
   node: ['node', 'host', 'runtime', 'client', 'network', 'allocation', 'objects', 'telemetry'],
+  dns: ['dns', 'host', 'runtime', 'client', 'network', 'allocation', 'objects', 'telemetry'],
   pools: ['pools', 'controllers', 'client', 'allocation', 'objects', 'telemetry'],
   config: ['config', 'objects', 'allocation'],
 };

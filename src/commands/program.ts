@@ -20,6 +20,7 @@ export function program(): Command {
     upCommand(),
     controllerCommand(),
     nodeCommand(),
+    dnsCommand(),
     auditCommand(),
     topCommand(),
     poolsCommand(),
@@ -240,6 +241,42 @@ function nodeCommand(): Command {
       const config = nodeConfig(options, process.stderr.isTTY, process.env);
       const { node } = await import('./node.ts');
       await node(config);
+    });
+}
+
+function dnsCommand(): Command {
+  return withCluster(new Command('dns'))
+    .description("answer DNS queries for a cluster's Services and Pods, in the place of CoreDNS")
+    .option('--cluster-domain <name>', 'domain of the cluster', 'cluster.local')
+    .option('--bind-address <addresses>', 'answer on these addresses of the machine', '127.0.0.1')
+    .option('--port <port>', 'answer on this port, by UDP and TCP; 53 needs root', '1053')
+    .option('--ttl <seconds>', 'how long clients may keep an answer, 0 to 3600 seconds', '5')
+    .addOption(
+      new Option(
+        '--pods <mode>',
+        'names of Pods, such as 10-244-0-7.default.pod.cluster.local: none; of any address; of Pods of the namespace',
+      )
+        .choices(['disabled', 'insecure', 'verified'])
+        .default('disabled'),
+    )
+    .option(
+      '--upstream <servers>',
+      'servers for names outside the cluster, and files that list some; "" for none',
+      '/etc/resolv.conf',
+    )
+    .option('--lameduck <duration>', 'go on answering for so long after a signal', '0s')
+    .option(
+      '--metrics-bind-address <address>',
+      'serve /healthz, /readyz and /metrics on this address; 0 for none',
+      '127.0.0.1:9153',
+    )
+    .addOption(logLevelFlag('info'))
+    .addOption(logFormatFlag())
+    .action(async (options: Record<string, unknown>) => {
+      const { dnsConfig } = await import('../config/dns.ts');
+      const config = dnsConfig(options, process.stderr.isTTY);
+      const { dns } = await import('./dns.ts');
+      await dns(config);
     });
 }
 

@@ -1,0 +1,178 @@
+import type { Socket as DatagramSocket, RemoteInfo } from 'node:dgram';
+import { isIPv6 } from 'node:net';
+import type { Logger } from 'pino';
+import type { Clock, Random } from '../client/clock.ts';
+import type { Informers } from '../client/informer.ts';
+import type { Host } from '../host/host.ts';
+import type { ZoneOptions } from '../network/dns/zone.ts';
+import type { HealthCheck } from '../telemetry/health.ts';
+import { LogThrottle } from '../telemetry/log-throttle.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { DnsMetrics } from './dns-metrics.ts';
+import { Forwarder, type Upstream } from './forwarder.ts';
+import { Responder } from './responder.ts';
+import { type TcpClients, tcpClients } from './tcp-clients.ts';
+import { ZoneView } from './zone-view.ts';
+
+export interface DnsServerOptions {
+  /**
+   * Without selectors on Services and EndpointSlices: those of the node agent leave out headless Services. They are
+   * asked for by the constructor; who has made them starts them.
+   */
+  readonly informers: Informers;
+  /** The machine on whose addresses the server answers, and which asks upstreams. */
+  readonly host: Host;
+  readonly clock: Clock;
+  /** For the order of addresses. */
+  readonly random: Random;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly zone: ZoneOptions;
+  /** Each is bound by itself: a UDP socket of all addresses may answer from another one than was asked. */
+  readonly addresses: readonly string[];
+  /** For UDP and TCP; 0: any free one, a different one for each address. */
+  readonly port: number;
+  readonly upstreams: readonly Upstream[];
+}
+
+/** Milliseconds that a start waits for the caches; CoreDNS' kubernetes plugin has the same. */
+const syncTimeout = 5000;
+/** Bytes that the kernel keeps for a socket that is busy: about 500 queries fit the usual default. */
+const receiveBuffer = 4 * 1024 * 1024;
+
+/** The DNS server of a cluster: answers for the objects of its API server, by UDP and TCP. */
+export class DnsServer {
+  readonly #options: DnsServerOptions;
+  readonly #view: ZoneView;
+  readonly #stopping = new AbortController();
+  readonly #sockets: DatagramSocket[] = [];
+  readonly #tcp: TcpClients[] = [];
+  readonly #throttle: LogThrottle;
+  #isServing = false;
+
+  constructor(options: DnsServerOptions) {
+    this.#options = options;
+    this.#view = new ZoneView(options.informers, options.clock, options.zone);
+    this.#throttle = new LogThrottle(() => options.clock.monotonic());
+  }
+
+  /** Fails until the server answers, and until it knows all names. */
+  get healthCheck(): HealthCheck {
+    return {
+      name: 'dns',
+      check: () => {
+        if (!this.#isServing) return 'not listening yet';
+        return this.#view.hasSynced ? undefined : 'not all names are known yet';
+      },
+    };
+  }
+
+  /**
+   * Answers from now on; waits for the caches first, 5 s at most. After that, names that are not known yet are answered
+   * with SERVFAIL.
+   *
+   * @returns where it answers.
+   * @throws the system's error where it cannot listen (`EADDRINUSE`, `EACCES`).
+   */
+  async start(): Promise<readonly { readonly address: string; readonly port: number }[]> {
+    const { clock, log, metrics, host, upstreams, zone, random } = this.#options;
+    await this.#waitForNames();
+    const responder = new Responder({
+      zone: this.#view.zone,
+      hasSynced: () => this.#view.hasSynced,
+      forwarder: new Forwarder({ host, clock, upstreams: this.#otherServers(upstreams) }),
+      clock,
+      random,
+      log,
+      metrics: new DnsMetrics(metrics, this.#options.port),
+    });
+    const bound: { address: string; port: number }[] = [];
+    try {
+      for (const address of this.#options.addresses) {
+        bound.push({ address, port: await this.#listen(responder, address) });
+      }
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+    this.#isServing = true;
+    log.info({ zone: zone.domain, bound }, 'serving DNS');
+    return bound;
+  }
+
+  /** Ends what is asked of upstreams, closes all connections and sockets. */
+  async close(): Promise<void> {
+    this.#isServing = false;
+    this.#stopping.abort(new Error('the server is stopping'));
+    for (const socket of this.#sockets.splice(0)) socket.close();
+    await Promise.all(
+      this.#tcp.splice(0).map(
+        ({ server, closeAll }) =>
+          new Promise<void>((resolve) => {
+            server.close(() => resolve());
+            closeAll();
+          }),
+      ),
+    );
+  }
+
+  async #waitForNames(): Promise<void> {
+    const { clock, log } = this.#options;
+    const late = new AbortController();
+    const timer = clock.after(syncTimeout, () => late.abort());
+    const synced = await this.#view.synced(AbortSignal.any([late.signal, this.#stopping.signal]));
+    timer.cancel();
+    if (!synced) {
+      log.warn(
+        { reason: 'NotSynced' },
+        'the API server has not sent all objects yet: names that are not known are answered with SERVFAIL until then',
+      );
+    }
+  }
+
+  /** A server that asks itself would ask for ever. */
+  #otherServers(upstreams: readonly Upstream[]): Upstream[] {
+    const { addresses, port, log } = this.#options;
+    return upstreams.filter((upstream) => {
+      if (upstream.port !== port || !addresses.includes(upstream.address)) return true;
+      log.warn({ reason: 'UpstreamLoop', upstream }, 'an upstream is this server itself, and is not asked');
+      return false;
+    });
+  }
+
+  async #listen(responder: Responder, address: string): Promise<number> {
+    const { host } = this.#options;
+    const socket = await host.datagram(address, this.#options.port);
+    this.#sockets.push(socket);
+    this.#serveUdp(socket, responder, isIPv6(address) ? 2 : 1);
+    const { port } = socket.address();
+    const clients = tcpClients(responder, this.#stopping.signal);
+    clients.server.on('error', (error) => this.#tell(error));
+    await host.listen(clients.server, address, port);
+    this.#tcp.push(clients);
+    return port;
+  }
+
+  #serveUdp(socket: DatagramSocket, responder: Responder, family: 1 | 2): void {
+    const { signal } = this.#stopping;
+    const channel = { protocol: 'udp', family } as const;
+    const send = (response: Buffer | undefined, { port, address }: RemoteInfo): void => {
+      if (response !== undefined && !signal.aborted) socket.send(response, port, address);
+    };
+    socket.on('error', (error) => this.#tell(error));
+    socket.on('message', (bytes, client) => {
+      // No socket has the port 0, and none can be sent to.
+      if (client.port === 0) return;
+      const response = responder.respond(bytes, channel, signal);
+      if (response instanceof Promise) void response.then((later) => send(later, client));
+      else send(response, client);
+    });
+    socket.setRecvBufferSize(receiveBuffer);
+  }
+
+  #tell(error: Error): void {
+    if (this.#throttle.isDue(error.message)) {
+      this.#options.log.warn({ reason: 'SendFailed', err: error }, 'a DNS socket failed; it goes on');
+    }
+  }
+}

@@ -1,0 +1,218 @@
+import type { Logger } from 'pino';
+import type { Clock, Random } from '../client/clock.ts';
+import { answer } from '../network/dns/answer.ts';
+import type { Answer, DnsRecord } from '../network/dns/records.ts';
+import type { Zone } from '../network/dns/zone.ts';
+import { LogThrottle } from '../telemetry/log-throttle.ts';
+import type { DnsMetrics } from './dns-metrics.ts';
+import { ForwardError, type Forwarder } from './forwarder.ts';
+import { MessageWriter, type Rcode, type Reply } from './message-writer.ts';
+import { type Query, readAnswers, readQuery, type Refused } from './query.ts';
+
+export interface ResponderOptions {
+  readonly zone: Zone;
+  /** Whether {@link zone} has all that the API server has: before, no name can be said to be missing. */
+  readonly hasSynced: () => boolean;
+  readonly forwarder: Forwarder;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly metrics: DnsMetrics;
+}
+
+/** Where a packet came from. */
+export interface Channel {
+  readonly protocol: 'udp' | 'tcp';
+  /** Of the client's address: 1 for IPv4, 2 for IPv6 (CoreDNS). */
+  readonly family: 1 | 2;
+}
+
+const maxTcpMessage = 65_535;
+const outside = '.';
+
+/** Turns the bytes of a query into those of its response: from the zone at once, else from an upstream. */
+export class Responder {
+  readonly #options: ResponderOptions;
+  readonly #writer = new MessageWriter();
+  readonly #throttle: LogThrottle;
+
+  constructor(options: ResponderOptions) {
+    this.#options = options;
+    this.#throttle = new LogThrottle(() => options.clock.monotonic());
+  }
+
+  /**
+   * @param signal ends what waits for an upstream.
+   * @returns undefined for what is not to be answered. Never rejects.
+   */
+  respond(
+    bytes: Buffer,
+    channel: Channel,
+    signal: AbortSignal,
+  ): Buffer | undefined | Promise<Buffer | undefined> {
+    const started = this.#options.clock.monotonic();
+    const query = readQuery(bytes);
+    if (query === undefined) {
+      this.#options.metrics.dropped.inc();
+      return undefined;
+    }
+    const count = (
+      zone: string,
+      rcode: string,
+      plugin: 'kubernetes' | 'forward' | '',
+      response: Buffer,
+    ): Buffer => {
+      this.#options.metrics.count({
+        ...channel,
+        type: 'refused' in query ? 'other' : query.type,
+        zone,
+        rcode,
+        plugin,
+        requestSize: bytes.length,
+        responseSize: response.length,
+        seconds: (this.#options.clock.monotonic() - started) / 1000,
+      });
+      return response;
+    };
+    const rcode = rcodeBeforeLookup(query);
+    if (rcode !== undefined) return count('dropped', rcode, '', this.#withoutRecords(query, rcode));
+    if ('refused' in query) return undefined;
+    const limit = channel.protocol === 'tcp' ? maxTcpMessage : query.udpSize;
+    try {
+      const { zone } = this.#options;
+      const found = answer(zone, query);
+      if (found === undefined) {
+        return this.#forward(query, channel, limit, signal).then((forwarded) =>
+          count(outside, forwarded.rcode, 'forward', forwarded.response),
+        );
+      }
+      if (found.outsideTarget !== undefined) {
+        return this.#withOutsideTarget(query, found, found.outsideTarget, limit, signal).then((response) =>
+          count(`${zone.options.domain}.`, found.rcode, 'kubernetes', response),
+        );
+      }
+      const isUnknown = found.rcode === 'NXDOMAIN' && !this.#options.hasSynced();
+      const reply: Reply = isUnknown ? withoutRecords(query, 'SERVFAIL') : this.#reply(query, found);
+      return count(`${zone.options.domain}.`, reply.rcode, 'kubernetes', this.#writer.write(reply, limit));
+    } catch (error) {
+      this.#options.log.error({ name: query.name, type: query.type, err: error }, 'a DNS query failed');
+      return count(outside, 'SERVFAIL', '', this.#withoutRecords(query, 'SERVFAIL'));
+    }
+  }
+
+  #reply(query: Query, { rcode, answers, authorities, additionals }: Answer): Reply {
+    return {
+      query: query.isPlain ? query : { ...query, name: '' },
+      rcode,
+      authoritative: rcode !== 'REFUSED',
+      answers: shuffled(answers, this.#options.random),
+      authorities,
+      additionals,
+    };
+  }
+
+  #withoutRecords(query: Query | Refused, rcode: Rcode): Buffer {
+    return this.#writer.write(withoutRecords(query, rcode), maxTcpMessage);
+  }
+
+  async #forward(
+    query: Query,
+    { protocol }: Channel,
+    limit: number,
+    signal: AbortSignal,
+  ): Promise<{ readonly rcode: string; readonly response: Buffer }> {
+    try {
+      const response = await this.#options.forwarder.ask(query, protocol, signal);
+      // An upstream that sends more than was asked for: the client is to come back by TCP.
+      if (response.length > limit) {
+        const truncated = this.#withoutRecords(query, 'NOERROR');
+        truncated.writeUInt16BE(truncated.readUInt16BE(2) | 0x0200, 2);
+        return { rcode: 'NOERROR', response: truncated };
+      }
+      response.writeUInt16BE(query.id, 0);
+      const code = response.readUInt16BE(2) & 15;
+      return { rcode: upstreamRcodes[code] ?? 'other', response };
+    } catch (error) {
+      this.#tell(query, error);
+      return { rcode: 'SERVFAIL', response: this.#withoutRecords(query, 'SERVFAIL') };
+    }
+  }
+
+  /** The addresses of an ExternalName; only the CNAME where no upstream has them, as in CoreDNS. */
+  async #withOutsideTarget(
+    query: Query,
+    found: Answer,
+    target: string,
+    limit: number,
+    signal: AbortSignal,
+  ): Promise<Buffer> {
+    const records: DnsRecord[] = [...found.answers];
+    try {
+      const questionBytes = questionOf(target, query.questionBytes);
+      const { checkingDisabled, edns, udpSize } = query;
+      const response = await this.#options.forwarder.ask(
+        { questionBytes, checkingDisabled, edns, udpSize },
+        limit === maxTcpMessage ? 'tcp' : 'udp',
+        signal,
+      );
+      for (const record of readAnswers(response) ?? []) {
+        const ttl = ('ttl' in record ? record.ttl : undefined) ?? 0;
+        if (record.type === 'A' || record.type === 'AAAA') {
+          records.push({ name: record.name, type: record.type, ttl, address: record.data });
+        } else if (record.type === 'CNAME') {
+          records.push({ name: record.name, type: record.type, ttl, target: record.data });
+        }
+      }
+    } catch (error) {
+      this.#tell(query, error);
+    }
+    return this.#writer.write(this.#reply(query, { ...found, answers: records }), limit);
+  }
+
+  #tell({ name, type }: Query, error: unknown): void {
+    const { log } = this.#options;
+    const message = error instanceof Error ? error.message : String(error);
+    if (!(error instanceof ForwardError)) {
+      log.error({ name, type, err: error }, 'a name outside the cluster could not be asked for');
+    } else if (this.#throttle.isDue(message)) {
+      log.warn({ name, type, reason: 'UpstreamFailed', message }, 'no upstream answered');
+    }
+  }
+}
+
+const upstreamRcodes = ['NOERROR', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED'];
+
+/** What is refused whatever the name is. */
+function rcodeBeforeLookup(query: Query | Refused): Rcode | undefined {
+  if ('refused' in query) return query.refused;
+  if (query.edns !== undefined && query.edns.version !== 0) return 'BADVERS';
+  return query.class === 'IN' ? undefined : 'REFUSED';
+}
+
+function withoutRecords(query: Query | Refused, rcode: Rcode): Reply {
+  return { query, rcode, authoritative: false, answers: [], authorities: [], additionals: [] };
+}
+
+/**
+ * Addresses in a random order, behind the aliases that lead to them (CoreDNS `loadbalance round_robin`): clients take
+ * the first.
+ */
+function shuffled(records: readonly DnsRecord[], random: Random): readonly DnsRecord[] {
+  if (records.length < 2) return records;
+  const addresses = records.filter(({ type }) => type === 'A' || type === 'AAAA');
+  for (let i = addresses.length - 1; i > 0; i--) {
+    const other = Math.floor(random() * (i + 1));
+    const [a, b] = [addresses[i], addresses[other]];
+    if (a !== undefined && b !== undefined) [addresses[i], addresses[other]] = [b, a];
+  }
+  return [...records.filter(({ type }) => type !== 'A' && type !== 'AAAA'), ...addresses];
+}
+
+/** A question for another name with the type and class of this one. */
+function questionOf(name: string, like: Buffer): Buffer {
+  const labels = name.split('.').map((label) => {
+    const text = Buffer.from(label, 'latin1');
+    return Buffer.concat([Buffer.from([text.length]), text]);
+  });
+  return Buffer.concat([...labels, Buffer.from([0]), like.subarray(like.length - 4)]);
+}
