@@ -3,22 +3,26 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** The files that take longest, the longest first. */
 const longest = [
-  ...['simulation/faults', 'e2e/e2e', 'conformance/conformance', 'integration/fuzz', 'simulation/'],
+  ...['e2e/e2e', 'conformance/conformance', 'simulation/faults', 'integration/fuzz', 'simulation/'],
   ...['package/', 'integration/up', 'integration/deploy-rights', 'e2e-calls', 'integration/'],
 ];
 
 /**
  * A fresh clone knows no durations, and vitest would begin with the largest files. The longest are small: begun last,
  * they would keep one worker busy when the other has nothing left to do.
+ *
+ * @param first parts of the paths of the files to begin with, in this order.
  */
-class LongestFirst extends BaseSequencer {
-  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rank = ({ moduleId }: TestSpecification): number => {
-      const found = longest.findIndex((name) => moduleId.includes(`/test/${name}`));
-      return found === -1 ? longest.length : found;
-    };
-    return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b));
-  }
+export function inOrder(first: readonly string[]): typeof BaseSequencer {
+  return class extends BaseSequencer {
+    override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+      const rank = ({ moduleId }: TestSpecification): number => {
+        const found = first.findIndex((name) => moduleId.includes(`/test/${name}`));
+        return found === -1 ? first.length : found;
+      };
+      return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b));
+    }
+  };
 }
 
 /** `npm test`. What takes longer is in vitest.long.config.ts, packets are in vitest.network.config.ts. */
@@ -34,8 +38,8 @@ export default defineConfig({
     hookTimeout: 120_000,
     teardownTimeout: 60_000,
     expect: { poll: { timeout: 60_000, interval: 20 } },
-    sequence: { sequencer: LongestFirst },
-    // One more than the gate's cores: tests wait for a third of their time. More would make deadlines in tests tighter.
-    maxWorkers: 3,
+    sequence: { sequencer: inOrder(longest) },
+    // Twice the gate's cores: tests of controllers wait half of their time.
+    maxWorkers: 4,
   },
 });

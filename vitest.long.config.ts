@@ -1,4 +1,4 @@
-import base from './vitest.config.ts';
+import base, { inOrder } from './vitest.config.ts';
 
 /** `npm run test:long`: all of what `npm test` takes a sample of, and what takes long. */
 export default {
@@ -8,11 +8,14 @@ export default {
     include: [
       'test/**/*.long.test.ts',
       'test/integration/fuzz.test.ts',
-      'test/simulation/{storage-kill,storage-power-cut,up-kill}.test.ts',
+      'test/simulation/{hostile-clients,storage-kill,storage-power-cut,up-kill}.test.ts',
     ],
     exclude: [],
+    // The gate runs as much of this as it has time for: hostile clients always.
+    sequence: { sequencer: inOrder(['simulation/hostile-clients', 'simulation/faults']) },
     env: {
       FUZZ_REQUESTS: '20000',
+      HOSTILE_SECONDS: '60',
       SERVICENET_KILL_ROUNDS: '200',
       SERVICENET_POWER_CUTS: '100',
       SERVICENET_UP_KILL_ROUNDS: '20',

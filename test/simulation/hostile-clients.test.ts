@@ -2,6 +2,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { runHostileClients } from '../support/hostile/run.ts';
 import { WatchedServer } from '../support/watchdog/watched-server.ts';
 
+const seconds = Number(process.env['HOSTILE_SECONDS'] ?? 10);
+
 let server: WatchedServer;
 beforeAll(async () => {
   server = await WatchedServer.start();
@@ -9,10 +11,10 @@ beforeAll(async () => {
 afterAll(async () => server.stop());
 
 test(
-  'hostile clients of all kinds, for a minute, take neither time nor memory from others',
+  'hostile clients of all kinds take neither time nor memory from others',
   { timeout: 300_000 },
   async () => {
-    const { p99Ms, requests, rounds, before, after } = await runHostileClients(server, 60_000);
+    const { p99Ms, requests, rounds, before, after } = await runHostileClients(server, seconds * 1000);
     console.log(
       `hostile clients: p99 ${p99Ms.toFixed(1)} ms of CPU in ${requests} requests, ${JSON.stringify({ rounds, before, after })}`,
     );

@@ -118,7 +118,7 @@ export class DeployedControllers {
           throw new Error(`refused: ${refused.join(', ')}; asked: ${transport.phrases().join(', ')}`);
         }
         await provocation.step(client, round);
-        await sleep(100);
+        await sleep(30);
       }
     } finally {
       await running.stop();

@@ -28,33 +28,65 @@ export function namespaces(shared: () => E2eCluster): void {
     expect((await client.call('POST', namespaces, { body })).status).toBe(201);
   }
 
-  test('[sig-api-machinery] Namespaces [Serial] should ensure that all pods are removed when a namespace is deleted', async () => {
-    const name = await createTestingNamespace(client, 'nsdeletetest');
-    const pods = `${namespaces}/${name}/pods`;
-    const pod = {
-      ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'test-pod' } },
-      spec: { containers: [{ name: 'nginx', image: 'registry.k8s.io/pause:3.10.1' }] },
-    };
-    const made = await client.call('POST', pods, { body: pod });
-    expect([made.status, recordAt(made.body, 'spec')['terminationGracePeriodSeconds']]).toEqual([201, 30]);
-    await eventually(
-      async () => client.call('GET', `${pods}/test-pod`),
-      ({ body }) => textAt(body, 'status', 'phase') === 'Running',
-    );
-    await replaceNamespace(name);
-    expect((await client.call('GET', `${pods}/test-pod`)).status).toBe(404);
-  });
+  // Our controller looks at a namespace with content again after 5 seconds: these three wait together.
+  test.concurrent(
+    '[sig-api-machinery] Namespaces [Serial] should ensure that all pods are removed when a namespace is deleted',
+    async () => {
+      const name = await createTestingNamespace(client, 'nsdeletetest');
+      const pods = `${namespaces}/${name}/pods`;
+      const pod = {
+        ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'test-pod' } },
+        spec: { containers: [{ name: 'nginx', image: 'registry.k8s.io/pause:3.10.1' }] },
+      };
+      const made = await client.call('POST', pods, { body: pod });
+      expect([made.status, recordAt(made.body, 'spec')['terminationGracePeriodSeconds']]).toEqual([201, 30]);
+      await eventually(
+        async () => client.call('GET', `${pods}/test-pod`),
+        ({ body }) => textAt(body, 'status', 'phase') === 'Running',
+      );
+      await replaceNamespace(name);
+      expect((await client.call('GET', `${pods}/test-pod`)).status).toBe(404);
+    },
+  );
 
-  test('[sig-api-machinery] Namespaces [Serial] should ensure that all services are removed when a namespace is deleted', async () => {
-    const name = await createTestingNamespace(client, 'nsdeletetest');
-    const services = `${namespaces}/${name}/services`;
-    const service = {
-      ...{ apiVersion: 'v1', kind: 'Service', metadata: { name: 'test-service' } },
-      spec: { selector: { foo: 'bar', baz: 'blah' }, ports: [{ port: 80, targetPort: 80 }] },
-    };
-    expect((await client.call('POST', services, { body: service })).status).toBe(201);
-    await replaceNamespace(name);
-    expect((await client.call('GET', `${services}/test-service`)).status).toBe(404);
+  test.concurrent(
+    '[sig-api-machinery] Namespaces [Serial] should ensure that all services are removed when a namespace is deleted',
+    async () => {
+      const name = await createTestingNamespace(client, 'nsdeletetest');
+      const services = `${namespaces}/${name}/services`;
+      const service = {
+        ...{ apiVersion: 'v1', kind: 'Service', metadata: { name: 'test-service' } },
+        spec: { selector: { foo: 'bar', baz: 'blah' }, ports: [{ port: 80, targetPort: 80 }] },
+      };
+      expect((await client.call('POST', services, { body: service })).status).toBe(201);
+      await replaceNamespace(name);
+      expect((await client.call('GET', `${services}/test-service`)).status).toBe(404);
+    },
+  );
+
+  test.concurrent('a namespace that is deleted waits for a finalizer, and takes nothing new', async () => {
+    const path = `${namespaces}/${await createTestingNamespace(client, 'held')}`;
+    const { body } = await client.call('GET', path);
+    const finalizers = ['kubernetes', 'e2e.example.com/fakeFinalizer'];
+    await client.call('PUT', `${path}/finalize`, { body: { ...body, spec: { finalizers } } });
+    await client.call('DELETE', path);
+    const late = await client.call('POST', `${path}/configmaps`, {
+      body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'late' } },
+    });
+    expect([late.status, late.body['reason']]).toEqual([403, 'Forbidden']);
+    const held = await eventually(
+      async () => client.call('GET', path),
+      (answer) => listAt(answer.body, 'spec', 'finalizers').length === 1,
+    );
+    expect(held.body).toMatchObject({
+      spec: { finalizers: ['e2e.example.com/fakeFinalizer'] },
+      status: { phase: 'Terminating' },
+    });
+    await client.call('PUT', `${path}/finalize`, { body: { ...held.body, spec: { finalizers: [] } } });
+    await eventually(
+      async () => client.call('GET', path),
+      ({ status }) => status === 404,
+    );
   });
 
   test('[sig-api-machinery] Namespaces [Serial] should patch a Namespace', async () => {
@@ -126,30 +158,5 @@ export function namespaces(shared: () => E2eCluster): void {
       body: { ...read.body, spec: { finalizers: ['kubernetes'] } },
     });
     expect([removed.status, listAt(removed.body, 'spec', 'finalizers')]).toEqual([200, ['kubernetes']]);
-  });
-
-  test('a namespace that is deleted waits for a finalizer, and takes nothing new', async () => {
-    const path = `${namespaces}/${await createTestingNamespace(client, 'held')}`;
-    const { body } = await client.call('GET', path);
-    const finalizers = ['kubernetes', 'e2e.example.com/fakeFinalizer'];
-    await client.call('PUT', `${path}/finalize`, { body: { ...body, spec: { finalizers } } });
-    await client.call('DELETE', path);
-    const late = await client.call('POST', `${path}/configmaps`, {
-      body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'late' } },
-    });
-    expect([late.status, late.body['reason']]).toEqual([403, 'Forbidden']);
-    const held = await eventually(
-      async () => client.call('GET', path),
-      (answer) => listAt(answer.body, 'spec', 'finalizers').length === 1,
-    );
-    expect(held.body).toMatchObject({
-      spec: { finalizers: ['e2e.example.com/fakeFinalizer'] },
-      status: { phase: 'Terminating' },
-    });
-    await client.call('PUT', `${path}/finalize`, { body: { ...held.body, spec: { finalizers: [] } } });
-    await eventually(
-      async () => client.call('GET', path),
-      ({ status }) => status === 404,
-    );
   });
 }
