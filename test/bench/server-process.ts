@@ -97,9 +97,13 @@ function ticksIn(stat: string): number {
   return Number(fields[11]) + Number(fields[12]);
 }
 
-/** What `npm start` starts, down to the word `up`: flags of Node.js, the file and the command. */
+/**
+ * What `npm start` starts, down to the word `up`: flags of Node.js, the file and the command. With `BENCH_DIST=1` what
+ * users install, which `npm run build` makes.
+ */
 async function startCommand(): Promise<readonly string[]> {
   const root = new URL('../../', import.meta.url);
+  if (process.env['BENCH_DIST'] === '1') return [new URL('dist/main.js', root).pathname, 'up'];
   const manifest: unknown = JSON.parse(await readFile(new URL('package.json', root), 'utf8'));
   const [, ...words] = textAt(recordAt(recordAt(manifest)['scripts']), 'start').split(' ');
   const command = words.slice(0, words.indexOf('up') + 1);
