@@ -12,6 +12,8 @@ export interface Addresses {
 export interface Located {
   readonly machine: Machine;
   readonly addresses: Addresses;
+  /** The words before a program that is to run there. */
+  readonly enter: readonly string[];
 }
 
 /**
@@ -74,8 +76,8 @@ export async function startNetwork(
     const located = new Map<string, Located>();
     await Promise.all(
       [...addresses].map(async ([name, own]) => {
-        const machine = await Machine.start(name, sandbox.enter(name));
-        located.set(name, { machine, addresses: own });
+        const enter = sandbox.enter(name);
+        located.set(name, { machine: await Machine.start(name, enter), addresses: own, enter });
       }),
     );
     const at = (name: string): Located => {

@@ -1,0 +1,246 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Host } from '../../src/host/host.ts';
+import { NftablesWriter } from '../../src/node/nftables/nftables-writer.ts';
+import type { AgentProcessOptions } from './support/agent-process.ts';
+import { TestCluster } from './support/cluster.ts';
+import { missingFor } from './support/gate.ts';
+import type { Outcome } from './support/machine-protocol.ts';
+import { endpointSlice } from './support/objects.ts';
+import { halves, listTable, withoutSlots } from './support/table-listing.ts';
+
+const missing = missingFor('user');
+const pods = ['a-1', 'b-2'] as const;
+
+describe.skipIf(missing !== '')(`faults${missing === '' ? '' : ` (missing: ${missing})`}`, () => {
+  let cluster: TestCluster;
+
+  beforeAll(async () => {
+    cluster = await TestCluster.start({ 'node-1': ['client', 'a-1'], 'node-2': ['b-2'], spare: [] });
+    for (const pod of pods) await cluster.network.at(pod).machine.serve(8080);
+  });
+  afterAll(() => cluster.close());
+
+  it('kill -9 at any moment leaves no Service by half, and the next agent goes on from there', async () => {
+    const { host } = cluster.network.at('node-1').machine;
+    // Some transactions' worth, beside those that change.
+    await parallel(30, (i) => cluster.service(`many-${i}`, {}));
+    await parallel(30, (i) => slice(`many-${i}`, 100, i));
+    await cluster.service('killed', { clusterIP: '10.96.2.1' });
+    const seed = Number(process.env['FAULT_SEED'] ?? Date.now() % 1_000_000);
+    console.log(`kill -9: FAULT_SEED=${seed}`);
+    const numbers = fc.sample(fc.tuple(fc.nat(40), fc.nat(30), fc.nat(29)), { seed, numRuns: 4 });
+    for (const [index, [programs, milliseconds, moved]] of numbers.entries()) {
+      await endpoints('killed', [pods[index % 2] ?? 'a-1']);
+      const agent = startProcess('node-1');
+      const changing = parallel(20, (i) => slice(`many-${(moved + i) % 30}`, 50 + i, index));
+      const lines = createInterface({ input: agent.stdout })[Symbol.asyncIterator]();
+      // An agent that has nothing more to do runs no programs.
+      const isIdle = async (): Promise<boolean> => {
+        const next = lines.next().then(({ done }) => done === true);
+        return Promise.race([next, delay(1000, true)]);
+      };
+      try {
+        await lines.next();
+        for (let run = 0; run < programs && !(await isIdle()); run++);
+        await delay(milliseconds);
+      } finally {
+        agent.kill('SIGKILL');
+      }
+      await Promise.all([changing, once(agent, 'exit')]);
+      const listing = await host.exec('nft', ['list', 'table', 'ip', 'servicenet']);
+      if (listing.exitCode === 0) expect(halves(await listTable(host, 'ip'))).toEqual([]);
+    }
+    const agents = cluster.startAgents(['node-1']);
+    await expectFrom('client', '10.96.2.1', pods[(numbers.length - 1) % 2] ?? 'a-1');
+    await expectAsMadeAnew();
+    await agents.stop();
+    await parallel(30, (i) => cluster.send('DELETE', `/api/v1/namespaces/shop/services/many-${i}`));
+  });
+
+  const damages: readonly (readonly [string, (key: string) => readonly string[]])[] = [
+    ['flushes all tables', () => ['flush', 'ruleset']],
+    ['empties a chain', () => ['flush', 'chain', 'ip', 'servicenet', 'services']],
+    ['deletes a verdict', (key) => ['delete', 'element', 'ip', 'servicenet', 'service-ips', `{ ${key} }`]],
+    [
+      'deletes an endpoint',
+      (key) => ['delete', 'element', 'ip', 'servicenet', 'cluster-endpoints', `{ ${key} . 0 }`],
+    ],
+    [
+      'adds an element',
+      (key) => ['add', 'element', 'ip', 'servicenet', 'refused-service-ips', `{ ${key} : drop }`],
+    ],
+  ];
+
+  it.for(damages.map(([what, damage], index) => ({ what, damage, index })))(
+    'the next full sync mends what somebody did who $what',
+    async ({ damage, index }) => {
+      const [name, address] = [`mended-${index}`, `10.96.4.${index + 1}`];
+      const agents = cluster.startAgents(['node-1'], { fullSyncPeriod: 700 });
+      await cluster.service(name, { clusterIP: address });
+      await endpoints(name, ['a-1']);
+      await expectFrom('client', address, 'a-1');
+      const { host } = cluster.network.at('node-1').machine;
+      const { exitCode, stderr } = await host.exec('nft', damage(`${address} . tcp . 80`));
+      expect(exitCode, stderr).toBe(0);
+      await expectAsMadeAnew();
+      await expectFrom('client', address, 'a-1');
+      await agents.stop();
+    },
+  );
+
+  it('a change that fails because an element is gone is brought by the next transaction', async () => {
+    const agents = cluster.startAgents(['node-1']);
+    await cluster.service('failing', { clusterIP: '10.96.2.3' });
+    await endpoints('failing', ['a-1']);
+    await expectFrom('client', '10.96.2.3', 'a-1');
+    const element = ['service-ips', '{ 10.96.2.3 . tcp . 80 }'];
+    await cluster.network
+      .at('node-1')
+      .machine.host.exec('nft', ['delete', 'element', 'ip', 'servicenet', ...element]);
+    await endpoints('failing', ['a-1', 'b-2']);
+    await endpoints('failing', ['b-2']);
+    await expectFrom('client', '10.96.2.3', 'b-2');
+    await expectAsMadeAnew();
+    await agents.stop();
+  });
+
+  it.for(['before', 'after'])(
+    'nft that fails once, %s it has done its work, delays a change and loses none',
+    async (moment) => {
+      const folder = await mkdtemp(join(tmpdir(), 'servicenet-nft-'));
+      try {
+        const order = join(folder, 'fail');
+        const done = moment === 'after' ? 'nft "$@"; ' : '';
+        const script = `#!/bin/sh\nPATH=\${PATH#*:}\nif rm ${order} 2>/dev/null; then ${done}echo "Error: by order" >&2; exit 1; fi\nexec nft "$@"\n`;
+        await writeFile(join(folder, 'nft'), script);
+        await chmod(join(folder, 'nft'), 0o755);
+        await chmod(folder, 0o777);
+        const { host } = cluster.network.at('node-1').machine;
+        const wrapped: Host = {
+          ...host,
+          exec: (program, args, options) =>
+            host.exec('env', [`PATH=${folder}:${process.env['PATH'] ?? ''}`, program, ...args], options),
+        };
+        const agents = cluster.startAgents(['node-1'], {}, () => wrapped);
+        const [name, address] = moment === 'before' ? ['before', '10.96.2.4'] : ['after', '10.96.2.5'];
+        await cluster.service(name, { clusterIP: address });
+        await endpoints(name, ['a-1']);
+        await expectFrom('client', address, 'a-1');
+        await writeFile(order, '');
+        await endpoints(name, ['b-2']);
+        await expectFrom('client', address, 'b-2');
+        await expect.poll(() => agents.logged.some((line) => line.includes('by order'))).toBe(true);
+        await expectAsMadeAnew();
+        await agents.stop();
+      } finally {
+        await rm(folder, { recursive: true });
+      }
+    },
+  );
+
+  it('5,000 changes in a minute end in what is planned, by as few transactions as there were syncs', async () => {
+    const { host } = cluster.network.at('node-1').machine;
+    let transactions = 0;
+    const counting: Host = {
+      ...host,
+      exec: (program, ...rest) => {
+        if (program === 'sh') transactions++;
+        return host.exec(program, ...rest);
+      },
+    };
+    const [services, each, period] = [20, 250, 50];
+    await parallel(services, (i) => cluster.service(`busy-${i}`, { clusterIP: `10.96.3.${i + 1}` }));
+    const agents = cluster.startAgents(['node-1'], { minSyncPeriod: period }, () => counting);
+    await parallel(services, (i) => endpoints(`busy-${i}`, ['a-1']));
+    await expectFrom('client', '10.96.3.1', 'a-1');
+    await expectAsMadeAnew();
+    const started = performance.now();
+    transactions = 0;
+    await parallel(services, async (i) => {
+      for (let change = 0; change < each; change++) await slice(`busy-${i}`, 1 + (change % 7), change);
+      await endpoints(`busy-${i}`, ['b-2']);
+    });
+    await expectAsMadeAnew();
+    const syncs = Math.ceil((performance.now() - started) / period);
+    // Chains for numbers of endpoints that are new take a transaction of their own, once.
+    expect(transactions).toBeLessThanOrEqual(syncs + 7);
+    for (let i = 0; i < services; i++) await expectFrom('client', `10.96.3.${i + 1}`, 'b-2');
+    await agents.stop();
+    transactions = 0;
+    const settled = cluster.startAgents(['node-1'], {}, () => counting);
+    await cluster.service('afterwards', { clusterIP: '10.96.2.6' });
+    await endpoints('afterwards', ['a-1']);
+    await expectFrom('client', '10.96.2.6', 'a-1');
+    expect(transactions, 'of what came later alone').toBeLessThanOrEqual(2);
+    await settled.stop();
+  });
+
+  /** The table of node-1 becomes what an agent makes that begins with none. */
+  async function expectAsMadeAnew(): Promise<void> {
+    const { host } = cluster.network.at('node-1').machine;
+    const { host: spare } = cluster.network.at('spare').machine;
+    await new NftablesWriter({ host: spare }).cleanUp();
+    const agents = cluster.startAgents(['node-1'], {}, () => spare);
+    const listed = async (of: Host): Promise<unknown> => {
+      const { exitCode } = await of.exec('nft', ['list', 'chain', 'ip', 'servicenet', 'services']);
+      return exitCode === 0 ? withoutSlots(await listTable(of, 'ip')) : undefined;
+    };
+    const isSame = async (): Promise<boolean> => {
+      const [found, wanted] = [await listed(host), await listed(spare)];
+      return wanted !== undefined && JSON.stringify(found) === JSON.stringify(wanted);
+    };
+    await expect.poll(isSame, { interval: 200 }).toBe(true);
+    await agents.stop();
+    expect(halves(await listTable(host, 'ip'))).toEqual([]);
+  }
+
+  function startProcess(nodeName: string): ChildProcess & { stdout: NonNullable<ChildProcess['stdout']> } {
+    const { url, ca, token } = cluster.server;
+    const options: AgentProcessOptions = {
+      url,
+      ca,
+      token,
+      nodeName,
+      enter: cluster.network.at(nodeName).enter,
+    };
+    const file = fileURLToPath(new URL('support/agent-process.ts', import.meta.url));
+    return spawn(process.execPath, [file, JSON.stringify(options)], { stdio: ['ignore', 'pipe', 'inherit'] });
+  }
+
+  /** Makes a slice of so many endpoints that are nowhere; another generation has others. */
+  function slice(name: string, count: number, generation: number): Promise<void> {
+    const located = Array.from({ length: count }, (_, i) => ({
+      ...{ address: `10.251.${generation % 250}.${i + 1}`, node: 'elsewhere' },
+    }));
+    return cluster.slice(endpointSlice('IPv4', located, 8080, name));
+  }
+
+  function endpoints(name: string, backends: readonly string[]): Promise<void> {
+    const located = backends.map((pod) => ({ address: cluster.network.at(pod).addresses.IPv4, node: 'any' }));
+    return cluster.slice(endpointSlice('IPv4', located, 8080, name));
+  }
+
+  async function expectFrom(from: string, address: string, pod: string): Promise<void> {
+    const ask = (): Promise<Outcome> => cluster.network.at(from).machine.ask(address, 80, { timeout: 2000 });
+    await expect.poll(ask).toMatchObject({ name: pod });
+  }
+});
+
+/** Does something for 0 to one less than the number, some at a time. */
+async function parallel(count: number, work: (index: number) => Promise<unknown>): Promise<void> {
+  const rest = Array.from({ length: count }, (_, index) => index).values();
+  await Promise.all(
+    Array.from({ length: 20 }, async () => {
+      for (const index of rest) await work(index);
+    }),
+  );
+}
