@@ -7,14 +7,23 @@ import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
+import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createTransport } from '../../src/client/connect.ts';
+import { InformerFactory } from '../../src/client/informer-factory.ts';
+import type { Transport } from '../../src/client/transport.ts';
 import type { Host } from '../../src/host/host.ts';
+import { forwardingSelectors, NodeAgent } from '../../src/node/agent.ts';
 import { NftablesWriter } from '../../src/node/nftables/nftables-writer.ts';
+import { Metrics } from '../../src/telemetry/metrics.ts';
+import { startApiServer } from '../../src/testing/index.ts';
+import { fastClock } from '../support/fast-clock.ts';
+import { call } from '../support/test-server.ts';
 import type { AgentProcessOptions } from './support/agent-process.ts';
 import { TestCluster } from './support/cluster.ts';
 import { missingFor } from './support/gate.ts';
 import type { Outcome } from './support/machine-protocol.ts';
-import { endpointSlice } from './support/objects.ts';
+import { endpointSlice, forwardingOptions } from './support/objects.ts';
 import { halves, listTable, withoutSlots } from './support/table-listing.ts';
 
 const missing = missingFor('user');
@@ -146,6 +155,62 @@ describe.skipIf(missing !== '')(`faults${missing === '' ? '' : ` (missing: ${mis
       }
     },
   );
+
+  it('while the API server is away for a minute, everything is forwarded as before, and what came since comes after', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'servicenet-api-'));
+    const stopping = new AbortController();
+    let server = await startApiServer({ dataDirectory: folder, controllers: [] });
+    const { url, ca, token, client } = server;
+    const transport = await createTransport({ kind: 'endpoint', url, ca, token });
+    // A minute passes in a second.
+    const clock = fastClock(60);
+    const common = { clock, random: Math.random, log: pino({ enabled: false }) };
+    const informers = new InformerFactory({ ...common, transport, labelSelectors: forwardingSelectors });
+    const agent = new NodeAgent({
+      context: { ...common, informers, events: { event: () => undefined }, metrics: new Metrics() },
+      ...{ host: cluster.network.at('node-1').machine.host, nodeName: 'node-1' },
+      forwarding: { ...forwardingOptions, families: ['IPv4'] },
+    });
+    const send = async (to: Transport, method: string, path: string, body: object): Promise<void> => {
+      const { status } = await call(to, method, path, { body });
+      expect(status).toBeLessThan(300);
+    };
+    const slices = '/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices';
+    const sliceOf = (pod: string): object => {
+      const located = [{ address: cluster.network.at(pod).addresses.IPv4, node: 'any' }];
+      return endpointSlice('IPv4', located, 8080, 'away');
+    };
+    try {
+      await send(client, 'POST', '/api/v1/nodes', { metadata: { name: 'node-1' } });
+      await send(client, 'POST', '/api/v1/namespaces', { metadata: { name: 'shop' } });
+      const spec = { clusterIP: '10.96.2.7', ports: [{ port: 80, targetPort: 8080 }] };
+      await send(client, 'POST', '/api/v1/namespaces/shop/services', { metadata: { name: 'away' }, spec });
+      await send(client, 'POST', slices, sliceOf('a-1'));
+      const running = agent.run(stopping.signal);
+      informers.start(stopping.signal);
+      await expectFrom('client', '10.96.2.7', 'a-1');
+
+      await server.stop();
+      const until = clock.monotonic() + 60_000;
+      while (clock.monotonic() < until) {
+        expect(await cluster.network.at('client').machine.ask('10.96.2.7', 80)).toMatchObject({
+          name: 'a-1',
+        });
+      }
+      server = await startApiServer({
+        ...{ dataDirectory: folder, controllers: [], port: Number(new URL(url).port), token },
+      });
+      await send(server.client, 'PUT', `${slices}/away-ipv4`, sliceOf('b-2'));
+      await expectFrom('client', '10.96.2.7', 'b-2');
+      stopping.abort();
+      await Promise.all([running, informers.finished()]);
+    } finally {
+      stopping.abort();
+      await transport.close();
+      await server.stop();
+      await rm(folder, { recursive: true });
+    }
+  });
 
   it('5,000 changes in a minute end in what is planned, by as few transactions as there were syncs', async () => {
     const { host } = cluster.network.at('node-1').machine;
