@@ -71,12 +71,13 @@ export class DnsServer {
    * Answers from now on; waits for the caches first, 5 s at most. After that, names that are not known yet are answered
    * with SERVFAIL.
    *
-   * @returns where it answers.
+   * @returns where it answers; nowhere where it was closed meanwhile.
    * @throws the system's error where it cannot listen (`EADDRINUSE`, `EACCES`).
    */
   async start(): Promise<readonly { readonly address: string; readonly port: number }[]> {
     const { clock, log, metrics, host, upstreams, zone, random } = this.#options;
     await this.#waitForNames();
+    if (this.#stopping.signal.aborted) return [];
     const responder = new Responder({
       zone: this.#view.zone,
       hasSynced: () => this.#view.hasSynced,
@@ -122,7 +123,7 @@ export class DnsServer {
     const timer = clock.after(syncTimeout, () => late.abort());
     const synced = await this.#view.synced(AbortSignal.any([late.signal, this.#stopping.signal]));
     timer.cancel();
-    if (!synced) {
+    if (!synced && !this.#stopping.signal.aborted) {
       log.warn(
         { reason: 'NotSynced' },
         'the API server has not sent all objects yet: names that are not known are answered with SERVFAIL until then',

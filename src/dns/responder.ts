@@ -150,11 +150,12 @@ export class Responder {
     try {
       const questionBytes = questionOf(target, query.questionBytes);
       const { checkingDisabled, edns, udpSize } = query;
-      const response = await this.#options.forwarder.ask(
-        { questionBytes, checkingDisabled, edns, udpSize },
-        limit === maxTcpMessage ? 'tcp' : 'udp',
-        signal,
-      );
+      const asked = { questionBytes, checkingDisabled, edns, udpSize };
+      let response = await this.#options.forwarder.ask(asked, 'udp', signal);
+      // Truncated: what is written here may need to be, too, but says so itself.
+      if ((response.readUInt16BE(2) & 0x0200) !== 0) {
+        response = await this.#options.forwarder.ask(asked, 'tcp', signal);
+      }
       for (const record of readAnswers(response) ?? []) {
         const ttl = ('ttl' in record ? record.ttl : undefined) ?? 0;
         if (record.type === 'A' || record.type === 'AAAA') {

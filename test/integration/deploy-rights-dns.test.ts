@@ -4,12 +4,11 @@ import { dnsConfig } from '../../src/config/dns.ts';
 import { program } from '../../src/commands/program.ts';
 import { listAt, recordAt } from '../../src/objects/read.ts';
 import { startDns } from '../support/dns/dns-server.ts';
-import { applyStrictly, kustomizeWith, nameOf } from '../support/manifests.ts';
+import { kustomizeWith, nameOf } from '../support/manifests.ts';
 import { PermissionRecorder } from '../support/permission-recorder.ts';
 import { grantsOf, textsAt } from '../support/role-rules.ts';
 
-const objects = kustomizeWith('dns').filter(({ metadata }) => metadata.name !== 'servicenet');
-const own = objects.filter(({ metadata }) => metadata.name === 'servicenet-dns');
+const own = kustomizeWith('dns').filter(({ metadata }) => metadata.name === 'servicenet-dns');
 let api: TestServer;
 
 beforeAll(async () => {
@@ -32,10 +31,6 @@ test('the role grants what the server asks for, by watches that begin with a lis
       .map(({ name }) => name)
       .sort(),
   );
-});
-
-test('the manifests are accepted, to the letter', async () => {
-  await applyStrictly(api.client, kustomizeWith('dns'));
 });
 
 test('the flags of the Deployment are those of the command', () => {

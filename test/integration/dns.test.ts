@@ -43,6 +43,8 @@ beforeAll(async () => {
   await create(services, { metadata: { name: 'many' }, spec: { clusterIP: 'None', ports } });
   const external = { type: 'ExternalName', externalName: 'example.com' };
   await create(services, { metadata: { name: 'out' }, spec: external });
+  const big = { type: 'ExternalName', externalName: 'big.example.com' };
+  await create(services, { metadata: { name: 'big' }, spec: big });
   await create(
     slices,
     slice('db', [
@@ -188,6 +190,7 @@ describe('names outside the cluster', () => {
 
   test('that do not fit UDP are asked for by TCP', async () => {
     expect((await dig(dns.port, 'big.example.com')).answers).toHaveLength(100);
+    expect((await dig(dns.port, 'big.shop.svc.cluster.local')).answers).toHaveLength(101);
   });
 
   test('take no answer with a wrong id', async () => {
