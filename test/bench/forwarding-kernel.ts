@@ -1,7 +1,8 @@
 /**
  * What it takes to bring Services into the kernel, by nft, in a network namespace of its own: `node
- * test/bench/forwarding-kernel.ts [services…]`, by default 1000 10000. Needs unshare and nft, and no root. The second
- * layout is a chain for each Service, as kube-proxy has it, generated here for comparison only.
+ * test/bench/forwarding-kernel.ts [services…]`, by default 1000 10000 30000. Needs unshare and nft, and no root. The second
+ * layout is a chain for each Service, as kube-proxy has it, generated here for comparison only; it is left out beyond
+ * 10,000 Services, where it takes minutes. Milliseconds are those that passed, CPU is that of nft and the kernel for it.
  */
 import { performance } from 'node:perf_hooks';
 import { ForwardingPlanner, type ServiceInput } from '../../src/network/forwarding/forwarding-planner.ts';
@@ -10,6 +11,7 @@ import { NftablesWriter } from '../../src/node/nftables/nftables-writer.ts';
 import { missingFor } from '../network/support/gate.ts';
 import { startNetwork } from '../network/support/network.ts';
 import { endpointSlice, forwardingNode, forwardingOptions, service } from '../network/support/objects.ts';
+import { report, type Row } from './report.ts';
 
 const perService = 10;
 
@@ -19,11 +21,12 @@ if (missing !== '') {
   process.exit(1);
 }
 const asked = process.argv.slice(2).map(Number);
-const rows: Record<string, string | number>[] = [];
-for (const count of asked.length > 0 ? asked : [1000, 10_000]) {
-  rows.push(await ours(count), await chainPerService(count));
+const rows: Row[] = [];
+for (const count of asked.length > 0 ? asked : [1000, 10_000, 30_000]) {
+  rows.push(...(await ours(count)));
+  if (count <= 10_000) rows.push(...(await chainPerService(count)));
 }
-console.table(rows);
+await report('forwarding-kernel', rows);
 
 /** A Service by its number, with its endpoints; the fifth may have moved. */
 function input(i: number, moved = false): ServiceInput {
@@ -42,7 +45,7 @@ function address(a: number, b: number, plus: number): string {
   return [24, 16, 8, 0].map((shift) => (value >>> shift) & 255).join('.');
 }
 
-async function ours(count: number): Promise<Record<string, string | number>> {
+async function ours(count: number): Promise<readonly Row[]> {
   const network = await startNetwork('user', { 'node-1': [] });
   try {
     const meter = metered(network.at('node-1').machine.host);
@@ -61,14 +64,14 @@ async function ours(count: number): Promise<Record<string, string | number>> {
     const remove = await apply({ key: `shop/web-${count}`, service: undefined, slices: [] });
     const restarted = new NftablesWriter({ host });
     const restart = await timed(meter, () => restarted.sync(planner.plan));
-    return row('elements', count, { load, change, add, remove, restart });
+    return rowsOf('elements', count, { load, change, add, remove, restart });
   } finally {
     await network.close();
   }
 }
 
 /** kube-proxy's layout in nft's text, with elements and rules in one transaction. */
-async function chainPerService(count: number): Promise<Record<string, string | number>> {
+async function chainPerService(count: number): Promise<readonly Row[]> {
   const network = await startNetwork('user', { 'node-1': [] });
   try {
     const meter = metered(network.at('node-1').machine.host);
@@ -94,7 +97,7 @@ async function chainPerService(count: number): Promise<Record<string, string | n
     const add = await timed(meter, () => nft(host, chainLines(count)));
     const gone = `delete element ip compared service-ips { ${address(10, 96, count)} . tcp . 80 }`;
     const remove = await timed(meter, () => nft(host, [gone, `flush chain ip compared service-${count}`]));
-    return row('a chain per Service', count, { load, change, add, remove });
+    return rowsOf('a chain per Service', count, { load, change, add, remove });
   } finally {
     await network.close();
   }
@@ -157,9 +160,18 @@ function metered(host: Host): Meter {
   return { host: { ...host, exec }, spent: () => cpu };
 }
 
-function row(layout: string, services: number, took: Record<string, Took>): Record<string, string | number> {
-  const shown = Object.entries(took).map(
-    ([name, { passed, cpu }]) => [`${name}: ms (CPU)`, `${passed.toFixed(0)} (${cpu.toFixed(0)})`] as const,
-  );
-  return { layout, services, ...Object.fromEntries(shown) };
+/** What DESIGN.md asks of 10,000 Services in our layout. */
+const budgets: Readonly<Record<string, string>> = { load: '≤ 2,500 ms', change: '≤ 25 ms' };
+
+function rowsOf(layout: string, services: number, took: Record<string, Took>): readonly Row[] {
+  return Object.entries(took).map(([name, { passed, cpu }]) => {
+    const budget = layout === 'elements' && services === 10_000 ? budgets[name] : undefined;
+    return {
+      name: `${services.toLocaleString('en-US')} Services × ${perService}, ${layout}: ${name}`,
+      ...{ value: passed, unit: 'ms' },
+      // The shell counts in hundredths of a second.
+      ...(cpu === 0 ? {} : { cpu: cpu * 1000 }),
+      ...(budget === undefined ? {} : { budget }),
+    };
+  });
 }
