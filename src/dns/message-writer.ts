@@ -144,7 +144,8 @@ export class MessageWriter {
       return;
     }
     if (this.#names.size === 0) this.#note(this.#question, headerLength);
-    for (let rest = name; rest !== '';) {
+    // dns-packet reads the root as a dot.
+    for (let rest = name === '.' ? '' : name; rest !== '';) {
       const known = compress ? this.#names.get(rest) : undefined;
       if (known !== undefined) {
         this.#uint16(pointer | known);

@@ -288,6 +288,14 @@ describe('replies', () => {
     expect(bytes.indexOf(wire, bytes.indexOf(wire) + 1)).toBe(-1);
   });
 
+  test('an alias to the root, as an upstream may have one', () => {
+    const answers: DnsRecord[] = [{ name: 'a', type: 'CNAME', ttl: 5, target: '.' }];
+    const query = readable(queryOf('a'));
+    const bytes = writer.write({ query, rcode: 'NOERROR', authoritative: true, ...nothing, answers }, 512);
+    expect(decode(bytes).answers).toMatchObject([{ name: 'a', data: '.' }]);
+    expect(decode.bytes).toBe(bytes.length);
+  });
+
   test('a version of EDNS that is not known has an extended code', () => {
     const query = readable(queryOf('a', 'A', 1232));
     const bytes = writer.write({ query, rcode: 'BADVERS', authoritative: false, ...nothing }, 512);
