@@ -24,14 +24,22 @@ const PRECEDENCE: Record<DestinationKind, number> = {
  */
 export class Contest {
   readonly #claims = new Map<ObjectKey, Claim>();
-  #winner: Claim;
+  /** Undefined where the winner has gone: the next is looked for when it is asked for, not after each removal. */
+  #winner: Claim | undefined;
 
   constructor(first: Claim) {
     this.#winner = first;
     this.#claims.set(first.service, first);
   }
 
+  /** @throws {Error} where no Service takes part. */
   get winner(): Claim {
+    if (this.#winner === undefined) {
+      for (const claim of this.#claims.values()) {
+        if (this.#winner === undefined || goesBefore(claim, this.#winner)) this.#winner = claim;
+      }
+    }
+    if (this.#winner === undefined) throw new Error('no Service takes part in the contest');
     return this.#winner;
   }
 
@@ -47,18 +55,12 @@ export class Contest {
   /** Adds a Service that is not part of it. */
   add(claim: Claim): void {
     this.#claims.set(claim.service, claim);
-    if (goesBefore(claim, this.#winner)) this.#winner = claim;
+    if (this.#winner !== undefined && goesBefore(claim, this.#winner)) this.#winner = claim;
   }
 
-  /** Takes a Service away; the last one stays the winner. */
   remove(service: ObjectKey): void {
     this.#claims.delete(service);
-    if (this.#winner.service !== service) return;
-    let winner: Claim | undefined;
-    for (const claim of this.#claims.values()) {
-      if (winner === undefined || goesBefore(claim, winner)) winner = claim;
-    }
-    this.#winner = winner ?? this.#winner;
+    if (this.#winner?.service === service) this.#winner = undefined;
   }
 }
 

@@ -32,6 +32,13 @@ export interface ServiceChange {
   readonly after: ServicePlan | undefined;
 }
 
+/** The contests that a change touches, and who won each before it. */
+type FormerWinners = Map<Contest, ObjectKey>;
+
+function remember(contests: FormerWinners, contest: Contest): void {
+  if (!contests.has(contest)) contests.set(contest, contest.winner.service);
+}
+
 /** The whole plan from scratch. */
 export function planForwarding(
   services: readonly Service[],
@@ -102,14 +109,17 @@ export class ForwardingPlanner {
    */
   apply(inputs: readonly ServiceInput[]): ServiceChange[] {
     const affected = new Set<ObjectKey>();
-    const decided = new Set<Contest>();
+    const contests: FormerWinners = new Map();
     for (const input of inputs) {
       affected.add(input.key);
-      this.#withdraw(input.key, decided);
-      this.#claim(input, decided);
+      this.#withdraw(input.key, contests);
+      this.#claim(input, contests);
     }
     // The losers name the winner.
-    for (const contest of decided) for (const key of contest.services()) affected.add(key);
+    for (const [contest, former] of contests) {
+      if (contest.winner.service === former) continue;
+      for (const key of contest.services()) affected.add(key);
+    }
     const changes: ServiceChange[] = [];
     for (const key of affected) {
       const before = this.#services.get(key);
@@ -121,30 +131,29 @@ export class ForwardingPlanner {
     return changes;
   }
 
-  /** Takes back what a Service claimed; adds the contests that have another winner now to `decided`. */
-  #withdraw(key: ObjectKey, decided: Set<Contest>): void {
+  /** Takes back what a Service claimed. */
+  #withdraw(key: ObjectKey, contests: FormerWinners): void {
     const old = this.#wanted.get(key);
     if (old === undefined) return;
     this.#wanted.delete(key);
     for (const port of old.ports) {
-      for (const destination of port.destinations) this.#withdrawOne(key, destination, decided);
+      for (const destination of port.destinations) this.#withdrawOne(key, destination, contests);
     }
   }
 
-  #withdrawOne(service: ObjectKey, { key }: Destination, decided: Set<Contest>): void {
+  #withdrawOne(service: ObjectKey, { key }: Destination, contests: FormerWinners): void {
     const held = this.#claims.get(key);
     if (!(held instanceof Contest)) {
       this.#claims.delete(key);
       return;
     }
-    const { winner } = held;
+    remember(contests, held);
     held.remove(service);
-    if (held.winner !== winner) decided.add(held);
     if (held.size === 1) this.#claims.set(key, held.winner);
   }
 
-  /** Plans a Service and claims what it wants; adds the contests that have another winner now to `decided`. */
-  #claim({ key, service, slices }: ServiceInput, decided: Set<Contest>): void {
+  /** Plans a Service and claims what it wants. */
+  #claim({ key, service, slices }: ServiceInput, contests: FormerWinners): void {
     if (service === undefined) return;
     const plan = planService(service, slices, this.#node, this.#options);
     if (plan === undefined) return;
@@ -152,12 +161,12 @@ export class ForwardingPlanner {
     const created = service.metadata.creationTimestamp ?? '';
     for (const port of plan.ports) {
       for (const destination of port.destinations) {
-        this.#claimOne({ service: key, created, kind: destination.kind }, destination, decided);
+        this.#claimOne({ service: key, created, kind: destination.kind }, destination, contests);
       }
     }
   }
 
-  #claimOne(claim: Claim, { key }: Destination, decided: Set<Contest>): void {
+  #claimOne(claim: Claim, { key }: Destination, contests: FormerWinners): void {
     const held = this.#claims.get(key);
     if (held === undefined) {
       this.#claims.set(key, claim);
@@ -165,9 +174,8 @@ export class ForwardingPlanner {
     }
     const contest = held instanceof Contest ? held : new Contest(held);
     if (contest !== held) this.#claims.set(key, contest);
-    const { winner } = contest;
+    remember(contests, contest);
     contest.add(claim);
-    if (contest.winner !== winner) decided.add(contest);
   }
 
   /** The plan of a Service without the destinations that another one has. */
