@@ -3,11 +3,12 @@ import { type Clock, systemClock } from './clock.ts';
 import { dispatchers } from './dispatchers.ts';
 import { HttpTransport } from './http-transport.ts';
 import { endpointIdentity, type Identity } from './identity.ts';
+import { serviceAccountSource } from './service-account.ts';
 import type { ClusterSource, Transport } from './transport.ts';
 
 /**
  * Creates the transport to a cluster; connects when the first request is sent. client-node is loaded only for a
- * kubeconfig.
+ * kubeconfig in a file.
  *
  * @param clock for the pauses of Retry-After.
  *
@@ -25,6 +26,12 @@ export async function createTransport(
 
 async function identityOf(source: ClusterSource): Promise<Identity> {
   if (source.kind === 'endpoint') return endpointIdentity(source, systemClock);
+  if (source.path === undefined && source.context === undefined) {
+    const ofPod = await serviceAccountSource();
+    if (ofPod !== undefined) {
+      return { ...endpointIdentity(ofPod, systemClock), proxy: { kind: 'environment' } };
+    }
+  }
   const { kubeConfigIdentity } = await import('./kubeconfig.ts');
   return kubeConfigIdentity(source, systemClock);
 }
