@@ -163,6 +163,7 @@ export class Metrics {
 
   /** Adds CPU, memory, garbage collection and event-loop delay of the process. Once per process. */
   collectProcessMetrics(): void {
-    collectDefaultMetrics({ register: this.registry });
+    // Measuring the delay wakes the process each time: with 10 ms, it would take 0.4 % of a core when idle.
+    collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: 250 });
   }
 }
