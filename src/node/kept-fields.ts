@@ -6,9 +6,10 @@ import type { KubeObject } from '../objects/meta.ts';
 /** Says when what a slice tells began to change (RFC 3339), written by the controller of the slice. */
 export const triggerTime = 'endpoints.kubernetes.io/last-change-trigger-time';
 
-/** A Service without the annotations and managed parts that forwarding never reads. */
+/** A Service without annotations and selector. */
 export function keptOfService(service: Service): Service {
-  return { ...service, metadata: keptOfMetadata(service) };
+  const { selector: _, ...spec } = service.spec;
+  return { ...service, metadata: keptOfMetadata(service), spec };
 }
 
 export function keptOfSlice(slice: EndpointSlice): EndpointSlice {
@@ -25,17 +26,30 @@ export function keptOfNode(node: Node): Node {
   const { addresses } = node.status;
   return {
     ...node,
-    metadata: { ...keptOfMetadata(node), labels: node.metadata.labels ?? {} },
+    metadata: keptOfMetadata(node),
     spec: { ...(podCIDRs === undefined ? {} : { podCIDRs }), ...(taints === undefined ? {} : { taints }) },
     status: addresses === undefined ? {} : { addresses },
   };
 }
 
+/** Identity and owners, and the labels and the annotation that are read. */
 function keptOfMetadata({ metadata }: KubeObject): KubeObject['metadata'] {
-  const { annotations, ...kept } = metadata;
+  const { annotations, labels, generateName: _, ...kept } = metadata;
   const triggered = annotations?.[triggerTime];
-  return triggered === undefined ? kept : { ...kept, annotations: { [triggerTime]: triggered } };
+  const readLabels = Object.entries(labels ?? {}).filter(([name]) => keptLabels.has(name));
+  return {
+    ...kept,
+    ...(readLabels.length === 0 ? {} : { labels: Object.fromEntries(readLabels) }),
+    ...(triggered === undefined ? {} : { annotations: { [triggerTime]: triggered } }),
+  };
 }
+
+const keptLabels: ReadonlySet<string> = new Set([
+  'kubernetes.io/service-name',
+  'service.kubernetes.io/headless',
+  'service.kubernetes.io/service-proxy-name',
+  'topology.kubernetes.io/zone',
+]);
 
 function keptOfEndpoint({ addresses, conditions, hints, nodeName }: Endpoint): Endpoint {
   return {

@@ -89,7 +89,8 @@ function readAddress(
     problems.add('InvalidAddress', 'EndpointSlice', slice, `endpoint ${quoted(text)} is no address`);
     return undefined;
   }
-  if (parsed.family === family) return parsed.canonical;
+  // The text that the slice holds anyway takes no memory of its own.
+  if (parsed.family === family) return parsed.canonical === text ? text : parsed.canonical;
   problems.add('AddressFamilyMismatch', 'EndpointSlice', slice, `endpoint ${text} is not ${family}`);
   return undefined;
 }

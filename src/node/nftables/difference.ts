@@ -7,24 +7,34 @@ export interface ElementChange {
   readonly element: Element;
 }
 
+/** Elements by {@link elementText}. */
+export type ElementsByText = Map<string, Element>;
+
+/** @param elements none twice. */
+export function byText(elements: Iterable<Element>): ElementsByText {
+  const found: ElementsByText = new Map();
+  for (const element of elements) found.set(elementText(element), element);
+  return found;
+}
+
 /**
  * What leads from one state to the other.
  *
+ * @param before is emptied.
  * @param after no element twice.
  */
-export function difference(before: Iterable<Element>, after: Iterable<Element>): readonly ElementChange[] {
-  const left = new Map<string, Element>();
-  for (const element of before) left.set(elementText(element), element);
+export function difference(before: ElementsByText, after: Iterable<Element>): readonly ElementChange[] {
   const changes: ElementChange[] = [];
-  const isNew = left.size === 0;
+  const isNew = before.size === 0;
   for (const element of after) {
     const text = isNew ? '' : elementText(element);
-    const former = left.get(text);
-    left.delete(text);
+    const former = before.get(text);
+    before.delete(text);
     if (former === undefined) changes.push({ kind: 'add', element });
     else if (valueText(former.value) !== valueText(element.value)) changes.push({ kind: 'replace', element });
   }
-  for (const element of left.values()) changes.push({ kind: 'delete', element });
+  for (const element of before.values()) changes.push({ kind: 'delete', element });
+  before.clear();
   return changes;
 }
 

@@ -3,7 +3,7 @@ import type {
   ServicePortPlan,
   TrafficPolicy,
 } from '../../network/forwarding/forwarding-plan.ts';
-import { elementText } from './difference.ts';
+import { type ElementsByText, elementText } from './difference.ts';
 import { type Element, isEndpointValue, isMarkValue, type KeyPart } from './elements.ts';
 import { endpointMarksMap, endpointsMap } from './pick-chain.ts';
 import { destinationElementKey } from './port-elements.ts';
@@ -11,12 +11,9 @@ import type { FormerSlots } from './programmed.ts';
 import type { SetName } from './sets.ts';
 
 /** Finds the slots of Service ports in the elements of a table, so that a restart need not change them. */
-export function formerSlots(actual: readonly Element[]): FormerSlots {
-  if (actual.length === 0) return () => ({ cluster: [], local: [] });
-  const byText = new Map<string, Element>();
-  for (const element of actual) byText.set(elementText(element), element);
+export function formerSlots(actual: ElementsByText): FormerSlots {
   const find = (set: SetName, key: readonly KeyPart[]): Element | undefined =>
-    byText.get(elementText({ set, key }));
+    actual.get(elementText({ set, key }));
 
   const slots = (port: ServicePortPlan, to: TrafficPolicy): readonly PlannedEndpoint[] => {
     for (const destination of port.destinations) {

@@ -6,18 +6,21 @@ import type { SetName } from './sets.ts';
 const elementsPerTurn = 2_000;
 
 /**
- * The elements in what `nft -j list set` or `list map` printed. One after the other, with pauses: parsed as a whole, the
+ * Calls `each` for the elements in what `nft -j list set` or `list map` printed. One after the other, with pauses: parsed as a whole, the
  * listing of 10,000 Services would take 150 ms and 100 MiB.
  *
  * @throws {Error} for elements of a kind that we never write.
  */
-export async function readElements(set: SetName, listing: string): Promise<Element[]> {
-  const elements: Element[] = [];
+export async function readElements(
+  set: SetName,
+  listing: string,
+  each: (element: Element) => void,
+): Promise<void> {
+  let count = 0;
   for (const text of elementTexts(listing)) {
-    elements.push(toElement(set, JSON.parse(text)));
-    if (elements.length % elementsPerTurn === 0) await new Promise<void>((resolve) => setImmediate(resolve));
+    each(toElement(set, JSON.parse(text)));
+    if (++count % elementsPerTurn === 0) await new Promise<void>((resolve) => setImmediate(resolve));
   }
-  return elements;
 }
 
 /** The texts of the members of the array `elem`. */

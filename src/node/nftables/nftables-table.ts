@@ -4,7 +4,7 @@ import { jsonEqual } from '../../objects/json.ts';
 import type { ObjectKey } from '../../objects/key.ts';
 import type { IPFamily } from '../../objects/address.ts';
 import { type Command, type NftFamily, tableName } from './commands.ts';
-import { difference, type ElementChange } from './difference.ts';
+import { byText, difference, type ElementsByText, elementText } from './difference.ts';
 import type { Element } from './elements.ts';
 import { formerSlots } from './former-slots.ts';
 import { type LayoutOptions, type TableLayout, tableLayout } from './layout.ts';
@@ -36,7 +36,7 @@ interface Mirror {
 /** What the kernel had, and how many transactions it took to make a table anew. */
 interface Read {
   readonly chains: ChainSizes;
-  readonly elements: readonly Element[];
+  readonly elements: ElementsByText;
   readonly transactions: number;
 }
 
@@ -76,38 +76,42 @@ export class NftablesTable {
     this.#mirror = undefined;
     if (mirror !== undefined && !jsonEqual(mirror.options, options)) mirror = undefined;
 
+    const written = new Pipeline(this.#nft);
     const programmed = mirror?.programmed ?? new Programmed(this.#family);
     const read = mirror === undefined ? await this.#read(tableLayout(options)) : undefined;
     const chains = new Map(mirror?.chains ?? read?.chains);
-    const step =
-      read === undefined
-        ? programmed.next(plan, touched)
-        : programmed.fromKernel(plan, read.elements, formerSlots(read.elements), others);
-    const changes =
-      mirror === undefined ? step.changes : [...difference(mirror.others, others), ...step.changes];
-
-    let written = read?.transactions ?? 0;
-    for (const commands of this.#missingChains(chains, step, options)) {
-      await this.#nft.run(commands);
-      written++;
+    let elements = 0;
+    for (const step of this.#steps(plan, programmed, touched, read, mirror, others)) {
+      for (const commands of this.#missingChains(chains, step, options)) await written.add(commands);
+      for (const text of transactions(nftFamily(this.#family), step.changes)) await written.add(text);
+      elements += step.changes.length;
+      programmed.commit(step);
     }
-    written += await this.#write(changes);
-    programmed.commit(step);
+    await written.end();
     this.#mirror = { options, chains, programmed, others };
-    return { transactions: written, elements: changes.length };
+    return { transactions: written.count + (read?.transactions ?? 0), elements };
   }
 
-  /** The next transaction is made while nft does the last. */
-  async #write(changes: readonly ElementChange[]): Promise<number> {
-    let count = 0;
-    let running = Promise.resolve();
-    for (const text of transactions(nftFamily(this.#family), changes)) {
-      await running;
-      running = this.#nft.run(text);
-      count++;
+  /** What has to be done, by what is known of the table. Each step is committed before the next is made. */
+  *#steps(
+    plan: ForwardingPlan,
+    programmed: Programmed,
+    touched: Iterable<ObjectKey> | undefined,
+    read: Read | undefined,
+    mirror: Mirror | undefined,
+    others: readonly Element[],
+  ): Generator<Step> {
+    if (read === undefined) {
+      const step = programmed.next(plan, touched);
+      const changed = difference(byText(mirror?.others ?? []), others);
+      yield { ...step, changes: [...changed, ...step.changes] };
+    } else if (read.elements.size > 0) {
+      yield programmed.fromKernel(plan, read.elements, formerSlots(read.elements), others);
+    } else {
+      yield* programmed.fill(plan);
+      // Last, because addresses in Service ranges that are no Service's are dropped.
+      yield { changes: difference(new Map(), others), chains: new Map(), services: new Map() };
     }
-    await running;
-    return count;
   }
 
   /** The elements in the kernel. A table that is not there, or whose rules are not ours, is made anew. */
@@ -122,12 +126,12 @@ export class NftablesTable {
       await this.#nft.run([{ add: { table } }, { delete: { table } }]);
       await this.#nft.runText(layout.text);
       await this.#nft.run(layout.commands);
-      return { chains: expected, elements: [], transactions: 3 };
+      return { chains: expected, elements: new Map(), transactions: 3 };
     }
-    const elements: Element[] = [];
+    const elements: ElementsByText = new Map();
     for (const name of setNames) {
       const set = await this.#nft.list([], isMap(name) ? 'map' : 'set', family, tableName, name);
-      for (const element of await readElements(name, set ?? '')) elements.push(element);
+      await readElements(name, set ?? '', (element) => elements.set(elementText(element), element));
     }
     return { chains, elements, transactions: 0 };
   }
@@ -159,6 +163,29 @@ export class NftablesTable {
       podDetection: podDetection?.by === 'cidr' ? { by: 'cidr', cidrs: [] } : podDetection,
       nodePortsEverywhere: nodePortAddresses === 'all',
     };
+  }
+}
+
+/** Transactions one after the other: the next is made while nft does the last. */
+class Pipeline {
+  readonly #nft: Nft;
+  #running: Promise<void> = Promise.resolve();
+  count = 0;
+
+  constructor(nft: Nft) {
+    this.#nft = nft;
+  }
+
+  /** Resolves when the one before is done. @throws {NftError} its. */
+  async add(text: string): Promise<void> {
+    await this.#running;
+    this.#running = this.#nft.run(text);
+    this.count++;
+  }
+
+  /** @throws {NftError} of the last one. */
+  async end(): Promise<void> {
+    await this.#running;
   }
 }
 

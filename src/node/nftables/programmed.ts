@@ -7,7 +7,7 @@ import type {
 import type { ObjectKey } from '../../objects/key.ts';
 import { pushAll } from '../../objects/lists.ts';
 import type { IPFamily } from '../../objects/address.ts';
-import { difference, type ElementChange, elementText } from './difference.ts';
+import { byText, difference, type ElementChange, type ElementsByText, elementText } from './difference.ts';
 import type { Element } from './elements.ts';
 import type { PickChain } from './pick-chain.ts';
 import { portElements, type ProgrammedPort, sharedElements } from './port-elements.ts';
@@ -27,6 +27,9 @@ export interface Step {
   /** What changes in the mirror: undefined where a Service goes. */
   readonly services: ReadonlyMap<ObjectKey, ProgrammedService | undefined>;
 }
+
+/** Services with 10 endpoints each make 1.3 MB of JSON: seven transactions. */
+const servicesInStep = 1000;
 
 /** The slots of a Service port's endpoints before a change: cluster's and local's. */
 export type FormerSlots = (port: ServicePortPlan) => {
@@ -83,18 +86,34 @@ export class Programmed {
       if (held > 0) before.push(element);
       if (held + more > 0) after.push(element);
     }
-    return { changes: difference(before, after), chains, services };
+    return { changes: difference(byText(before), after), chains, services };
+  }
+
+  /**
+   * What leads from an empty table to the plan, in steps: 10,000 Services with all of their elements at once would take
+   * 100 MiB for a moment. The mirror is to be empty, and each step to be committed before the next.
+   */
+  *fill(plan: ForwardingPlan): Generator<Step> {
+    let batch: ObjectKey[] = [];
+    for (const key of plan.services.keys()) {
+      batch.push(key);
+      if (batch.length < servicesInStep) continue;
+      yield this.next(plan, batch);
+      batch = [];
+    }
+    if (batch.length > 0) yield this.next(plan, batch);
   }
 
   /**
    * What leads from what was read in the kernel to the plan. The mirror is to be empty.
    *
+   * @param actual is emptied.
    * @param former the slots as they are in the kernel.
    * @param others elements that the table is to have beside those of Services.
    */
   fromKernel(
     plan: ForwardingPlan,
-    actual: readonly Element[],
+    actual: ElementsByText,
     former: FormerSlots,
     others: readonly Element[],
   ): Step {

@@ -5,7 +5,7 @@ import {
   type ServiceInput,
 } from '../../../../src/network/forwarding/forwarding-planner.ts';
 import { isRecord } from '../../../../src/objects/json.ts';
-import { elementText, type ElementChange } from '../../../../src/node/nftables/difference.ts';
+import { byText, elementText, type ElementChange } from '../../../../src/node/nftables/difference.ts';
 import { type Element, valueText } from '../../../../src/node/nftables/elements.ts';
 import { formerSlots } from '../../../../src/node/nftables/former-slots.ts';
 import { Programmed } from '../../../../src/node/nftables/programmed.ts';
@@ -93,8 +93,8 @@ describe('the mirror of a table', () => {
           const { elements } = table;
           const restart = new Programmed('IPv4').fromKernel(
             planner.plan,
-            elements,
-            formerSlots(elements),
+            byText(elements),
+            formerSlots(byText(elements)),
             [],
           );
           expect(restart.changes).toEqual([]);
@@ -121,11 +121,17 @@ describe('the mirror of a table', () => {
           );
           const { elements } = damaged;
           damaged.apply(
-            new Programmed('IPv4').fromKernel(planner.plan, elements, formerSlots(elements), []).changes,
+            new Programmed('IPv4').fromKernel(
+              planner.plan,
+              byText(elements),
+              formerSlots(byText(elements)),
+              [],
+            ).changes,
           );
           const left = damaged.elements;
           expect(
-            new Programmed('IPv4').fromKernel(planner.plan, left, formerSlots(left), []).changes,
+            new Programmed('IPv4').fromKernel(planner.plan, byText(left), formerSlots(byText(left)), [])
+              .changes,
           ).toEqual([]);
           expect(left.length).toBe(full.elements.length);
         },
