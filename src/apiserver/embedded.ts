@@ -1,5 +1,4 @@
 import { networkInterfaces } from 'node:os';
-import { formatAddress } from '../objects/address.ts';
 import type { StaticToken } from './authentication/static-tokens.ts';
 import { fileProblem } from './file-problem.ts';
 import { type Identity, identityFile, keptIdentity, newIdentity } from './identity.ts';
@@ -23,8 +22,6 @@ export type EmbeddedOptions = Omit<
   readonly tokens?: readonly StaticToken[];
   /** DNS names and addresses that the server certificate is also good for. */
   readonly extraHosts?: readonly string[];
-  /** Where Pods reach the server; default: an address of this machine. */
-  readonly advertiseAddress?: string;
 };
 
 /** A running server and what a client needs to talk to it as its administrator. */
@@ -46,7 +43,6 @@ const localHosts = [
   'kubernetes',
   'kubernetes.default',
   'kubernetes.default.svc',
-  'kubernetes.default.svc.cluster.local',
 ];
 
 /**
@@ -98,9 +94,8 @@ async function startWith(
 ): Promise<Embedded> {
   const { adminToken: token = identity.adminToken, tokens = [], extraHosts = [], ...rest } = options;
   const { authority } = identity;
-  const services = options.serviceCidrs.map(({ usable }) => formatAddress(usable.family, usable.first));
-  const hosts = [...new Set([...localHosts, ...services, options.bindAddress, ...extraHosts])];
-  const tls = issueServerCertificate(authority, 'servicenet', hosts.filter(isConcrete), { now });
+  const hosts = [...new Set([...localHosts, options.bindAddress, ...extraHosts])].filter(isConcrete);
+  const tls = issueServerCertificate(authority, 'servicenet', hosts, { now });
   const clientCertificate = issueClientCertificate(authority, 'kubernetes-admin', adminGroups, { now });
   const admin: StaticToken = {
     token,
@@ -112,7 +107,7 @@ async function startWith(
     serviceAccountKey: identity.serviceAccountKey,
     tokens: [admin, ...tokens],
     tls: { ...tls, clientCa: authority.certificate },
-    advertiseAddress: options.advertiseAddress ?? advertisedAddress(options.bindAddress),
+    advertiseAddress: advertisedAddress(options.bindAddress),
   });
   return {
     ...server,

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Transport } from '../../src/client/transport.ts';
 import type { Host } from '../../src/host/host.ts';
-import { OtherProxyError } from '../../src/node/agent.ts';
+import { type NodeAgentOptions, OtherProxyError } from '../../src/node/agent.ts';
 import { NftablesWriter } from '../../src/node/nftables/nftables-writer.ts';
 import { type RunningAgents, TestCluster } from './support/cluster.ts';
 import { missingFor } from './support/gate.ts';
@@ -82,6 +83,54 @@ describe.skipIf(missing !== '')(
       await running.stop();
     });
 
+    it('writes nothing before it knows all Services and all slices (F9)', async () => {
+      const earlier = start(['node-1']);
+      await cluster.service('kept', { clusterIP: '10.96.0.60' });
+      await endpoints('kept', ['a-1']);
+      await expectFrom('client', '10.96.0.60', 'a-1');
+      await earlier.stop();
+      await cluster.service('newer', { clusterIP: '10.96.0.61' });
+      await endpoints('newer', ['a-1']);
+
+      const slices = Promise.withResolvers<undefined>();
+      const { client } = cluster.server;
+      const late = async (path: string): Promise<unknown> =>
+        path.includes('endpointslices') && slices.promise;
+      const transport: Transport = {
+        ...{ server: client.server, close: () => client.close() },
+        request: async (method, path, options) => {
+          await late(path);
+          return client.request(method, path, options);
+        },
+        stream: async (path, options) => {
+          await late(path);
+          return client.stream(path, options);
+        },
+      };
+      const running = start(['node-1'], {}, transport);
+      await expect
+        .poll(() => running.metrics.scrape())
+        .toMatch(/servicenet_cache_objects\{resource="services"\} [1-9]/);
+      await expectFrom('client', '10.96.0.60', 'a-1');
+      expect(running.written()).toBe(0);
+      slices.resolve(undefined);
+      await expectFrom('client', '10.96.0.61', 'a-1');
+      await running.stop();
+    });
+
+    it('compares everything with the kernel from time to time, and mends what nobody told it of', async () => {
+      const running = start(['node-1'], { fullSyncPeriod: 500 });
+      await cluster.service('damaged', { clusterIP: '10.96.0.70' });
+      await endpoints('damaged', ['a-1']);
+      await expectFrom('client', '10.96.0.70', 'a-1');
+      const { host } = network.at('node-1').machine;
+      const element = '{ 10.96.0.70 . tcp . 80 }';
+      const gone = await host.exec('nft', ['delete', 'element', 'ip', 'servicenet', 'service-ips', element]);
+      expect(gone.stderr).toBe('');
+      await expectFrom('client', '10.96.0.70', 'a-1');
+      await running.stop();
+    });
+
     it('does not start beside kube-proxy unless told to, and takes away all that it made', async () => {
       const { host } = network.at('node-2').machine;
       await host.exec('nft', ['add', 'table', 'ip', 'kube-proxy']);
@@ -118,7 +167,11 @@ describe.skipIf(missing !== '')(
     });
 
     /** Agents, and the number of transactions that their hosts were given. */
-    function start(names: readonly string[]): RunningAgents & { readonly written: () => number } {
+    function start(
+      names: readonly string[],
+      change: Partial<NodeAgentOptions> = {},
+      transport?: Transport,
+    ): RunningAgents & { readonly written: () => number } {
       let written = 0;
       const counting = (name: string): Host => {
         const { host } = network.at(name).machine;
@@ -128,7 +181,7 @@ describe.skipIf(missing !== '')(
         };
         return { ...host, exec };
       };
-      return { ...cluster.startAgents(names, {}, counting), written: () => written };
+      return { ...cluster.startAgents(names, change, counting, transport), written: () => written };
     }
 
     /** Makes the Service's one slice what is given. */

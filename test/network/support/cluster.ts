@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { systemClock } from '../../../src/client/clock.ts';
 import { InformerFactory } from '../../../src/client/informer-factory.ts';
+import type { Transport } from '../../../src/client/transport.ts';
 import type { Host } from '../../../src/host/host.ts';
 import { forwardingSelectors, NodeAgent, type NodeAgentOptions } from '../../../src/node/agent.ts';
 import type { EndpointSlice } from '../../../src/objects/discovery.generated.ts';
@@ -78,11 +79,16 @@ export class TestCluster {
     await this.send(status === 404 ? 'POST' : 'PUT', status === 404 ? path : own, slice);
   }
 
-  /** Starts the agents of nodes in one process, on shared informers. @param change of each agent's options. */
+  /**
+   * Starts the agents of nodes in one process, on shared informers.
+   *
+   * @param change of each agent's options.
+   */
   startAgents(
     nodes: readonly string[],
     change: Partial<NodeAgentOptions> = {},
     hostOf: (node: string) => Host = (node) => this.network.at(node).machine.host,
+    transport: Transport = this.server.client,
   ): RunningAgents {
     const stopping = new AbortController();
     const events: string[] = [];
@@ -93,8 +99,12 @@ export class TestCluster {
     );
     const metrics = new Metrics();
     const common = { clock: systemClock, random: Math.random, log };
-    const { client: transport } = this.server;
-    const informers = new InformerFactory({ ...common, transport, labelSelectors: forwardingSelectors });
+    const informers = new InformerFactory({
+      ...common,
+      metrics,
+      transport,
+      labelSelectors: forwardingSelectors,
+    });
     const recorder: NodeAgentOptions['context']['events'] = {
       event: ({ metadata }, _, reason, message) =>
         events.push(`${reason} ${metadata.name ?? ''}: ${message}`),

@@ -11,9 +11,9 @@ test('namespaces that clients make up are not remembered', () => {
     onListenerError: (error) => expect.fail(String(error)),
   });
   const rbac = new RbacAuthorizer(storage);
-  const anonymous = { name: 'system:anonymous', uid: '', groups: ['system:unauthenticated'], extra: {} };
+  const nobody = { name: 'system:anonymous', uid: '', groups: ['system:unauthenticated'], extra: {} };
   const ask = (namespace: string): boolean =>
-    rbac.authorize(anonymous, {
+    rbac.authorize(nobody, {
       verb: 'get',
       path: '',
       resource: { group: '', resource: 'pods', subresource: '', namespace, name: 'a' },

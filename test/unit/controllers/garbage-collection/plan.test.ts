@@ -89,7 +89,7 @@ describe('judge', () => {
       { do: 'visit dependents', uids: ['y'] },
     ],
     [
-      'an owner without blocking dependents',
+      'an owner that nobody blocks',
       node('x', leaving),
       [node('z', { owned: ['x'] })],
       {},

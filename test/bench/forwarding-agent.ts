@@ -1,0 +1,180 @@
+/**
+ * Memory and CPU of `servicenet node` in a network namespace, against a `servicenet up` on the same machine: `node
+ * test/bench/forwarding-agent.ts [services…]`, by default 1000 10000 30000, with 10 endpoints each. Needs unshare, nft
+ * and curl, and no root. Prints a table and writes bench-results/forwarding-agent.json.
+ */
+import { writeFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { missingFor } from '../network/support/gate.ts';
+import type { Machine } from '../network/support/machine.ts';
+import { startNetwork } from '../network/support/network.ts';
+import { ApiRelay, NodeProgram } from '../network/support/node-program.ts';
+import { Connection } from './connection.ts';
+import { report, type Row } from './report.ts';
+import { ServerProcess } from './server-process.ts';
+
+const endpointsEach = 10;
+const nodeCount = 50;
+/** Milliseconds after a sync until all that it caused is over. */
+const settleTime = 5000;
+/** Milliseconds without any change, in which CPU time is measured. */
+const idleTime = 20_000;
+
+const missing = missingFor('user');
+if (missing !== '') {
+  console.error(`missing: ${missing}`);
+  process.exit(1);
+}
+const asked = process.argv.slice(2).map(Number);
+const rows: Row[] = [];
+for (const count of asked.length > 0 ? asked : [1000, 10_000, 30_000]) rows.push(...(await measure(count)));
+await report('forwarding-agent', rows);
+
+async function measure(count: number): Promise<Row[]> {
+  const flags = ['--nodes', '0', '--controllers', '', '--service-cluster-ip-range', '10.96.0.0/12'];
+  const server = await ServerProcess.start(flags, []);
+  const network = await startNetwork('user', { 'node-0': [] });
+  try {
+    await fill(server, count);
+    const { machine } = network.at('node-0');
+    const relay = await ApiRelay.open(machine, server.target.url);
+    const name = `${count.toLocaleString('en-US')} Services × ${endpointsEach}`;
+    const of10k = (budget: string): { budget?: string } => (count === 10_000 ? { budget } : {});
+    // As in a Pod, with the files of a service account.
+    const { ca, token } = server.target;
+    await writeFile(relay.file('ca.crt'), ca);
+    await writeFile(relay.file('token'), token);
+    const access = ['--server', relay.url, '--token-file', relay.file('token')];
+    access.push('--certificate-authority', relay.file('ca.crt'));
+    const ofNode = ['--node-name', 'node-0', '--cluster-cidr', '10.128.0.0/9'];
+    const start = (file: string): NodeProgram => new NodeProgram(machine, relay, file, ...access, ...ofNode);
+
+    const warming = start('warming'); // Node.js keeps what it compiled.
+    await untilSynced(machine);
+    await warming.signal('TERM');
+    await new NodeProgram(machine, relay, 'cleaning', '--cleanup').ended;
+    const loading = start('loading');
+    await untilSynced(machine);
+    const loaded = await loading.usage();
+    await delay(settleTime);
+    const resting = await loading.usage();
+    await delay(idleTime);
+    const idle = await loading.usage();
+    await loading.signal('TERM');
+    const again = start('again');
+    await untilSynced(machine);
+    const restarted = await again.usage();
+    await delay(idleTime);
+    const settled = await again.usage();
+    await again.signal('TERM');
+    await relay.close();
+    return [
+      {
+        name: `${name}: agent's CPU from its start to the end of the first sync`,
+        value: loaded.cpuMs,
+        unit: 'ms',
+      },
+      { name: `${name}: resident after the first sync`, value: loaded.residentMiB, unit: 'MiB' },
+      {
+        name: `${name}: resident ${(settleTime + idleTime) / 1000} s later`,
+        value: idle.residentMiB,
+        unit: 'MiB',
+        ...of10k('≤ 200 MiB'),
+      },
+      { name: `${name}: resident at most`, value: idle.highestMiB, unit: 'MiB' },
+      {
+        name: `${name}: CPU when idle`,
+        value: ((idle.cpuMs - resting.cpuMs) / idleTime) * 100,
+        unit: '%',
+        ...of10k('≤ 0.1 %'),
+      },
+      { name: `${name}: agent's CPU of a restart that changes nothing`, value: restarted.cpuMs, unit: 'ms' },
+      {
+        name: `${name}: resident ${idleTime / 1000} s after the restart`,
+        value: settled.residentMiB,
+        unit: 'MiB',
+      },
+      { name: `${name}: resident at most, restarted`, value: settled.highestMiB, unit: 'MiB' },
+    ];
+  } finally {
+    await network.close();
+    await server.stop();
+  }
+}
+
+async function untilSynced(machine: Machine): Promise<void> {
+  for (;;) {
+    const { stdout } = await machine.host.exec('curl', [
+      '-sS',
+      '--max-time',
+      '60',
+      'http://127.0.0.1:10249/metrics',
+    ]);
+    if (/^kubeproxy_sync_proxy_rules_last_timestamp_seconds\{ip_family="IPv4"\} [1-9]/m.test(stdout)) return;
+    await delay(500);
+  }
+}
+
+async function fill({ target }: ServerProcess, count: number): Promise<void> {
+  const connections = await Promise.all(Array.from({ length: 8 }, () => Connection.open(target)));
+  const [first] = connections;
+  const send = async (connection: Connection, path: string, body: object): Promise<void> => {
+    await connection.request({ method: 'POST', path, body: JSON.stringify(body) });
+  };
+  if (first === undefined) return;
+  await send(first, '/api/v1/namespaces', { metadata: { name: 'shop' } });
+  await send(first, '/api/v1/nodes', {
+    ...{
+      metadata: { name: 'node-0' },
+      status: { addresses: [{ type: 'InternalIP', address: '192.0.2.11' }] },
+    },
+  });
+  let next = 0;
+  await Promise.all(
+    connections.map(async (connection) => {
+      for (let i = next++; i < count; i = next++) {
+        await send(connection, '/api/v1/namespaces/shop/services', service(i));
+        await send(connection, '/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices', slice(i));
+      }
+      connection.close();
+    }),
+  );
+}
+
+function service(i: number): object {
+  return {
+    metadata: { name: `web-${i}`, labels: { app: `web-${i}` } },
+    spec: { selector: { app: `web-${i}` }, ports: [{ name: 'http', port: 80, targetPort: 8080 }] },
+  };
+}
+
+/** As the controller of slices writes it. */
+function slice(i: number): object {
+  return {
+    metadata: {
+      name: `web-${i}-abcde`,
+      generateName: `web-${i}-`,
+      annotations: { 'endpoints.kubernetes.io/last-change-trigger-time': '2026-01-01T00:00:00Z' },
+      labels: {
+        app: `web-${i}`,
+        'endpointslice.kubernetes.io/managed-by': 'endpointslice-controller.k8s.io',
+        'kubernetes.io/service-name': `web-${i}`,
+      },
+    },
+    addressType: 'IPv4',
+    ports: [{ name: 'http', port: 8080, protocol: 'TCP' }],
+    endpoints: Array.from({ length: endpointsEach }, (_, j) => {
+      const n = i * endpointsEach + j;
+      return {
+        addresses: [`10.${128 + (n >> 16)}.${(n >> 8) & 255}.${n & 255}`],
+        conditions: { ready: true, serving: true, terminating: false },
+        nodeName: `node-${n % nodeCount}`,
+        targetRef: {
+          ...{ kind: 'Pod', namespace: 'shop', name: `web-${i}-5d4f8c7b9-${j}` },
+          uid: `1f0e6f0c-7a55-4b5e-9d9c-${String(n).padStart(12, '0')}`,
+        },
+        zone: n % 2 === 0 ? 'a' : 'b',
+      };
+    }),
+  };
+}

@@ -1,0 +1,104 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { TestCluster } from './support/cluster.ts';
+import { missingFor } from './support/gate.ts';
+import type { Machine } from './support/machine.ts';
+import { ApiRelay, NodeProgram } from './support/node-program.ts';
+import { endpointSlice } from './support/objects.ts';
+
+const missing = missingFor('user');
+const flags = ['--node-name', 'node-1', '--cluster-cidr', '10.244.0.0/16,fd00:244::/32'];
+
+describe.skipIf(missing !== '')(`servicenet node${missing === '' ? '' : ` (missing: ${missing})`}`, () => {
+  let cluster: TestCluster;
+  let machine: Machine;
+  let relay: ApiRelay;
+
+  beforeAll(async () => {
+    cluster = await TestCluster.start({ 'node-1': ['client', 'a-1'] });
+    ({ machine } = cluster.network.at('node-1'));
+    relay = await ApiRelay.open(machine, cluster.server.kubeconfig);
+    await cluster.network.at('a-1').machine.serve(8080);
+    await cluster.service('web', { clusterIP: '10.96.3.1' });
+    const address = cluster.network.at('a-1').addresses.IPv4;
+    await cluster.slice(endpointSlice('IPv4', [{ address, node: 'node-1' }], 8080, 'web'));
+  });
+  afterAll(async () => {
+    await relay.close();
+    await cluster.close();
+  });
+
+  it('carries Services, tells how the node is, ends by a signal, and what it wrote stays until --cleanup', async () => {
+    const running = new NodeProgram(machine, relay, 'running', ...flags);
+    await expect.poll(() => ask('10.96.3.1', 80)).toMatchObject({ name: 'a-1' });
+    expect(await curl('http://127.0.0.1:10256/healthz')).toContain('"nodeEligible":true');
+    expect(await curl('http://127.0.0.1:10249/proxyMode')).toBe('nftables');
+    expect(await curl('http://127.0.0.1:10249/metrics')).toMatch(
+      /kubeproxy_sync_proxy_rules_duration_seconds_count\{ip_family="IPv4"\} [1-9]/,
+    );
+    expect((await running.signal('TERM')).exitCode).toBe(0);
+    expect(await ask('10.96.3.1', 80)).toMatchObject({ name: 'a-1' });
+
+    const cleaning = await new NodeProgram(machine, relay, 'cleaning', '--cleanup').ended;
+    expect(cleaning.exitCode, cleaning.stderr).toBe(0);
+    expect((await machine.host.exec('nft', ['list', 'ruleset'])).stdout).toBe('');
+  });
+
+  it('refuses a port that a cluster IP does not have at once, from a Pod, from the node and from outside (D13)', async () => {
+    const running = new NodeProgram(machine, relay, 'refusing', ...flags);
+    await expect.poll(() => ask('10.96.3.1', 80)).toMatchObject({ name: 'a-1' });
+    for (const from of [cluster.network.at('client').machine, machine, cluster.network.outside.machine]) {
+      for (const protocol of ['TCP', 'UDP'] as const) {
+        const what = `${protocol} from ${from.name}`;
+        expect(await from.ask('10.96.3.1', 81, { protocol, timeout: 5000 }), what).toBe('refused');
+      }
+    }
+    await running.signal('TERM');
+  });
+
+  it('with --init-only sets kernel parameters, names those that it may not set, and writes nothing else', async () => {
+    const { sysctl } = machine.host;
+    const name = 'net/netfilter/nf_conntrack_tcp_timeout_close_wait';
+    await sysctl.set(name, '60');
+    const before = (await machine.host.exec('nft', ['list', 'ruleset'])).stdout;
+    const { exitCode, stderr } = await new NodeProgram(machine, relay, 'init', '--init-only').ended;
+    expect(exitCode, stderr).toBe(0);
+    expect(await sysctl.get(name)).toBe('3600');
+    // The limit belongs to the machine, not to a namespace.
+    expect(stderr).toMatch(/"sysctl":"net\/netfilter\/nf_conntrack_max".*cannot set a kernel parameter/);
+    expect((await machine.host.exec('nft', ['list', 'ruleset'])).stdout).toBe(before);
+  });
+
+  it.each([
+    [
+      'the nftables table kube-proxy',
+      [
+        ['add', 'table', 'ip', 'kube-proxy'],
+        ['add', 'chain', 'ip', 'kube-proxy', 'services'],
+      ],
+    ],
+    [
+      'the iptables chain KUBE-SERVICES',
+      [
+        ['add', 'table', 'ip', 'nat'],
+        ['add', 'chain', 'ip', 'nat', 'KUBE-SERVICES'],
+      ],
+    ],
+  ])('does not start beside %s, and writes nothing', async (what, commands) => {
+    for (const command of commands) await machine.host.exec('nft', command);
+    const before = (await machine.host.exec('nft', ['list', 'ruleset'])).stdout;
+    const { exitCode, stderr } = await new NodeProgram(machine, relay, 'beside', ...flags).ended;
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain(what);
+    expect((await machine.host.exec('nft', ['list', 'ruleset'])).stdout).toBe(before);
+    const table = commands[0]?.[3] ?? '';
+    await machine.host.exec('nft', ['delete', 'table', 'ip', table]);
+  });
+
+  async function curl(url: string): Promise<string> {
+    return (await machine.host.exec('curl', ['-sS', '--max-time', '20', url])).stdout;
+  }
+
+  function ask(address: string, port: number) {
+    return cluster.network.at('client').machine.ask(address, port, { timeout: 1000 });
+  }
+});

@@ -1,0 +1,106 @@
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { connect, createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { ExecResult } from '../../../src/host/host.ts';
+import type { Machine } from './machine.ts';
+
+const main = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
+
+/** Where a machine finds the API server. */
+const relayPort = 6443;
+
+/**
+ * A machine's way to an API server on the loopback of this process, and a kubeconfig for it: the machine's listening
+ * socket is here, and what comes to it goes on to the server.
+ */
+export class ApiRelay {
+  readonly url = `https://127.0.0.1:${relayPort}`;
+  readonly kubeconfig: string;
+  readonly #folder: string;
+  readonly #server: Server;
+
+  private constructor(kubeconfig: string, folder: string, server: Server) {
+    this.kubeconfig = kubeconfig;
+    this.#folder = folder;
+    this.#server = server;
+  }
+
+  /** @param kubeconfig one with a server at 127.0.0.1. */
+  static async open(machine: Machine, kubeconfig: string): Promise<ApiRelay> {
+    const [found = '', port = ''] = /https:\/\/127\.0\.0\.1:(\d+)/.exec(kubeconfig) ?? [];
+    const server = createServer((inside) => {
+      const outside = connect(Number(port), '127.0.0.1');
+      inside.pipe(outside).pipe(inside);
+      inside.on('error', () => outside.destroy());
+      outside.on('error', () => inside.destroy());
+    });
+    await machine.host.listen(server, '127.0.0.1', relayPort);
+    const folder = await mkdtemp(join(tmpdir(), 'servicenet-node-'));
+    const file = join(folder, 'kubeconfig');
+    await writeFile(file, kubeconfig.replace(found, `https://127.0.0.1:${relayPort}`));
+    // The user of the namespaces, who is not always the one who runs the tests, reads it and writes a file beside it.
+    await chmod(folder, 0o777);
+    return new ApiRelay(file, folder, server);
+  }
+
+  /** A file that programs in the machine may write. */
+  file(name: string): string {
+    return join(this.#folder, name);
+  }
+
+  async close(): Promise<void> {
+    this.#server.close();
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+}
+
+/** `servicenet node` in a machine. */
+export class NodeProgram {
+  /** How it ended, and what it logged. */
+  readonly ended: Promise<ExecResult>;
+  readonly #machine: Machine;
+  readonly #pidFile: string;
+
+  /** @param flags beside the kubeconfig's, which are left out where they name a server. */
+  constructor(machine: Machine, relay: ApiRelay, name: string, ...flags: readonly string[]) {
+    this.#machine = machine;
+    this.#pidFile = relay.file(`${name}.pid`);
+    this.ended = machine.host.exec('sh', [
+      ...['-c', 'echo $$ > "$0"; export NODE_COMPILE_CACHE="$1"; shift; exec "$@"', this.#pidFile],
+      // The second start is that of a package: it strips no types.
+      relay.file('compile-cache'),
+      // As the image starts it.
+      ...[process.execPath, '--max-semi-space-size=8', main, 'node'],
+      ...(flags.includes('--server') ? [] : ['--kubeconfig', relay.kubeconfig]),
+      ...['--log-format', 'json', ...flags],
+    ]);
+  }
+
+  async signal(signal: 'TERM' | 'KILL'): Promise<ExecResult> {
+    await this.#machine.host.exec('kill', [`-${signal}`, await this.#pid()]);
+    return this.ended;
+  }
+
+  /** Resident memory now and at most so far, in MiB, and CPU time so far, in milliseconds. */
+  async usage(): Promise<{
+    readonly residentMiB: number;
+    readonly highestMiB: number;
+    readonly cpuMs: number;
+  }> {
+    const { stdout } = await this.#machine.host.exec('cat', [
+      ...[`/proc/${await this.#pid()}/status`, `/proc/${await this.#pid()}/stat`],
+    ]);
+    const mebibytes = (name: string): number =>
+      Number(new RegExp(`${name}:\\s+(\\d+)`).exec(stdout)?.[1]) / 1024;
+    // Behind the name, fields 14 and 15 count ticks of 10 ms (proc_pid_stat(5)).
+    const fields = stdout.slice(stdout.lastIndexOf(')') + 2).split(' ');
+    const cpuMs = (Number(fields[11]) + Number(fields[12])) * 10;
+    return { residentMiB: mebibytes('VmRSS'), highestMiB: mebibytes('VmHWM'), cpuMs };
+  }
+
+  async #pid(): Promise<string> {
+    return (await readFile(this.#pidFile, 'utf8')).trim();
+  }
+}
