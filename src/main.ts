@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Nothing else is imported here: an older Node.js would fail to load it, and could not be told.
+// Nothing else is imported here: an older Node.js would fail to load it, and could not say so.
 import * as module from 'node:module';
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);

@@ -15,7 +15,7 @@ export interface AddressAllocation {
    *
    * @throws {NotCanonicalError} when the text is not a canonical address.
    * @throws {NotInRangeError} when it is outside of the range, or the network or broadcast address.
-   * @throws {AlreadyAllocatedError} when somebody holds it.
+   * @throws {AlreadyAllocatedError} when it is allocated.
    */
   allocate(address: string): void;
   /**

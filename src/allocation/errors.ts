@@ -13,7 +13,7 @@ export class RangeFullError extends AllocationError {
   }
 }
 
-/** Somebody holds it already (`ipallocator.ErrAllocated`, `portallocator.ErrAllocated`). */
+/** It is allocated already (`ipallocator.ErrAllocated`, `portallocator.ErrAllocated`). */
 export class AlreadyAllocatedError extends AllocationError {
   readonly wanted: string | number;
 

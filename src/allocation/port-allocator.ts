@@ -3,7 +3,7 @@ import { DenseBitmap } from './dense-bitmap.ts';
 import { randomFree } from './bitmap.ts';
 import { AlreadyAllocatedError, NotInRangeError, RangeFullError } from './errors.ts';
 
-/** Hands out ports of one range; protocols are not told apart, as in kube-apiserver. */
+/** Hands out ports of one range; protocols share the ports, as in kube-apiserver. */
 export interface PortAllocation {
   /** The range as users write it: `30000-32767`. */
   readonly range: string;

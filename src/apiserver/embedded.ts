@@ -1,4 +1,5 @@
 import { networkInterfaces } from 'node:os';
+import { formatAddress } from '../objects/address.ts';
 import type { StaticToken } from './authentication/static-tokens.ts';
 import { fileProblem } from './file-problem.ts';
 import { type Identity, identityFile, keptIdentity, newIdentity } from './identity.ts';
@@ -22,6 +23,8 @@ export type EmbeddedOptions = Omit<
   readonly tokens?: readonly StaticToken[];
   /** DNS names and addresses that the server certificate is also good for. */
   readonly extraHosts?: readonly string[];
+  /** Where Pods reach the server; default: an address of this machine. */
+  readonly advertiseAddress?: string;
 };
 
 /** A running server and what a client needs to talk to it as its administrator. */
@@ -43,6 +46,7 @@ const localHosts = [
   'kubernetes',
   'kubernetes.default',
   'kubernetes.default.svc',
+  'kubernetes.default.svc.cluster.local',
 ];
 
 /**
@@ -94,8 +98,9 @@ async function startWith(
 ): Promise<Embedded> {
   const { adminToken: token = identity.adminToken, tokens = [], extraHosts = [], ...rest } = options;
   const { authority } = identity;
-  const hosts = [...new Set([...localHosts, options.bindAddress, ...extraHosts])].filter(isConcrete);
-  const tls = issueServerCertificate(authority, 'servicenet', hosts, { now });
+  const services = options.serviceCidrs.map(({ usable }) => formatAddress(usable.family, usable.first));
+  const hosts = [...new Set([...localHosts, ...services, options.bindAddress, ...extraHosts])];
+  const tls = issueServerCertificate(authority, 'servicenet', hosts.filter(isConcrete), { now });
   const clientCertificate = issueClientCertificate(authority, 'kubernetes-admin', adminGroups, { now });
   const admin: StaticToken = {
     token,
@@ -107,7 +112,7 @@ async function startWith(
     serviceAccountKey: identity.serviceAccountKey,
     tokens: [admin, ...tokens],
     tls: { ...tls, clientCa: authority.certificate },
-    advertiseAddress: advertisedAddress(options.bindAddress),
+    advertiseAddress: options.advertiseAddress ?? advertisedAddress(options.bindAddress),
   });
   return {
     ...server,

@@ -1,4 +1,5 @@
 import { type KeyObject, randomUUID } from 'node:crypto';
+import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { version } from '../telemetry/version.ts';
 import type { ServiceCidr } from '../allocation/address-range.ts';
@@ -79,6 +80,8 @@ export interface ApiServerOptions {
 export interface ApiServer {
   readonly url: string;
   readonly port: number;
+  /** Serves a connection that came by another way than the port. */
+  accept(connection: Socket): void;
   /** Ends open watches, lets requests in flight finish, and closes; a second call closes at once. */
   close(): Promise<void>;
 }
@@ -192,6 +195,7 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
   return {
     url: `https://${host}`,
     port: address.port,
+    accept: (connection) => http.accept(connection),
     close: async () => {
       for (const stop of stops.splice(0)) stop();
       quotas.stop();

@@ -1,16 +1,17 @@
-import type { Expression } from './ast.ts';
+import { type Expression, partsOf } from './ast.ts';
 import { check, type Checked } from './checker.ts';
 import { estimateCost, type SizeLookup } from './cost/estimate.ts';
 import { environment, type Purpose } from './environment.ts';
 import { validateAlike } from './alike-literals.ts';
 import { foldConstants } from './constants.ts';
 import { type Constants, evaluate } from './evaluate.ts';
-import { validateLiterals } from './literal-arguments.ts';
 import { Meter } from './meter.ts';
 import { parse } from './parser.ts';
-import { describeIssues, SyntaxErrors } from './source.ts';
+import { describeIssues, SyntaxErrors, type Issue } from './source.ts';
 import { type CelType, formatType } from './types.ts';
 import type { Value } from './values.ts';
+import { parseDuration, parseTimestamp, secondsOf } from './go-time.ts';
+import { compilePattern } from './patterns/program.ts';
 
 /** An expression that does not compile. The message has the issues as cel-go prints them, with their places. */
 export class CompileError extends Error {
@@ -120,4 +121,35 @@ function parsed(source: string): Expression {
     if (!(error instanceof SyntaxErrors)) throw error;
     throw new CompileError('compilation', describeIssues(source, error.issues));
   }
+}
+
+/** The checks of literal arguments, by function (cel-go `cel/validator.go`). */
+const readers: ReadonlyMap<string, (value: string) => unknown> = new Map<string, (value: string) => unknown>([
+  ['duration', parseDuration],
+  ['timestamp', parseTimestamp],
+  ['matches', compilePattern],
+]);
+
+/** Checks literals of durations, times and patterns when an expression is compiled. */
+function validateLiterals(expression: Expression): Issue[] {
+  const issues: Issue[] = [];
+  visit(expression, issues);
+  return issues;
+}
+
+function visit(expression: Expression, issues: Issue[]): void {
+  if (expression.kind === 'call') {
+    const argument = expression.args.at(-1);
+    const read = readers.get(expression.name);
+    if (read !== undefined && argument?.kind === 'literal') {
+      try {
+        if (typeof argument.value === 'string') read(argument.value);
+        else if (expression.name === 'timestamp' && typeof argument.value === 'bigint')
+          secondsOf(argument.value);
+      } catch {
+        issues.push({ at: argument.at, message: `invalid ${expression.name} argument` });
+      }
+    }
+  }
+  for (const child of partsOf(expression)) visit(child, issues);
 }

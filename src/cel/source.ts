@@ -11,8 +11,8 @@ export const maxIssues = 100;
 /** The issues with their places, e.g. `ERROR: <input>:1:5: undefined field 'x'` and the line with a caret below. */
 export function describeIssues(source: string, issues: readonly Issue[]): string {
   const lines = source.split('\n');
-  const told = issues.slice(0, maxIssues).sort((a, b) => a.at - b.at);
-  const texts = told.map(({ at, message }) => {
+  const listed = issues.slice(0, maxIssues).sort((a, b) => a.at - b.at);
+  const texts = listed.map(({ at, message }) => {
     const before = source.slice(0, at).split('\n');
     const line = lines[before.length - 1] ?? '';
     const column = Array.from(before.at(-1) ?? '').length;

@@ -1,4 +1,5 @@
 import { Argument, Command, Option } from 'commander';
+import { networkModes } from '../config/local-cluster.ts';
 import { upConfig } from '../config/up.ts';
 import { logFormats, logLevels } from '../telemetry/log.ts';
 import { version } from '../telemetry/version.ts';
@@ -73,6 +74,14 @@ function upCommand(): Command {
     )
     .option('--apply <files...>', 'apply these YAML or JSON files when the server is ready')
     .option('--nodes <count>', 'number of simulated nodes; with 0, no workloads run', '3')
+    .addOption(
+      new Option(
+        '--network <mode>',
+        'put Pods into a network, so that they answer; auto: where this machine can make one (Linux, iproute2, nftables, user namespaces or root)',
+      )
+        .choices(networkModes)
+        .default('auto'),
+    )
     .option(
       '--cluster-cidr <cidrs>',
       'range of Pod addresses: one CIDR, or two of different families (default: 10.244.0.0/16, fd00:10:244::/56)',

@@ -25,16 +25,22 @@ export async function up(config: UpConfig): Promise<number> {
     const manifests = await readManifests(config.apply);
     const thread = new ClientsThread();
     started.push(() => thread.stop());
+    const { openNetwork } = await import('./local-cluster/network.ts');
+    const opening = openNetwork(config, log);
+    opening.catch(() => undefined);
     // Behind the start of the thread: the two load their code at the same time.
     const { startLocalCluster } = await import('./local-cluster/cluster.ts');
+    const open = await opening;
+    if (open !== undefined) started.push(() => open.close());
     const cluster = await startLocalCluster({
       config,
       manifests,
       log,
+      network: open === undefined ? undefined : { open, log: config },
       startClients: (clients, server) => thread.start(clients, server, config),
     });
     started.push(() => cluster.stop());
-    const { server, report, failure } = cluster;
+    const { server, report, failure, networkReady } = cluster;
     await writeKubeconfig(config.kubeconfigPath, server.kubeconfig);
     started.push(() => removeKubeconfig(config.kubeconfigPath, server.kubeconfig));
     const stopped = await Promise.race([signal.received, Promise.resolve(undefined)]);
@@ -52,6 +58,13 @@ export async function up(config: UpConfig): Promise<number> {
       return await runProgram({ program, kubeconfig, interrupted: signal.received, failure });
     }
     process.stdout.write(introduction(config, report, begun.services));
+    networkReady?.then(
+      (isReady) => {
+        const time = Math.round(performance.now());
+        if (isReady) process.stdout.write(`cluster network is ready (${time} ms)\n`);
+      },
+      (error: unknown) => log.error({ err: error }, 'the cluster network could not be started'),
+    );
     const ended = Promise.race([signal.received, failure]);
     if (config.liveView && process.stdout.isTTY) await watch(config, server, log, ended);
     await ended;

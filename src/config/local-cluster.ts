@@ -1,5 +1,8 @@
 import type { nodePortRange, serviceCidrs } from './service-ranges.ts';
 
+/** Values of `--network`. */
+export const networkModes = ['auto', 'on', 'off'] as const;
+
 /** What `servicenet up` and `servicenet/testing` start: an API server, its controllers, simulated nodes. */
 export interface LocalClusterConfig {
   readonly bindAddress: string;
@@ -16,6 +19,8 @@ export interface LocalClusterConfig {
   readonly dataDir: string | undefined;
   /** Simulated nodes. */
   readonly nodes: number;
+  /** Whether Pods are in a network; `auto`: where this machine can make one. */
+  readonly network: (typeof networkModes)[number];
   /** Where the Pods of simulated nodes get their addresses: one CIDR, or two of different families. */
   readonly clusterCidrs: readonly string[];
   /** Names of the controllers to run. */

@@ -16,7 +16,7 @@ import {
   texts,
   yesOrNo,
 } from './flags.ts';
-import type { LocalClusterConfig, SelectControllers } from './local-cluster.ts';
+import { type LocalClusterConfig, networkModes, type SelectControllers } from './local-cluster.ts';
 import { nodePortRange, serviceCidrs } from './service-ranges.ts';
 
 /** The configuration of `servicenet up`: validated, frozen. */
@@ -63,6 +63,7 @@ export function upConfig(
     token: flags.read('token', optional(textOf(8))),
     apply: flags.read('apply', texts),
     nodes,
+    network: flags.read('network', oneOf(networkModes)),
     clusterCidrs: flags.read('clusterCidr', clusterCidrs(families)),
     liveView: flags.read('liveView', yesOrNo) && alone,
     addressPool: flags.read('defaultPool', defaultPool(families)),

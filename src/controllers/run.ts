@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { Clients } from '../client/clients.ts';
 import { type Clock, type Random, systemClock } from '../client/clock.ts';
 import { EventSender } from '../client/event-sender.ts';
-import { InformerFactory } from '../client/informer-factory.ts';
+import { InformerFactory, type InformerFactoryOptions } from '../client/informer-factory.ts';
 import type { ElectionEnd } from '../client/leases.ts';
 import { PermissionTracker } from '../client/permission-tracker.ts';
 import { leases } from '../client/resources.ts';
@@ -35,6 +35,8 @@ export interface RunOptions {
   readonly random?: Random;
   /** Work only while holding this lease; default: work at once. */
   readonly leaderElection?: LeaderElectionSettings;
+  /** What the server leaves out of the caches: {@link InformerFactoryOptions.labelSelectors}. */
+  readonly labelSelectors?: InformerFactoryOptions['labelSelectors'];
   /** Services whose endpoints are written; default all. */
   readonly serves?: ControllerContext['serves'];
 }
@@ -65,7 +67,8 @@ export function runControllers(options: RunOptions): RunningControllers {
   const names = selectControllers(options.controllers ?? ['*'], catalog);
   const transport = new PermissionTracker(new AvailabilityTracker(options.transport, log, clock), log, clock);
   const clients = new Clients(transport);
-  const informers = new InformerFactory({ transport, clock, random, log, metrics });
+  const { labelSelectors = {} } = options;
+  const informers = new InformerFactory({ transport, clock, random, log, metrics, labelSelectors });
   const senders: EventSender[] = [];
   const working = new AbortController();
   const following = new AbortController();

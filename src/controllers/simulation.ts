@@ -26,7 +26,7 @@ export function simulationControllers(options: NodesOptions): readonly CatalogEn
   return [
     entry(nodesController(options), 'node-controller'),
     entry(scheduler, 'default-scheduler'),
-    entry(kubelet, 'kubelet'),
+    entry(kubelet(), 'kubelet'),
     entry(taintEvictionController, 'taint-eviction-controller'),
     entry(deploymentsController, 'deployment-controller'),
     entry(replicaSetsController, 'replicaset-controller'),

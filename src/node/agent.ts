@@ -91,6 +91,15 @@ export class NodeAgent implements Runnable {
     this.#health = new SyncHealth(clock);
     this.#healthChecks = new ServiceHealthServers(host, this.#health);
     const started = clock.now();
+    // Before the view: caches that are full already report their objects at once.
+    this.#controller = new Controller({
+      name: `node_${nodeName}`,
+      context,
+      reconcile: () => this.#sync(),
+      workers: 1,
+      waitFor: [{ synced: (signal) => this.#view.synced(signal) }],
+      backoff: { base: 1000, max: 30_000 },
+    });
     this.#view = new ForwardingView(informers, nodeName, forwarding, ({ kind, triggered }) => {
       const now = clock.now();
       if (kind === 'other') this.#metrics.queued(forwarding.families, now);
@@ -101,14 +110,6 @@ export class NodeAgent implements Runnable {
       this.#controller.enqueue(everything, { after });
     });
     this.#problems = new ProblemReports(log, events, (key) => this.#view.service(key));
-    this.#controller = new Controller({
-      name: `node_${nodeName}`,
-      context,
-      reconcile: () => this.#sync(),
-      workers: 1,
-      waitFor: this.#view.sources,
-      backoff: { base: 1000, max: 30_000 },
-    });
     this.#controller.enqueue(everything);
   }
 

@@ -98,10 +98,16 @@ export class ForwardingView {
     );
   }
 
-  /** Nothing may be planned before all of these have synced (F9). */
-  get sources(): readonly Source[] {
-    const ranges = this.#ranges === undefined ? [] : [this.#ranges];
-    return [this.#services, this.#slices, this.#nodes, ...ranges];
+  /** Nothing may be planned before this resolves true (F9); false: the signal has aborted. */
+  async synced(signal: AbortSignal): Promise<boolean> {
+    const sources = [
+      this.#services,
+      this.#slices,
+      this.#nodes,
+      ...(this.#ranges === undefined ? [] : [this.#ranges]),
+    ];
+    const synced = await Promise.all(sources.map((source) => source.synced(signal)));
+    return synced.every(Boolean);
   }
 
   /** As it was at the last {@link update}; undefined before the first. */
@@ -197,11 +203,6 @@ export class ForwardingView {
   #nodePodCIDRs(): readonly string[] {
     return this.#nodes.cache.get(this.#nodeName)?.spec.podCIDRs ?? [];
   }
-}
-
-/** What a start waits for. */
-interface Source {
-  synced(signal: AbortSignal): Promise<boolean>;
 }
 
 const otherChange: ViewChange = { kind: 'other', triggered: undefined };

@@ -3,7 +3,7 @@ import { selectLocal } from '../commands/select-controllers.ts';
 import { clusterCidrs } from '../config/cluster-cidrs.ts';
 import { addressRanges } from '../config/default-pool.ts';
 import { ConfigError, WrongValue } from '../config/errors.ts';
-import { Flags, oneOf, optional, type Reader, text, textOf } from '../config/flags.ts';
+import { Flags, oneOf, optional, type Reader, text, textOf, yesOrNo } from '../config/flags.ts';
 import type { LocalClusterConfig } from '../config/local-cluster.ts';
 import { nodePortRange, serviceCidrs } from '../config/service-ranges.ts';
 import { isRecord } from '../objects/json.ts';
@@ -35,6 +35,11 @@ export interface TestServerOptions {
   readonly controllers?: readonly string[] | undefined;
   /** Simulated nodes, 0 to 1000, on which Deployments and other workloads run; default 0. */
   readonly nodes?: number | undefined;
+  /**
+   * Puts Pods into a network of namespaces, in which they answer; needs Linux, iproute2, nftables, and user namespaces or
+   * root. Default false: Pods are only simulated.
+   */
+  readonly network?: boolean | undefined;
   /** Where simulated Pods get their addresses; default `10.244.0.0/16`, and `fd00:10:244::/56` with dual-stack. */
   readonly clusterCidr?: string | undefined;
   /**
@@ -67,6 +72,7 @@ const names: readonly (keyof TestServerOptions)[] = [
   'port',
   'controllers',
   'nodes',
+  'network',
   'clusterCidr',
   'addressPools',
   'refuse',
@@ -95,6 +101,7 @@ export function testServerConfig(options: unknown): TestServerConfig {
     allocation,
     dataDir: flags.read('dataDirectory', optional(textOf())),
     nodes,
+    network: flags.read('network', or(false, yesOrNo)) ? 'on' : 'off',
     clusterCidrs: flags.read('clusterCidr', clusterCidrs(families)),
     controllers: flags.read(
       'controllers',

@@ -73,7 +73,7 @@ const running = runControllers({
   controllers: ['endpoints-controller', 'endpointslice-controller'],
   log: pino({ level: 'silent' }),
   metrics,
-  // In a cluster of somebody else, the Services of others are none of ours.
+  // In a foreign cluster, other Services are not ours.
   serves: ({ metadata }) => metadata.namespace?.startsWith('servicenet-bench') === true,
 });
 process.on('message', (message) => {

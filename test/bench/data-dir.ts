@@ -112,7 +112,7 @@ async function restarted(name: string, server: ServerProcess): Promise<void> {
   rows.push({ name, value: server.startMs, unit: 'ms', cpu: await server.cpu() });
 }
 
-/** One Service, then all of them: objects are decoded when somebody asks. */
+/** One Service, then all of them: objects are decoded when they are read. */
 async function firstAnswers(server: ServerProcess): Promise<void> {
   const connections = await connect(server, 1);
   const each = async (name: string, at: string): Promise<void> => {

@@ -1,7 +1,7 @@
 /**
  * What `servicenet up` with all its controllers takes of memory when it holds much:
  * `node test/bench/memory.ts [services] [pods] [flags of node]`, by default 10,000 Services and 50,000 Pods, which takes
- * some minutes. Pods are on a node that is not simulated; each is created and told to run, as a kubelet does. Awaited is
+ * some minutes. Pods are on a node that is not simulated; each is created and set to run, as a kubelet does. Awaited is
  * that every Pod is in an EndpointSlice.
  */
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -68,7 +68,7 @@ export async function runSuite(
 /**
  * A case that changes what others see: a default IngressClass, the Service CIDRs, the `default` namespace, or nodes
  * where a Service asks for topology hints (which count all nodes). The nodes of all others bear their namespace's
- * name and concern nobody else.
+ * name and concern no one else.
  */
 function needsTheClusterAlone({ steps }: Case): boolean {
   const topology = steps.some(({ request }) => JSON.stringify(request).includes('kubernetes.io/topology-'));

@@ -360,7 +360,7 @@ export function describeStorage(
       expect(listenerErrors).toHaveLength(2);
     });
 
-    it('keeps the order for everybody when listeners write, subscribe and unsubscribe', async () => {
+    it('keeps the order for all when listeners write, subscribe and unsubscribe', async () => {
       const storage = await fresh();
       const nested: Promise<unknown>[] = [];
       const late: string[] = [];

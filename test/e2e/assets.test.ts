@@ -53,7 +53,7 @@ describe('etcd and kube-apiserver of KUBEBUILDER_ASSETS', () => {
         'bind-address': '127.0.0.1',
         'service-cluster-ip-range': cidrs,
         'authorization-mode': 'RBAC',
-        // No controller of service accounts runs: Pods would need one that nobody makes.
+        // No controller of service accounts runs: Pods would need one that is not made.
         'disable-admission-plugins': 'ServiceAccount',
         'allow-privileged': 'true',
         'service-account-issuer': `https://127.0.0.1:${String(apiserver['secure-port'])}/`,

@@ -30,7 +30,7 @@ export function controllerCommand(target: Target, client: Transport): Promise<Co
     : Promise.resolve(asKubeconfigUser(target));
 }
 
-/** With the rights of whoever runs the suite, and nothing installed. */
+/** With the rights of the user who runs the suite, and nothing installed. */
 function asKubeconfigUser(target: Target): ControllerCommand {
   const lease = { namespace: 'kube-system', name: 'servicenet-e2e' };
   return {
@@ -45,10 +45,10 @@ function asKubeconfigUser(target: Target): ControllerCommand {
 
 /**
  * As the Deployment of deploy/base starts it, with its arguments and its service account's rights. The base is
- * applied as users do, server-side; where nobody writes Endpoints, with the component that makes us do so.
+ * applied as users do, server-side; where nothing writes Endpoints, with the component that makes us do so.
  */
 async function asServiceAccount(target: Target, client: Transport): Promise<ControllerCommand> {
-  const objects = target.endpoints === 'nobody' ? kustomizeWith('endpoints') : kustomize('deploy/base');
+  const objects = target.endpoints === 'none' ? kustomizeWith('endpoints') : kustomize('deploy/base');
   await applyStrictly(client, objects);
   const { namespace = '', name = '' } = find(objects, 'ServiceAccount').metadata;
   const directory = mkdtempSync(join(tmpdir(), 'servicenet-e2e-account-'));

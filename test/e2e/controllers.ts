@@ -21,7 +21,7 @@ export interface Controllers {
   end(): Promise<void>;
   /** Ends the one that leads, as a crash would. Answers its identity. */
   killLeader(): Promise<string>;
-  /** Who leads; "" for nobody. */
+  /** Who leads; "" without a leader. */
   leader(): Promise<string>;
   /** What they wrote of requests that the API server did not allow them (403). */
   refusals(): string[] | Promise<string[]>;
@@ -91,7 +91,7 @@ export class OwnControllers implements Controllers {
       const leading = this.#children.find(({ output }) =>
         output.includes(`"identity":"${identity}","msg":"leading"`),
       );
-      // Nobody is, for as long as one that lost its lease still stands in it.
+      // There is none for as long as one that lost its lease still stands in it.
       if (leading === undefined) {
         await sleep(50);
         continue;

@@ -260,7 +260,7 @@ describe('a mutating webhook', () => {
     ]);
   });
 
-  test('sets fields that belong to nobody: managers are recorded before admission', async () => {
+  test('sets fields without an owner: managers are recorded before admission', async () => {
     webhooks.at('/patch', () => patchResponse([{ op: 'add', path: '/data/y', value: '2' }]));
     await configure('mutating', [webhook('/patch')]);
     const { body } = await create();
@@ -408,7 +408,7 @@ describe('what is asked about', () => {
     ).toBe(400);
   });
 
-  test('webhook configurations are not, or nobody could take a bad one away', async () => {
+  test('webhook configurations are not, or a bad one could not be removed', async () => {
     webhooks.at('/deny', () => ({ response: { allowed: false } }));
     const everything = [{ operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*'] }];
     await configure('validating', [webhook('/deny', { rules: everything })]);
@@ -528,7 +528,7 @@ describe('subresources', () => {
     expect(textAt((await send('GET', `${pods}/p`)).body, 'spec', 'nodeName')).toBe('other');
   });
 
-  test('connections are told of what they ask for', async () => {
+  test('are asked about connections with their options', async () => {
     await send('POST', pods, pod);
     webhooks.at('/deny', denied);
     await configure('validating', [webhook('/deny', rules('pods/attach', 'CONNECT'))]);

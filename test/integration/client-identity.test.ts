@@ -155,7 +155,7 @@ describe('an exec plugin', () => {
     expect((await seen(await connect(user))).clientName).toBe('by-plugin');
   });
 
-  it('runs once for all who ask at once, and is told of the cluster where it wants to be', async () => {
+  it('runs once for all that ask at once, and gets the cluster if it asks for it', async () => {
     const extension = { name: 'client.authentication.k8s.io/exec', extension: { audience: 'a' } };
     const transport = await connect(await plugin({ token: 'one' }, { provideClusterInfo: true }), {
       extensions: [extension],
@@ -185,13 +185,13 @@ describe('an exec plugin', () => {
     ['has no credential', {}, {}, 'neither a token nor a certificate'],
     ['has half a credential', {}, { clientKeyData: 'k' }, 'only one of certificate and key'],
     ['speaks another version', { apiVersion: `${v1}beta1` }, { token: 't' }, 'the kubeconfig says'],
-    ['wants to ask somebody', { interactiveMode: 'Always' }, { token: 't' }, 'needs interactive input'],
+    ['wants to ask a person', { interactiveMode: 'Always' }, { token: 't' }, 'needs interactive input'],
   ])('that %s is an error of each request, in words', async (_, settings, status, message) => {
     const transport = await connect(await plugin(status, settings));
     await expect(transport.request('GET', '/version')).rejects.toThrow(message);
   });
 
-  it('of a kind that is not known is told at once', async () => {
+  it('of an unknown kind is an error at once', async () => {
     await expect(
       connect(await plugin({}, { apiVersion: 'client.authentication.k8s.io/v1alpha1' })),
     ).rejects.toThrow('the exec plugin of the kubeconfig is not valid');
@@ -428,7 +428,7 @@ describe('a proxy', () => {
   });
 
   it.each(['socks4://127.0.0.1:1080', 'ftp://127.0.0.1', 'not a url', '127.0.0.1:8080'])(
-    'that nobody can speak to is refused when the kubeconfig is read: %s',
+    'that cannot be reached is refused when the kubeconfig is read: %s',
     async (url) => {
       await expect(connect({ token: 't' }, { 'proxy-url': url })).rejects.toThrow(
         'the proxy-url of the cluster "c" is not an http, https or socks5 URL',

@@ -32,7 +32,7 @@ class LeaseStore {
     else exchange.json(200, this.object());
   }
 
-  /** Somebody else writes. */
+  /** Another client writes. */
   edit(spec: Record<string, unknown>): void {
     this.spec = spec;
     this.revision++;
@@ -93,7 +93,7 @@ interface Candidate {
   reason: unknown;
 }
 
-/** @param winding how long its work goes on after it was told to stop. */
+/** @param winding how long its work goes on after it was stopped. */
 function candidate(
   identity: string,
   options: Partial<LeaderElectionOptions> = {},

@@ -58,7 +58,7 @@ afterEach(async () => {
   await server.close();
 });
 
-/** Resolves when the handler was told so much. */
+/** Resolves when the handler has had so many calls. */
 async function events(count: number): Promise<string[]> {
   while (seen.length < count) await new Promise<void>((resolve) => (changed = resolve));
   return seen;

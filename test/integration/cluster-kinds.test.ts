@@ -29,7 +29,7 @@ describe('APIServices', () => {
     });
   });
 
-  test('those of custom resources come and go with them, and come again when somebody deletes them', async () => {
+  test('those of custom resources come and go with them, and come again when they are deleted', async () => {
     const name = 'v1.cluster-kinds.example.com';
     const definition = {
       metadata: { name: 'foos.cluster-kinds.example.com' },

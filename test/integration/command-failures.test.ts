@@ -17,7 +17,7 @@ async function run(...args: string[]): Promise<{ code: number; errors: string }>
   return { code, errors };
 }
 
-// Nobody listens on port 1.
+// Port 1 is closed.
 const nowhere = ['--server', 'https://127.0.0.1:1'];
 
 test.each([

@@ -32,7 +32,7 @@ const image = (name: string): JsonRecord => ({
   spec: { template: { spec: { containers: [{ name: 'c', image: name }] } } },
 });
 
-it('controllers of workloads write over nothing that somebody else wrote a moment before', async () => {
+it('controllers of workloads do not overwrite what another client wrote a moment before', async () => {
   const cluster = await ContestedCluster.start();
   for (const name of controllers) cluster.run(name);
   const has = (path: string, field: string, count: number): Promise<JsonRecord> =>

@@ -174,8 +174,8 @@ describe('the endpoints controllers', () => {
     expect(JSON.stringify(subsets)).not.toContain('10.3.1.');
   });
 
-  // A write whose answer was lost, or one of a leader that died before it arrived: nobody expects to see it.
-  describe('of writes that nobody expected', () => {
+  // A write whose answer was lost, or one of a leader that died before it arrived: no expectation waits for it.
+  describe('of writes without an expectation', () => {
     const label = { 'endpoints.kubernetes.io/managed-by': 'endpoint-controller' };
     const subsets = [{ addresses: [{ ip: '10.4.9.9' }], ports: [{ port: 80 }] }];
 
@@ -197,7 +197,7 @@ describe('the endpoints controllers', () => {
       await untilObject(client, path, isRight);
     });
 
-    it('leave the edit of somebody else until the Service changes', async () => {
+    it('leave the edit of another client until the Service changes', async () => {
       await create('/api/v1/namespaces', { metadata: { name: 'f' } });
       await createPod('f', 'p', '10.5.0.1');
       await create('/api/v1/namespaces/f/services', {
@@ -232,7 +232,7 @@ describe('the endpoints controllers', () => {
   });
 });
 
-it('the endpoints controller removes what was left while nobody led, though it was there to see it', async () => {
+it('the endpoints controller removes what was left while there was no leader, though its cache saw it', async () => {
   const leases = '/apis/coordination.k8s.io/v1/namespaces/kube-system/leases';
   const path = '/api/v1/namespaces/default/endpoints';
   const standby = await startApiServer();

@@ -51,7 +51,7 @@ describe('a namespace', () => {
     );
   });
 
-  it('keeps the description of the root CA that somebody gave it, but is not without one', async () => {
+  it('keeps another description of the root CA, and restores a missing one', async () => {
     const described = (text: string): JsonRecord => ({
       metadata: { annotations: { 'kubernetes.io/description': text } },
     });
@@ -171,8 +171,8 @@ describe('the garbage collector', () => {
   it('deletes nothing for an owner of a version that is not served', async () => {
     const owner = await create(path, { metadata: { name: 'old-owner' } });
     await create(path, owned(owner, 'of-an-old-version', { apiVersion: 'v0', name: 'gone' }));
-    await create(path, owned(owner, 'of-nobody', { name: 'gone' }));
-    await untilObject(client, `${path}/of-nobody`, (_, status) => status === 404);
+    await create(path, owned(owner, 'without-owner', { name: 'gone' }));
+    await untilObject(client, `${path}/without-owner`, (_, status) => status === 404);
     expect((await call(client, 'GET', `${path}/of-an-old-version`)).status).toBe(200);
   });
 

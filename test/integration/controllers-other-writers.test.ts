@@ -48,7 +48,7 @@ async function merge({ client }: TestServer, path: string, body: JsonRecord): Pr
   expect(status).toBe(200);
 }
 
-/** As somebody else: the client of a test server has the name of ours. */
+/** As another client: that of a test server has the name of ours. */
 async function writeByHand(server: TestServer, name: string): Promise<string> {
   await create(server, services, { metadata: { name }, spec: { ports } });
   const subsets = [{ addresses: [{ ip: '10.9.0.1' }], ports }];

@@ -213,7 +213,7 @@ describe('a watch', () => {
     await send('PATCH', `${paths.v1}/a`, { hostPort: 'a:2' }, merge);
     await send('POST', paths.v1, v1('slow', 'b', 'b:1'));
     await send('DELETE', `${paths.v1}/b`);
-    // The webhook holds up nobody but those who wait for it.
+    // The webhook holds up only those who wait for it.
     const got = send('GET', `${paths.v2}/a`);
     await until(() => questionsAt(webhooks, '/slow').length >= 2);
     expect((await send('GET', `${paths.v1}/a`)).body).toMatchObject({ hostPort: 'a:2' });

@@ -232,7 +232,7 @@ test('what is stored in another version than today is converted from that, and i
     ({ status }) => status === 404,
   );
   webhooks.asked.length = 0;
-  // Nobody is asked about what is stored as it is wanted, though that is not how it would be stored now.
+  // The webhook is not asked about what is stored as it is wanted, though that is not how it would be stored now.
   expect((await send('GET', `${paths.v1}/first`)).body).toMatchObject({ hostPort: 'a:1' });
   expect(asked()).toEqual([]);
   await send('POST', paths.v1, v1('second', 'moved', 'b:1'));

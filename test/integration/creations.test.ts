@@ -155,7 +155,7 @@ describe('owner references that are repeated', () => {
     }
   });
 
-  test('are told as what admission left behind when a patch brings them', async () => {
+  test('are reported as admission left them when a patch brings them', async () => {
     await put({ name: 'patched' });
     const patched = await call(server.client, 'PATCH', `${services}/patched`, {
       body: { metadata: repeated },

@@ -105,7 +105,7 @@ describe('requests for custom objects', () => {
   });
 });
 
-test('a definition without versions is told what it said: an empty list, or nothing', async () => {
+test('a definition without versions shows in its error what was sent: an empty list, or nothing', async () => {
   const names = { plural: 'ships', kind: 'Ship' };
   const told = async (versions: unknown) => {
     const spec = { group: 'example.com', scope: 'Cluster', names, versions };
@@ -162,7 +162,7 @@ describe('a definition that is deleted', () => {
     return found === undefined ? undefined : [textAt(found, 'status'), textAt(found, 'reason')];
   }
 
-  test('is told as apiextensions tells it, from the first name to the end', async () => {
+  test('goes through the conditions that apiextensions writes, from the first name to the end', async () => {
     const revision = await revisionOf(server.client, definitions);
     await send('POST', definitions, {
       metadata: { name: 'ships.example.com', finalizers: ['example.com/kept'] },
@@ -271,7 +271,7 @@ describe('a definition that is deleted', () => {
     await expect.poll(reason).toBe('NeverEstablished');
   });
 
-  test('whose conditions somebody removes is not served, until it is established again', async () => {
+  test('whose conditions were removed is not served, until it is established again', async () => {
     const status = `${definitions}/boats.example.com/status`;
     const patched = await send('PATCH', status, { status: { conditions: [], storedVersions: [] } }, merge);
     expect(at(patched.body, 'status', 'storedVersions')).toEqual(['v1']);

@@ -152,7 +152,7 @@ test('options of a delete may be of any group and version', async () => {
   expect(other.status).toBe(400);
 });
 
-test('nobody owns what only the server sets, and a client sends with a new object', async () => {
+test('what only the server sets has no owner, also if a client sends it with a new object', async () => {
   const made = await call(server.client, 'POST', boats, {
     body: {
       apiVersion: 'example.com/v1',

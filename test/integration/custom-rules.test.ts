@@ -119,7 +119,7 @@ describe('an object', () => {
     expect((await send('POST', routes, route('good', spec))).status).toBe(201);
   });
 
-  test('that breaks rules is told of each, where it is broken', async () => {
+  test('that breaks rules gets an error for each, with its path', async () => {
     const spec = {
       timeout: '2h',
       hostnames: ['example.com', '10.0.0.1'],

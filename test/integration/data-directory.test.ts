@@ -191,7 +191,7 @@ describe('after a restart', () => {
   test('the Endpoints of the server say where it is now', async () => {
     const first = await start();
     await stop();
-    // Somebody else has the port now.
+    // Another process has the port now.
     const other = net.createServer().listen(Number(new URL(first.url).port), '127.0.0.1');
     await once(other, 'listening');
     const second = await start();

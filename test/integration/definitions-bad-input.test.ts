@@ -190,7 +190,7 @@ describe('defaults', () => {
     expect(listAt(few.body, 'list').map((item) => textAt(item, 'text').length)).toEqual([10_000, 10_000]);
   });
 
-  test('that are objects are nobody else’s', async () => {
+  test('that are objects keep their own fields', async () => {
     const kind = await served({
       type: 'object',
       properties: {

@@ -50,7 +50,7 @@ const provocation: Provocation = {
   },
   async step(client, round) {
     if (round % 8 === 0) {
-      // Gone before the cache shows anything of it (see `lagging`), and somebody has written its Endpoints again.
+      // Gone before the cache shows anything of it (see `lagging`), and its Endpoints were written again.
       await post(client, 'services', { metadata: { name: 'flash' }, spec: { ports: [{ port: 80 }] } });
       await remove(client, 'services/flash');
       await post(client, 'endpoints', { metadata: { name: 'flash' } });

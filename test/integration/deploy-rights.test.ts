@@ -44,7 +44,7 @@ const balanced: Provocation = {
 
 const ipAddress = '/apis/networking.k8s.io/v1/ipaddresses/10.96.200.200';
 
-/** An address that belongs to a Service which there is not, and is nobody's business in turn. */
+/** An address of a Service that does not exist, which nothing takes back. */
 const leak: Provocation = {
   // Told, gone, and told again.
   rounds: 60,

@@ -199,7 +199,7 @@ describe('the endpoints controllers on a broken server', () => {
     }));
     const wanted = ['POST endpoints good', 'POST endpointslices good', 'POST endpointslices by-hand'];
     await until(() => wanted.every((write) => server.count(write) > 0) && server.isWatched);
-    // Turns for the news of these writes to come, before the clock moves: nobody may take them for lost.
+    // Turns for the news of these writes to come, before the clock moves: they must not count as lost.
     for (let turn = 0; turn < 100; turn++) await clock.advance(0);
     // The others come again ever later, and the clock of the wall says nothing about that.
     clock.jump(-86_400_000);
@@ -209,7 +209,7 @@ describe('the endpoints controllers on a broken server', () => {
     await clock.advance(60_000);
     expect(server.writes.length - soon).toBeLessThan(60);
     for (const write of wanted) expect(server.count(write), write).toBe(1);
-    // What is wrong is told, without a stack trace of a bug among it.
+    // What is wrong is logged, without the stack trace of a bug.
     const text = problems.join('\n');
     expect(text).toContain('dropped an object that no schema allows');
     expect(text).not.toMatch(/TypeError|RangeError/);

@@ -46,7 +46,7 @@ describe('priority and fairness', () => {
     ]);
   });
 
-  test('what is changed of it or deleted comes back, unless its annotation says that it is somebody else’s', async () => {
+  test('what is changed of it or deleted comes back, unless its annotation gives it to others', async () => {
     const levels = `${path}/prioritylevelconfigurations`;
     const change = async (name: string, body: object) =>
       call(server.client, 'PATCH', `${levels}/${name}`, { body, contentType: merge });

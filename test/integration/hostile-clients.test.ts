@@ -83,7 +83,7 @@ describe('request smuggling', () => {
     ['a signed length', () => head('POST', configMaps, 'Content-Length: +0') + smuggled()],
     ['a negative length', () => head('POST', configMaps, 'Content-Length: -1') + smuggled()],
     [
-      'an encoding that nobody knows',
+      'an unknown encoding',
       () => head('POST', configMaps, 'Transfer-Encoding: xchunked') + `0\r\n\r\n${smuggled()}`,
     ],
     [

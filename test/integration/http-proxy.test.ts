@@ -479,7 +479,7 @@ describe('a WebSocket', () => {
     client.terminate();
   });
 
-  test('to nobody is refused with a Status', async () => {
+  test('without a host is refused with a Status', async () => {
     const { port } = await front(serviceUnavailable('no endpoints available for service "web"'));
     const client = new WebSocket(url(port, `${proxyPath}/`), options);
     client.on('error', () => undefined);

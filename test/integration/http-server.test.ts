@@ -201,7 +201,7 @@ describe('a request', () => {
     expect(answer.body.toString()).toMatch(/^\{\n {2}"kind": "Status",\n.*\n\}$/s);
   });
 
-  test('that meets a full disk is told so, the log once a minute', async () => {
+  test('that meets a full disk is answered so, and logged once a minute', async () => {
     const full = Object.assign(new Error('no space left'), { code: 'ENOSPC' });
     const { send, logged } = await start(() => Promise.reject(full));
     for (let i = 0; i < 5; i++) {
@@ -234,7 +234,7 @@ describe('a request', () => {
     expect(status(await send('/a%2Fb%20c'))['path']).toBe('/a/b c');
   });
 
-  test('is told in indented JSON when it is a person reading', async () => {
+  test('is indented JSON when a browser reads it', async () => {
     const { send } = await start(echo);
     expect((await send('/x?pretty=1')).body.toString()).toMatch(/^\{\n {2}"verb": "get",\n/);
   });
@@ -247,7 +247,7 @@ describe('a request', () => {
 });
 
 describe('credentials', () => {
-  test('none, a wrong token and a scheme that nobody knows are 401', async () => {
+  test('none, a wrong token and an unknown scheme are 401', async () => {
     const { send } = await start(echo);
     for (const authorization of ['Bearer wrong', 'Bearer ', 'Basic c2VjcmV0', 'secret']) {
       const answer = await send('/version', { headers: { authorization } });
@@ -282,7 +282,7 @@ describe('credentials', () => {
     }
   });
 
-  test('a certificate says the uid of its user, and is told from others', async () => {
+  test('a certificate carries the uid of its user, and only that of its own prefix', async () => {
     const { send } = await start(echo);
     const uid = der.setOfOne(der.sequence(der.oid('1.3.6.1.4.1.57683.2'), der.utf8String('u-1')));
     const jane = issueClientCertificate(ca, 'jane', [], { now }, [uid]);
@@ -658,7 +658,7 @@ describe('requests that take too long', () => {
     socket.destroy();
   });
 
-  test('are not watches, unless nobody reads the end of one', async () => {
+  test('are not watches, unless the end of one is not read', async () => {
     const gate = Promise.withResolvers<undefined>();
     const ended = Promise.withResolvers<undefined>();
     const { rawSocket, send } = await start(

@@ -359,7 +359,7 @@ describe('kubectl get and describe', () => {
     expect(await ok('get pods -o wide')).toMatch(/one +0\/1 +Running +0 +\S+ +10\.1\.2\.3 +node-/);
   });
 
-  test('-w follows changes until it is told to stop', async () => {
+  test('-w follows changes until it is stopped', async () => {
     const { ok, name } = await inNamespace();
     await ok('create configmap first');
     const watching = kubectl.start(['-n', name, 'get', 'configmaps', '-w', '--no-headers', '-o', 'name']);
@@ -403,12 +403,12 @@ describe('kubectl get and describe', () => {
       body: {
         metadata: { name: 'a.1' },
         involvedObject: { kind: 'ConfigMap', namespace: name, name: 'a', apiVersion: 'v1' },
-        ...{ reason: 'Seen', message: 'somebody looked', type: 'Normal', count: 1 },
+        ...{ reason: 'Seen', message: 'it was seen', type: 'Normal', count: 1 },
         ...{ firstTimestamp: '2026-01-01T00:00:00Z', lastTimestamp: '2026-01-01T00:00:00Z' },
       },
     });
-    expect(await ok('get events')).toMatch(/Normal +Seen +configmap\/a +somebody looked/);
-    expect(await ok('events --for configmap/a')).toContain('somebody looked');
+    expect(await ok('get events')).toMatch(/Normal +Seen +configmap\/a +it was seen/);
+    expect(await ok('events --for configmap/a')).toContain('it was seen');
   });
 });
 

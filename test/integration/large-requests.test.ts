@@ -8,7 +8,7 @@ const many = <T>(count: number, item: (i: number) => T): T[] =>
   Array.from({ length: count }, (_, i) => item(i));
 
 /**
- * Requests within all limits whose cost once grew with the square of their size: each took minutes, in which nobody
+ * Requests within all limits whose cost once grew with the square of their size: each took minutes, in which no one
  * else was answered. Now each takes a second or two.
  */
 describe('one large request', () => {
@@ -71,7 +71,7 @@ describe('one large request', () => {
       data,
     });
     expect(status).toBe(201);
-    // Whoever makes an object owns all of it: the others' rows are merged, and then taken away.
+    // The creator of an object owns all of it: the others' rows are merged, and then taken away.
     expect(recordAt(body, 'metadata')['managedFields']).toMatchObject([{ manager: 'servicenet' }]);
   });
 

@@ -34,7 +34,7 @@ function claim(storage: string): object {
 }
 
 describe('a Pod', () => {
-  test('is given the defaults that its containers leave open, and told so', async () => {
+  test('gets the defaults that its containers leave open, and an annotation that says so', async () => {
     await limit({
       type: 'Container',
       default: { cpu: '500m', memory: '500Mi' },

@@ -201,7 +201,7 @@ describe('policies', () => {
     );
   });
 
-  test('that are bound to nobody change nothing', async () => {
+  test('without a binding change nothing', async () => {
     await define('unbound', { mutations: append('x') });
     expect((await configMap()).body).toMatchObject({ data: { size: '1' } });
   });

@@ -25,7 +25,7 @@ describe('another writer of the same objects', () => {
       { metadata: { name: 'web', namespace: 'default' }, subsets: [{ addresses: [{ ip: '10.0.0.1' }] }] },
       { fieldManager: 'kube-controller-manager' },
     );
-    expect(await look(family), 'nobody is alive').toEqual([]);
+    expect(await look(family), 'no controller is alive').toEqual([]);
     await new ResourceClient(server.client, leases).create({
       metadata: { name: 'kube-controller-manager', namespace: 'kube-system' },
       spec: { holderIdentity: 'cp_1', leaseDurationSeconds: 15, renewTime: '2026-06-01T11:59:58.000000Z' },
@@ -51,7 +51,7 @@ describe('another writer of the same objects', () => {
     );
     expect(await look(family)).toEqual(['endpoints-controller', 'endpointslice-controller']);
     expect(lines.join('')).toContain('kube-controller-manager, k3s writes the same objects');
-    expect(await look(['endpointslice-mirroring-controller']), 'nobody mirrors').toEqual([]);
+    expect(await look(['endpointslice-mirroring-controller']), 'nothing mirrors').toEqual([]);
     expect(await look(['service-allocation-controller'])).toEqual([]);
     expect(await look(family, now + 600_000), 'dead for ten minutes').toEqual([]);
   });

@@ -4,7 +4,7 @@ import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
 import { startApiServer, type TestServer } from '../../src/testing/index.ts';
 import { type Answer, call } from '../support/test-server.ts';
 
-/** `metadata.managedFields` that nobody should send, and ownership of more than anybody needs. */
+/** `metadata.managedFields` that no client should send, and ownership of more fields than objects have. */
 let server: TestServer;
 beforeAll(async () => {
   server = await startApiServer();
@@ -66,7 +66,7 @@ describe('a write whose managedFields', () => {
   });
 
   test.each([
-    ['name nobody', { manager: '' }, ' v1 {"f:data":{"f:a":{}}}'],
+    ['name no manager', { manager: '' }, ' v1 {"f:data":{"f:a":{}}}'],
     ['are of another group', { apiVersion: 'apps/v9' }, 'x apps/v9 {"f:data":{"f:a":{}}}'],
     ['own what is not there', { fieldsV1: { 'f:nope': {} } }, 'x v1 {"f:nope":{}}'],
   ])('%s are taken as they are', async (_name, changes, row) => {
@@ -130,8 +130,8 @@ describe('a write whose managedFields', () => {
 });
 
 test.each([
-  ['of somebody', [entry()]],
-  ['of nobody', []],
+  ['with an owner', [entry()]],
+  ['without an owner', []],
 ])('an apply that has managedFields itself is refused, even %s', async (_name, managedFields) => {
   const { status, body } = await apply('fresh', configMap('fresh', { managedFields }));
   expect([status, body['message']]).toEqual([400, 'metadata.managedFields must be nil']);

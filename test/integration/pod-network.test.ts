@@ -142,7 +142,7 @@ test.skipIf(hostAddress === undefined)(
 );
 
 test.skipIf(hostAddress === undefined)(
-  'a webhook is not asked at an address of a Node, of its Pods or of Services, whoever names it',
+  'a webhook is not asked at an address of a Node, of its Pods or of Services, by whatever name',
   async () => {
     let connections = 0;
     const host = createServer((socket) => {

@@ -244,7 +244,7 @@ describe('servicenet pools and import', () => {
       dmz: { addresses: ['203.0.113.0/28'], autoAssign: false },
       'imported-addresses': { addresses: ['198.51.100.77/32'], autoAssign: false },
     });
-    expect(output).toContain('# 1 l2advertisements.metallb.io not imported: whoever announces');
+    expect(output).toContain('# 1 l2advertisements.metallb.io not imported: what announces');
     expect(output).toContain(
       '# 1 Service has the loadBalancerClass metallb: run the controller with --lb-class=metallb',
     );

@@ -150,7 +150,7 @@ describe('a cluster with RBAC', () => {
     await untilAggregated('admin', 'widgets', false);
   });
 
-  test('lets everybody see the version, and who is known discover the rest', async () => {
+  test('lets anonymous users see the version, and authenticated ones discover the rest', async () => {
     expect((await send('GET', '/version', undefined, 'system:anonymous')).status).toBe(200);
     expect((await send('GET', '/apis', undefined, 'system:anonymous')).status).toBe(403);
     expect((await send('GET', '/apis', undefined, 'jane')).status).toBe(200);
@@ -259,7 +259,7 @@ describe('a cluster with RBAC', () => {
     expect([refused.status, refused.body['message']]).toEqual([400, 'no namespace on request']);
   });
 
-  test('tells of a binding to a role that nobody has made', async () => {
+  test('reports a binding to a missing role', async () => {
     await bind('lost', 'nowhere');
     expect((await send('GET', '/api/v1/services', undefined, 'lost')).body['message']).toBe(
       'services is forbidden: User "lost" cannot list resource "services" in API group "" at the cluster scope: ' +

@@ -100,7 +100,7 @@ describe('when a webhook has changed an object', () => {
     expect(await word()).toBe('pqvwpw');
   });
 
-  test('nobody is asked again who does not want to', async () => {
+  test('webhooks that do not want it are not asked again', async () => {
     await appendingPolicy('p', 'Never');
     await appendingWebhook('w', 'Never');
     expect(await word()).toBe('pw');

@@ -178,7 +178,7 @@ describe('the embedded server', () => {
         subsets: [{ addresses: [{ ip, targetRef }], ports: [{ port: server.port }] }],
       },
     });
-    // What nobody can connect to is no special address of Kubernetes.
+    // Addresses that cannot be connected to are not Kubernetes' special addresses.
     if (ip === '255.255.255.255') expect([stored.status, endpoints.status]).toEqual([200, 201]);
     else expect(endpoints.status).toBe(422);
   });

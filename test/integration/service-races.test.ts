@@ -91,7 +91,7 @@ describe('the write that takes the last finalizer of a deleted Service', () => {
 });
 
 describe('an IPAddress made by hand and a Service at the same time', () => {
-  test('one of them gets the address, the other one is told why', async () => {
+  test('one of them gets the address, the other an error that says why', async () => {
     const { client } = server;
     for (let round = 0; round < 15; round++) {
       const [made, service] = await Promise.all([

@@ -13,7 +13,7 @@ describe('--service-selector', () => {
 
   beforeAll(async () => {
     server = await startApiServer();
-    // Left behind while nobody looked: one by a Service that was ours, the other by a Service of others.
+    // Left behind while no controller ran: one by a Service that was ours, the other by a Service of others.
     for (const [name, labels] of [
       ['left-ours', { ours: 'yes' }],
       ['left-theirs', {}],

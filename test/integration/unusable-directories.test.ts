@@ -42,7 +42,7 @@ const nowhere: readonly (readonly [where: string, why: string])[] = [
   ['circle/below', 'symbolic links lead in a circle'],
   ['x'.repeat(300), 'the name is too long'],
 ];
-/** As everybody, root too. */
+/** For all users, root too. */
 const refused = process.platform === 'linux' ? [['/proc/x', 'no directory can be made there'] as const] : [];
 
 describe('a start with a place that cannot be written', () => {

@@ -83,7 +83,7 @@ test('watchers of the same events each see their own share', async () => {
   }
 });
 
-/** A watch on a socket of its own, that reads only when it is told to. */
+/** A watch on a socket of its own, that reads only when asked to. */
 class SlowWatcher {
   readonly #socket: TLSSocket;
   readonly #versions: number[] = [];
@@ -156,7 +156,7 @@ test('a watcher that does not read is no burden, and loses nothing when it comes
   expect(seen).toEqual(written);
 });
 
-test('a watch ends in its time, also if nobody reads what there was before it', async () => {
+test('a watch ends in its time, also if its first events are not read', async () => {
   const path = `/api/v1/namespaces/${await makeNamespace(server, 'unread')}/configmaps`;
   const count = 300;
   await write(path, count, 'x'.repeat(100_000));

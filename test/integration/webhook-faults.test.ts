@@ -80,7 +80,7 @@ describe('a webhook that is busy', () => {
 });
 
 describe('a dead webhook', () => {
-  test('nobody listens', async () => {
+  test('no one listens', async () => {
     const gone = await WebhookServer.start();
     await gone.stop();
     const url = gone.url('/gone');
@@ -199,7 +199,7 @@ describe('a slow webhook', () => {
     await expect.poll(() => dripping.size).toBe(0);
   });
 
-  test('holds up nobody but those who must ask it', async () => {
+  test('holds up only those who must ask it', async () => {
     const open = Promise.withResolvers<undefined>();
     webhooks.at('/gate', () => ({ response: { allowed: true }, after: open.promise }));
     await hooked.configure('validating', [hooked.webhook('/gate', { timeoutSeconds: 30 })]);
@@ -477,7 +477,7 @@ describe('a lying webhook', () => {
       422,
       'spec.clusterIPs[0]: Invalid value: ',
     ],
-  ])('changes the %s of a Service, which nobody may', async (_name, answer, code, message) => {
+  ])('may not change the %s of a Service', async (_name, answer, code, message) => {
     const spec = { clusterIP: '10.96.0.98', ports: [{ port: 80 }] };
     await hooked.send('POST', services, { metadata: { name: 's' }, spec });
     webhooks.at('/change', answer);

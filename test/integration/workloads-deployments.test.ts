@@ -51,7 +51,7 @@ describe('a Deployment', () => {
       );
     }
     const { metadata, status } = await json('get deployment web');
-    // The revision came with a status: nobody asked for anything else since.
+    // The revision came with a status: nothing else was asked for since.
     expect(metadata).toMatchObject({
       generation: 1,
       annotations: { 'deployment.kubernetes.io/revision': '1' },

@@ -91,7 +91,7 @@ describe('deploy/examples', () => {
   });
 
   test('headless-statefulset: names in the endpoints, and peers before they are ready', async () => {
-    // One second may be over before a busy machine has looked: these Pods are not ready before they are told to be.
+    // One second may be over before a busy machine has looked: these Pods are not ready before the test says so.
     const text = readFileSync(example('headless-statefulset'), 'utf8');
     expect(text).toContain('servicenet.dev/ready-after: 1s');
     const file = join(folder, 'headless-statefulset.yaml');

@@ -183,7 +183,7 @@ describe('a simulated Pod', () => {
     await untilObject(server.client, done, (body) => textAt(body, 'status', 'phase') === 'Succeeded');
   });
 
-  test('flaps while it is told to, and is steady again at once when not', async () => {
+  test('flaps while its annotation says so, and is steady at once without it', async () => {
     const path = await createPod('flappy', {}, { 'servicenet.dev/readiness': 'flapping:0.2' });
     for (const status of ['True', 'False', 'True', 'False']) {
       await untilObject(server.client, path, (body) => condition(body, 'Ready') === status);

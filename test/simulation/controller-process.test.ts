@@ -166,7 +166,7 @@ describe('servicenet audit', () => {
     });
   });
 
-  it('exits with 2 where nobody could look', async () => {
+  it('exits with 2 where it could not look', async () => {
     await server.stop();
     const blind = start('audit', '--kubeconfig', kubeconfig);
     expect(await blind.ended).toEqual([2, null]);

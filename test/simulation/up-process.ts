@@ -7,7 +7,7 @@ import { parse } from 'yaml';
 import { Agent, request } from 'undici';
 import { isRecord, type JsonRecord } from '../../src/objects/json.ts';
 
-/** One that is switched off, and none that is on: nobody but the test writes. */
+/** One that is switched off, and none that is on: only the test writes. */
 const NO_CONTROLLERS = '--controllers=-load-balancer';
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
@@ -19,7 +19,7 @@ export interface Answer {
 
 /** `servicenet up --data-dir` as a process of its own, and a client that knows what its kubeconfig says. */
 export class UpProcess {
-  /** What its clients were told. */
+  /** What its clients were answered. */
   readonly access: Access;
   private readonly child: ChildProcess;
   private readonly closed: Promise<unknown>;

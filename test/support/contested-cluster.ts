@@ -61,7 +61,7 @@ export class ContestedCluster {
     onTestFinished(() => running.stop());
   }
 
-  /** Creates an object, as somebody who is not known to our controllers. */
+  /** Creates an object, as a client that our controllers do not know. */
   async create(path: string, body: JsonRecord): Promise<JsonRecord> {
     const answer = await call(this.#server.client, 'POST', path, {
       body,

@@ -7,13 +7,13 @@ import { call } from './test-server.ts';
 
 /** Milliseconds within which all writes that are waited for must have come. */
 const timeoutMs = 240_000;
-/** Nobody decides anything by what these are, or they say themselves what they come after. */
+/** No decision depends on these, or they carry a precondition of their own. */
 const exempt = /\/(leases|events)\//;
 
 /**
- * What is between controllers and a server on which somebody else is quicker before each write: what is to be changed
+ * What is between controllers and a server on which another client is quicker before each write: what is to be changed
  * was changed, and what is to be deleted, or bound, is another object of that name. The server must refuse the write;
- * then nobody interferes until one of that object is done, so that work goes on.
+ * then nothing interferes until one of that object is done, so that work goes on.
  */
 export class Contested {
   readonly #client: Transport;
@@ -75,7 +75,7 @@ export class Contested {
     }
   }
 
-  /** False where nobody could be quicker. */
+  /** False where no other client could be quicker. */
   async #overtake(method: string, path: string, { body, contentType }: RequestOptions): Promise<boolean> {
     const isBinding = path.endsWith('/binding');
     if (method === 'GET' || (method === 'POST' && !isBinding)) return false;

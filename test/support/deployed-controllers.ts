@@ -78,7 +78,7 @@ export class DeployedControllers {
   }
 
   /**
-   * Runs the controllers until the condition holds, which is told what they asked for and what they were refused.
+   * Runs the controllers until the condition holds, which gets what they asked for and what they were refused.
    *
    * @param watchList whether the server streams lists: old ones do not, and then controllers list.
    */

@@ -7,7 +7,7 @@ interface Pending {
   readonly callback: () => void;
 }
 
-/** A clock that moves only when told to. */
+/** A clock that moves only on demand. */
 export class FakeClock implements Clock {
   #wall: number;
   #monotonic = 0;

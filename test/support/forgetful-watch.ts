@@ -1,6 +1,6 @@
 import type { ApiStream, RequestOptions, StreamOptions, Transport } from '../../src/client/transport.ts';
 
-/** Shows no events of one kind when told so, and is too old once so many have passed: its reader lists again. */
+/** Shows no events of one kind on demand, and is too old once so many have passed: its reader lists again. */
 export class ForgetfulWatch implements Transport {
   readonly server: string;
   readonly #inner: Transport;

@@ -7,14 +7,14 @@ export interface Request {
   readonly options: RequestOptions;
 }
 
-/** A transport on which somebody else was quicker, once. */
+/** A transport on which another client was quicker, once. */
 export interface Overtaken extends Transport {
   /** Resolves when the request that was overtaken is over, however it went. */
   readonly over: Promise<void>;
 }
 
 /**
- * A transport on which somebody else is quicker once: before the first request that is meant arrives, `act` is done.
+ * A transport on which another client is quicker once: before the first request that is meant arrives, `act` is done.
  * What `act` throws is what the request comes to.
  */
 export function overtaken(

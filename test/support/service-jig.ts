@@ -82,7 +82,7 @@ export class ServiceJig {
     return sanityChecked(made, spec['type']);
   }
 
-  /** `UpdateService`: gets, changes and puts, three times at most where somebody else was faster. */
+  /** `UpdateService`: gets, changes and puts, three times at most on a conflict. */
   async update(change: (spec: JsonRecord) => JsonRecord): Promise<JsonRecord> {
     return this.updateObject((service) => ({ ...service, spec: change(recordAt(service, 'spec')) }));
   }

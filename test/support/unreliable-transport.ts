@@ -11,7 +11,7 @@ import {
 export interface Unreliability {
   /** It never arrives. */
   readonly dropped: number;
-  /** It happens, but nobody hears of it. */
+  /** It happens, but its answer is lost. */
   readonly unanswered: number;
   /** It is given up here, and happens later. */
   readonly late: number;

@@ -6,7 +6,7 @@ import { StatusError } from '../../objects/status.ts';
 
 /**
  * Refuses requests that were meant for another server (RFC 9110, 15.5.20). A page in a browser whose name was made to
- * lead here (DNS rebinding) asks for that name, whatever certificate the browser was told to accept. An address cannot be
+ * lead here (DNS rebinding) asks for that name, whatever certificate the browser accepts. An address cannot be
  * made to lead elsewhere.
  */
 export class HostCheck {

@@ -1,11 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import type { Reply, ReplyStream } from './exchange.ts';
 import { encode } from './encoding.ts';
-import { sendHead } from './head.ts';
 import { endCompressed, endWith, lengthOf, type LongBody } from './long-body.ts';
 import { negotiateError } from './negotiation.ts';
 import { indentJson, wantsPretty } from './pretty.ts';
-import { replyStream } from './reply-stream.ts';
 import type { StatusError } from '../../objects/status.ts';
 import { warningHeaders } from './warnings.ts';
 
@@ -140,4 +138,38 @@ function textOf(body: Buffer | string | LongBody): string {
 
 function acceptsGzip(acceptEncoding: string | string[] | undefined): boolean {
   return acceptEncoding !== undefined && acceptEncoding.includes('gzip');
+}
+
+const nothing = Buffer.alloc(0);
+
+/**
+ * Sends the status and headers that were written, a byte for each character. With a text behind them (the empty one of
+ * `flushHeaders` too) Node sends both in UTF-8, and what is not ASCII in a header is encoded a second time.
+ */
+function sendHead(response: ServerResponse): void {
+  response.write(nothing);
+}
+
+/** The body of an answer whose head is sent, in pieces. */
+function replyStream(response: ServerResponse): ReplyStream {
+  return {
+    write: (chunk, onSent) => response.write(chunk, onSent),
+    drained: async () => drained(response),
+    get unsent() {
+      return response.writableLength;
+    },
+    end: () => void response.end(),
+    destroy: () => void response.destroy(),
+  };
+}
+
+async function drained(response: ServerResponse): Promise<void> {
+  if (!response.writableNeedDrain || response.destroyed) return;
+  await new Promise<void>((resolve) => {
+    const done = (): void => {
+      response.off('drain', done).off('close', done);
+      resolve();
+    };
+    response.on('drain', done).on('close', done);
+  });
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Server, createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
 import { headersTooLarge, internalError, timedOut } from '../../objects/status-errors.ts';
@@ -76,6 +76,8 @@ const maxHeaderBytes = 1024 * 1024;
 export interface HttpServer {
   /** Starts to listen; port 0 takes any free one. */
   listen(port: number, host: string): Promise<AddressInfo>;
+  /** Serves a connection that another server has accepted. */
+  accept(connection: Socket): void;
   /**
    * Stops to accept, ends open watches (their `signal` aborts), waits up to `graceMs` for requests in flight,
    * then closes what is left. A second call closes at once.
@@ -123,6 +125,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       server.on('error', (error) => options.log.error({ err: error }, 'cannot accept a connection'));
       return address;
     },
+    accept: (connection) => void server.emit('connection', connection),
     close: async (graceMs = 10_000) => closer.close(graceMs),
   };
 }

@@ -22,17 +22,17 @@ function bounded(texts: readonly string[]): readonly string[] {
   let total = 0;
   const overflow = texts.findIndex((text) => (total += lengthOf(text)) > maxTotal);
   if (overflow < 0) return texts;
-  const told: string[] = [];
+  const kept: string[] = [];
   let written = 0;
   for (const [i, text] of texts.entries()) {
     if (i > overflow && written >= maxTotal) break;
     const short = Array.from(text.slice(0, 2 * maxEachWhenCut))
       .slice(0, maxEachWhenCut)
       .join('');
-    told.push(short);
+    kept.push(short);
     written += lengthOf(short);
   }
-  return told;
+  return kept;
 }
 
 /** Go counts characters. */

@@ -34,7 +34,7 @@ export async function loadBuiltInComponents(): Promise<Components> {
   // the body of a patch may be anything
   components.set(`${metaV1}.Patch`, {
     type: 'object',
-    description: 'A change to an object; its form is told by the content type.',
+    description: 'A change to an object; the content type says its form.',
   });
   return components;
 }

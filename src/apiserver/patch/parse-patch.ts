@@ -17,7 +17,6 @@ import {
 } from '../schema/schema.ts';
 import { checkJsonSize } from '../schema/size-limits.ts';
 import { jsonTypeName } from '../schema/version-kind.ts';
-import { misspeltStrings } from './go-spelling.ts';
 
 /** The patch types but apply, which has a room of its own. Custom resources have no strategic merge. */
 export type PatchType = 'json' | 'merge' | 'strategic';
@@ -158,4 +157,40 @@ function readOperations({ value }: ParsedJson): ParsedPatch {
 
 function mismatch(value: unknown, type: string): Error {
   return badRequest(`json: cannot unmarshal ${jsonTypeName(value)} into Go value of type jsonpatch.${type}`);
+}
+
+/** How Go's encoding/json spells strings. */
+
+/** What Go escapes in strings and JavaScript does not. */
+const escapedByGo = /[<>&\u2028\u2029]/g;
+
+/**
+ * The strings of a JSON text that Go would spell in another way: `<`, `>` and `&` bare, other characters escaped
+ * that Go writes as they are.
+ *
+ * @param json is valid.
+ */
+function misspeltStrings(json: string): ReadonlySet<string> {
+  const found = new Set<string>();
+  for (let start = json.indexOf('"'); start >= 0;) {
+    const end = endOfString(json, start);
+    const literal = json.slice(start, end);
+    const value: unknown = JSON.parse(literal);
+    if (typeof value === 'string' && goLiteral(value) !== literal) found.add(value);
+    start = json.indexOf('"', end);
+  }
+  return found;
+}
+
+function endOfString(json: string, start: number): number {
+  let at = start + 1;
+  while (at < json.length && json[at] !== '"') at += json[at] === '\\' ? 2 : 1;
+  return at + 1;
+}
+
+function goLiteral(value: string): string {
+  return JSON.stringify(value).replaceAll(
+    escapedByGo,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }

@@ -2,6 +2,7 @@
  * The certificates of the embedded server: an authority made at start, and what it signs. ECDSA P-256 with
  * SHA-256, X.509 v3 as RFC 5280 wants it. Making one takes well under a millisecond.
  */
+import ipaddr from 'ipaddr.js';
 import {
   type KeyObject,
   createHash,
@@ -12,7 +13,6 @@ import {
 } from 'node:crypto';
 import { isIP } from 'node:net';
 import * as der from './der.ts';
-import { ipBytes } from './ip-bytes.ts';
 
 /** A certificate and its key, PEM. */
 export interface CertificatePair {
@@ -194,4 +194,9 @@ export function issueClientCertificate(
   attributes: readonly Buffer[] = [],
 ): CertificatePair {
   return issue(ca, distinguishedName(user, groups, attributes), oids.clientAuth, [], validity);
+}
+
+/** The 4 or 16 bytes of an address that `net.isIP` accepts. */
+function ipBytes(address: string): Buffer {
+  return Buffer.from(ipaddr.parse(address).toByteArray());
 }

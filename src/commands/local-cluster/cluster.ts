@@ -3,7 +3,11 @@ import { type Embedded, startEmbedded } from '../../apiserver/embedded.ts';
 import type { RefuseRequest } from '../../apiserver/http/refusal.ts';
 import type { LocalClusterConfig } from '../../config/local-cluster.ts';
 import type { Manifest } from '../apply.ts';
-import { endInReverse } from '../ending.ts';
+import type { LogConfig } from '../../config/common-flags.ts';
+import type { ClusterNetwork } from '../../emulation/cluster-network.ts';
+import { controlPlaneAddresses } from '../../emulation/lan.ts';
+import { type End, endInReverse } from '../ending.ts';
+import { familiesOf, insideConfig } from './network.ts';
 import type { ClientsConfig, ClientsReport, RunningClients, ServerAccess } from './clients.ts';
 
 /** An API server and what runs beside it. */
@@ -12,6 +16,8 @@ export interface LocalCluster {
   readonly report: ClientsReport;
   /** Rejects when the controllers die; otherwise never settles. */
   readonly failure: Promise<never>;
+  /** Resolves true when the cluster network is ready, false when it ends before; undefined where there is none. */
+  readonly networkReady: Promise<boolean> | undefined;
   /** Lets running work of the controllers finish, ends them, then ends open watches and the server. */
   stop(): Promise<void>;
 }
@@ -22,6 +28,8 @@ export interface LocalClusterOptions {
   /** To be applied when the controllers run. */
   readonly manifests?: readonly Manifest[];
   readonly log: Logger;
+  /** Where Pods are; without, they are only simulated. Ends with the cluster. */
+  readonly network?: { readonly open: ClusterNetwork; readonly log: LogConfig } | undefined;
   /** Refuses requests, for tests of clients. */
   readonly refuse?: RefuseRequest;
   /** Starts the clients of the server: `startClients`, in this thread or in another. */
@@ -35,7 +43,7 @@ export interface LocalClusterOptions {
  * @throws {Error} when one of them cannot start; then nothing of them is left.
  */
 export async function startLocalCluster(options: LocalClusterOptions): Promise<LocalCluster> {
-  const { config, manifests = [], log, refuse } = options;
+  const { config, manifests = [], log, refuse, network } = options;
   const server = await startEmbedded({
     bindAddress: config.bindAddress,
     port: config.port,
@@ -47,25 +55,47 @@ export async function startLocalCluster(options: LocalClusterOptions): Promise<L
     ...(refuse === undefined ? {} : { refuse }),
     ...(config.token === undefined ? {} : { adminToken: config.token }),
     ...(config.dataDir === undefined ? {} : { dataDirectory: config.dataDir }),
+    ...(network === undefined ? {} : placeOnLan(config, network.open)),
   });
+  const started: End[] = [() => server.close()];
   try {
-    const { url, ca, token } = server;
-    const clients = await options.startClients(clientsConfig(config, manifests), { url, ca, token });
-    return {
-      server,
-      report: clients.report,
-      failure: clients.failure,
-      stop: () => endInReverse([() => server.close(), () => clients.stop()]),
-    };
+    const access = { url: server.url, ca: server.ca, token: server.token };
+    const networkReady = network?.open.start(
+      insideConfig(config, server.port, access, network.log),
+      (connection) => server.accept(connection),
+    );
+    // Its user may wait for it later.
+    networkReady?.catch(() => undefined);
+    const clients = await options.startClients(
+      clientsConfig(config, manifests, network !== undefined),
+      access,
+    );
+    started.push(() => clients.stop());
+    if (network !== undefined) started.push(() => network.open.close());
+    const { report, failure } = clients;
+    return { server, report, failure, networkReady, stop: () => endInReverse(started) };
   } catch (error) {
-    await server.close();
+    await endInReverse(started);
     throw error;
   }
 }
 
+/** The API server at the control plane's place of the cluster network. */
+function placeOnLan(config: LocalClusterConfig, network: ClusterNetwork) {
+  const extraHosts = controlPlaneAddresses(familiesOf(config));
+  const [advertiseAddress = ''] = extraHosts;
+  return { extraHosts, advertiseAddress, dialPod: network.dial };
+}
+
 /** The part of a configuration that is for the clients. */
-function clientsConfig(config: LocalClusterConfig, manifests: readonly Manifest[]): ClientsConfig {
-  const { nodes, clusterCidrs, controllers, allocation, nodePorts, addressPool, metricsBindAddress } = config;
+function clientsConfig(
+  config: LocalClusterConfig,
+  manifests: readonly Manifest[],
+  hasNetwork: boolean,
+): ClientsConfig {
+  const { nodes, clusterCidrs, allocation, nodePorts, addressPool, metricsBindAddress } = config;
+  // With a network, the kubelet runs inside.
+  const controllers = config.controllers.filter((name) => !hasNetwork || name !== 'kubelet');
   const serviceClusterIpRange = config.serviceCidrs.map(({ range }) => range.text).join(',');
   return {
     ...{ nodes, clusterCidrs, controllers, allocation, nodePorts, addressPool, metricsBindAddress },

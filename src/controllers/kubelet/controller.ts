@@ -16,35 +16,49 @@ import { Expectations } from '../../runtime/expectations.ts';
 import { isFinished } from '../../objects/pods.ts';
 import { lookAgain } from '../../runtime/status-writer.ts';
 import { heartbeats } from './heartbeat.ts';
-import { hostAddresses, planPodStatus, planStoppedStatus, planTerminatingStatus, stopTime } from './plan.ts';
+import {
+  hostAddresses,
+  type KubeletPlan,
+  planPodStatus,
+  planStoppedStatus,
+  planTerminatingStatus,
+  stopTime,
+} from './plan.ts';
 import { PodAddresses } from './pod-addresses.ts';
+import { noSandboxes, type PodSandboxes, SandboxError } from './pod-sandboxes.ts';
 
 /** Milliseconds after which a Pod without a free address is tried again (kubelet: CNI failures). */
 const fullNodeRetry = 5000;
+/** Milliseconds after which a sandbox that could not be made is tried again. */
+const sandboxRetry = 1000;
 
 /**
- * Simulates the kubelets of all simulated nodes: gives Pods addresses, sets them running and ready as their annotations
- * say ({@link behaviourOf}), and ends them with their grace period. No container is started.
+ * Simulates the kubelets of all simulated nodes: gives Pods addresses and sandboxes, sets them running and ready as
+ * their annotations say ({@link behaviourOf}), and ends them with their grace period. No container is started.
  */
-export const kubelet: ControllerDefinition = {
-  name: 'kubelet',
-  start(context: ControllerContext): readonly Runnable[] {
-    return [new KubeletReconciler(context), heartbeats(context)];
-  },
-};
+export function kubelet(sandboxes: PodSandboxes = noSandboxes): ControllerDefinition {
+  return {
+    name: 'kubelet',
+    start(context: ControllerContext): readonly Runnable[] {
+      return [new KubeletReconciler(context, sandboxes), heartbeats(context)];
+    },
+  };
+}
 
 class KubeletReconciler extends Reconciler {
   readonly #nodes: Informer<Node>;
   readonly #pods: Informer<Pod>;
   readonly #client: ResourceClient<Pod>;
   readonly #addresses: PodAddresses;
+  readonly #sandboxes: PodSandboxes;
   readonly #expectations: Expectations<Pod>;
   /** By uid, to the millisecond: when containers started, and when the deletion was first seen. */
   readonly #started = new Map<string, number>();
   readonly #deleted = new Map<string, number>();
 
-  constructor(context: ControllerContext) {
+  constructor(context: ControllerContext, sandboxes: PodSandboxes) {
     super(context, 'kubelet', { workers: 16 });
+    this.#sandboxes = sandboxes;
     this.#nodes = this.informer(nodesResource);
     this.#pods = this.informer(podsResource);
     this.#client = context.clients.for(podsResource);
@@ -60,6 +74,9 @@ class KubeletReconciler extends Reconciler {
         this.#addresses.release(pod);
         this.#started.delete(uid);
         this.#deleted.delete(uid);
+        this.#sandboxes.remove(pod).catch((error: unknown) => {
+          context.log.warn({ err: error, pod: keyOf(pod) }, 'cannot remove the sandbox of a Pod');
+        });
       },
     });
     this.#nodes.addHandler({
@@ -137,6 +154,13 @@ class KubeletReconciler extends Reconciler {
     const now = clock.now();
     const exactStart = this.#started.get(uid);
     const plan = planPodStatus({ pod, node, addresses, exactStart, now });
+    try {
+      await this.#prepare(pod, node, addresses, plan);
+    } catch (error) {
+      if (!(error instanceof SandboxError)) throw error;
+      events.event(pod, 'Warning', 'FailedCreatePodSandBox', error.message);
+      return { requeueAfter: sandboxRetry };
+    }
     if (plan.startedAt === undefined) this.#started.delete(uid);
     else this.#started.set(uid, plan.startedAt);
     const isNew = pod.status.containerStatuses === undefined;
@@ -149,6 +173,22 @@ class KubeletReconciler extends Reconciler {
       events.event(pod, 'Warning', 'BackOff', 'Back-off restarting failed container');
     }
     return plan.next === undefined ? undefined : { requeueAfter: Math.max(1, plan.next - now) };
+  }
+
+  /** A Pod is said to run once its sandbox stands, and to have ended once nothing of it answers. */
+  async #prepare(pod: Pod, node: Node, addresses: readonly string[], plan: KubeletPlan): Promise<void> {
+    const { phase, containerStatuses = [] } = plan.status;
+    if (phase !== 'Running') {
+      await this.#sandboxes.remove(pod);
+      return;
+    }
+    await this.#sandboxes.ensure({
+      pod,
+      node,
+      addresses: pod.spec.hostNetwork === true ? hostAddresses(node) : addresses,
+      running: plan.startedAt !== undefined,
+      ready: containerStatuses.every(({ ready }) => ready),
+    });
   }
 
   async #terminate(key: ObjectKey, pod: Pod, signal: AbortSignal): Promise<ReconcileResult | undefined> {
@@ -173,6 +213,7 @@ class KubeletReconciler extends Reconciler {
         if (plan !== undefined) await this.#write(key, pod, plan.status, signal);
         return { requeueAfter: Math.max(1, Math.min(at, plan?.next ?? at) - now) };
       }
+      await this.#sandboxes.remove(pod);
       await this.#write(key, pod, planStoppedStatus(pod, inTime, now), signal);
     }
     try {

@@ -30,7 +30,7 @@ const defaultLoadBalancerClass = 'servicenet.dev/load-balancer';
 const staleRequeueMs = 1000;
 
 const overwrittenMessage =
-  'somebody else takes the addresses out of the status of this Service: is there another load balancer that serves Services of the same class?';
+  'another writer takes the addresses out of the status of this Service: is there another load balancer that serves Services of the same class?';
 
 /** Assigns addresses of AddressPools to Services of type LoadBalancer, and publishes them in their status. */
 export function loadBalancerController(options: LoadBalancerOptions = {}): ControllerDefinition {

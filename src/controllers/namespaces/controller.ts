@@ -51,7 +51,7 @@ function start(context: ControllerContext, transport: Transport, gracePeriod: nu
       if (namespace.metadata.deletionTimestamp === undefined || isFinalized(namespace)) return undefined;
       const pass = await deleteContent(transport, key, signal);
       const conditions = planConditions(namespace.status.conditions, pass, formatTime(context.clock.now()));
-      const told =
+      const reported =
         conditions === undefined
           ? namespace
           : await client.replaceStatus(
@@ -59,7 +59,7 @@ function start(context: ControllerContext, transport: Transport, gracePeriod: nu
               { signal },
             );
       if (isEmptied(pass)) {
-        await client.replace(finalized(told), { subresource: 'finalize', signal });
+        await client.replace(finalized(reported), { subresource: 'finalize', signal });
         context.log.info({ key }, 'namespace emptied');
         passes.delete(key);
         return undefined;

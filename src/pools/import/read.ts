@@ -104,7 +104,7 @@ async function announcingNotes(transport: Transport, source: Source): Promise<st
   for (const resource of announcingKinds[source]) {
     const count = (await listIfServed(transport, resource))?.length ?? 0;
     if (count > 0)
-      notes.push(`${count} ${resourceName(resource)} not imported: whoever announces addresses needs them`);
+      notes.push(`${count} ${resourceName(resource)} not imported: what announces addresses needs them`);
   }
   return notes;
 }

@@ -1,4 +1,4 @@
-/** Stands in for etcd: writes down its flags, and says that it is well where it was told to listen. */
+/** Stands in for etcd: writes down its flags, and says that it is well at its listen address. */
 import { createServer } from 'node:http';
 import { flagsOf, noteFlags } from './flags.ts';
 

@@ -1,6 +1,6 @@
 /**
  * Stands in for kube-apiserver: the embedded server with what its flags say. Certificates, keys, ports and ranges
- * come from there and from nowhere else, so that whoever gets them wrong has a server that does not answer.
+ * come from there and from nowhere else, so that wrong ones lead to a server that does not answer.
  */
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';

@@ -50,7 +50,7 @@ export async function startAssets(directory: string, serviceCidrs: string): Prom
       await client.close();
     }
     return {
-      ...{ name: 'kube-apiserver', kubeconfig, endpoints: 'nobody', controllers: 'suite', stop },
+      ...{ name: 'kube-apiserver', kubeconfig, endpoints: 'none', controllers: 'suite', stop },
       identity: 'service-account',
     };
   } catch (error) {

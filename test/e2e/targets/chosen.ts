@@ -40,7 +40,7 @@ export function chosenTargets(environment: NodeJS.ProcessEnv): readonly TargetCh
   ];
 }
 
-/** The embedded server again, but started as kube-apiserver: there we write the Endpoints, and nobody runs Pods. */
+/** The embedded server again, but started as kube-apiserver: there we write the Endpoints, and no Pods run. */
 async function startStandIns(): Promise<Target> {
   const directory = mkdtempSync(join(tmpdir(), 'servicenet-stand-ins-'));
   writeStandIns(directory);

@@ -3,8 +3,8 @@ export interface Target {
   /** For the report: `embedded (IPv4)`. */
   readonly name: string;
   readonly kubeconfig: string;
-  /** Who writes Endpoints and EndpointSlices there: the target itself, or nobody until we do. */
-  readonly endpoints: 'target' | 'nobody';
+  /** Who writes Endpoints and EndpointSlices there: the target itself, or nothing until we do. */
+  readonly endpoints: 'target' | 'none';
   /**
    * Who our processes are there: the service account of deploy/base, which is applied first, or the kubeconfig's user,
    * where the suite shall install nothing.

@@ -22,7 +22,7 @@ export function addressesOf({ status }: Service): string[] {
   return (status.loadBalancer?.ingress ?? []).flatMap(({ ip }) => ip ?? []);
 }
 
-/** The word that says how the request stands; undefined before anybody looked at it. */
+/** The word that says how the request stands; undefined before it was looked at. */
 export function reasonOf({ status }: Service): string | undefined {
   return status.conditions?.find(({ type }) => type === 'servicenet.dev/LoadBalancerReady')?.reason;
 }

@@ -84,7 +84,7 @@ export function continuity(cluster: () => Cluster): void {
       expect(after.status.loadBalancer?.ingress?.[0]?.ports).toEqual([{ port: 80, protocol: 'TCP' }]);
     });
 
-    test('who is deleted while nobody works goes when somebody does, and the next one gets the address', async () => {
+    test('a Service deleted while no controller runs goes when one does, and the next one gets the address', async () => {
       const namespace = await cluster().namespace();
       const pool = await cluster().pool({ addresses: cluster().addresses(110, 1) });
       await make(namespace, pool, 'old', 1);

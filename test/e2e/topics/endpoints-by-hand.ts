@@ -8,7 +8,7 @@ const mirroring = 'endpointslicemirroring-controller.k8s.io';
 /** The most addresses that Endpoints hold, and that are mirrored of a subset. */
 const most = 1000;
 
-/** Endpoints that nobody derives from Pods, and those that are too many. */
+/** Endpoints that are not derived from Pods, and those that are too many. */
 export function endpointsByHand(cluster: () => Cluster, need: Need): void {
   /** Addresses of networks for benchmarks and documentation, of the first family. */
   const addresses = (count: number): string[] =>

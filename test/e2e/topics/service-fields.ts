@@ -3,7 +3,7 @@ import { services } from '../../../src/client/resources.ts';
 import type { Service } from '../../../src/objects/core.generated.ts';
 import type { Cluster } from '../cluster.ts';
 
-/** Of nobody: so that nothing else writes these Services. */
+/** Of no controller: nothing else writes these Services. */
 const loadBalancerClass = 'example.com/none';
 
 /** Fields of Services beside the type: what they are by default, and which changes are refused. */

@@ -278,7 +278,7 @@ export function daemonSets(shared: () => E2eCluster): void {
       watch.stop();
     };
     await seen('StatusUpdate');
-    // the JSON of a Go struct has what nobody set too
+    // the JSON of a Go struct also has members that were not set
     const counts = ['currentNumberScheduled', 'numberMisscheduled', 'desiredNumberScheduled', 'numberReady'];
     const template = { metadata: {}, spec: { containers: null } };
     const body = {

@@ -50,7 +50,7 @@ export function disruption(shared: () => E2eCluster): void {
     return body;
   }
 
-  /** Reads, changes and writes until nobody came in between, then waits for the controller. */
+  /** Reads, changes and writes until there is no conflict, then waits for the controller. */
   async function updateBudget(change: (budget: JsonRecord) => JsonRecord, sub = ''): Promise<JsonRecord> {
     const { status, body } = await eventually(
       async () => {

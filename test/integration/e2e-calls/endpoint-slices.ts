@@ -116,7 +116,7 @@ export function endpointSlices(shared: () => E2eCluster): void {
         });
         expect(textAt(made, 'metadata', 'name')).toMatch(/^e2e-custom-slice.{5}$/);
       }
-      // Nobody else writes Slices of a Service without a selector.
+      // Nothing else writes Slices of a Service without a selector.
       const found = await jig.slicesUntil((slices) => slices.length === 2);
       expect(
         new Set(

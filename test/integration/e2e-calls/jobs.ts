@@ -58,7 +58,7 @@ export function jobs(shared: () => E2eCluster): void {
     return listAt(body, 'items');
   }
 
-  /** Reads, changes and writes until nobody came in between. */
+  /** Reads, changes and writes until there is no conflict. */
   async function update(path: string, change: (body: JsonRecord) => JsonRecord, to = path): Promise<Answer> {
     return eventually(
       async () => client.call('PUT', to, { body: change((await client.call('GET', path)).body) }),

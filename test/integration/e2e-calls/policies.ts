@@ -11,7 +11,7 @@ import type { TypedResource } from '../../support/typed-resource.ts';
 /** The calls of e2e tests of ValidatingAdmissionPolicies; titles are theirs. */
 export function policies(shared: () => E2eCluster): void {
   let cluster: E2eCluster;
-  /** Nobody writes the status of policies here: watches see the test's own writes only. */
+  /** No controller writes the status of policies here: watches see the test's own writes only. */
   let quiet: E2eCluster;
   beforeAll(async () => {
     const controllers = ['*', '-validatingadmissionpolicy-status-controller'];

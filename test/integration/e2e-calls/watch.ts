@@ -153,7 +153,7 @@ export function watch(shared: () => E2eCluster): void {
     await produced;
   });
 
-  /** Creates, updates (without a resourceVersion) and deletes until told to stop. */
+  /** Creates, updates (without a resourceVersion) and deletes until stopped. */
   async function produceEvents(signal: AbortSignal): Promise<void> {
     const existing: string[] = [];
     for (let n = 0; !signal.aborted; n++) {

@@ -66,7 +66,7 @@ export class History {
   #choose(): Deed {
     let left = this.#choices.next() * this.#deeds.reduce((sum, { weight }) => sum + weight, 0);
     const found = this.#deeds.find(({ weight }) => (left -= weight) < 0) ?? this.#deeds[0];
-    if (found === undefined) throw new Error('nobody does anything');
+    if (found === undefined) throw new Error('there are no actors');
     return found;
   }
 }

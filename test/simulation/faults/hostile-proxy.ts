@@ -114,7 +114,7 @@ export class HostileProxy {
               // One for all connections: they are many.
               connect: { secureContext: createSecureContext({ ca: upstream.ca }) },
               bodyTimeout: 0,
-              // A watch keeps one for itself, and whoever collects garbage watches all there is.
+              // A watch keeps one for itself, and the garbage collector watches every kind.
               connections: 1024,
             }),
           };
@@ -229,7 +229,7 @@ export class HostileProxy {
   }
 
   #answerStatus(outgoing: ServerResponse, { code, reason }: Refusal): void {
-    // With Retry-After the transport asks again, without it the refusal comes to whoever asked.
+    // With Retry-After the transport asks again, without it the refusal reaches the caller.
     const putsOff = (code === 429 || code === 503) && (this.faults.get(String(code)) ?? 0) % 2 === 0;
     const headers = putsOff ? { 'retry-after': '0' } : {};
     outgoing.writeHead(code, { 'content-type': 'application/json', ...headers });

@@ -29,9 +29,9 @@ export interface InstanceOptions {
   readonly choices: Choices;
   readonly identity: string;
   readonly trace: Trace;
-  /** Is told of each request that it sends. */
+  /** Called for each request that it sends. */
   readonly sends: (method: string, path: string) => void;
-  /** One of another installation: it allocates, and asks nobody whether it may. */
+  /** One of another installation: it allocates without leader election. */
   readonly isRival?: boolean;
 }
 

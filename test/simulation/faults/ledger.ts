@@ -8,7 +8,7 @@ import { keyOf } from './findings/snapshot.ts';
 import { Follower } from './follower.ts';
 
 /**
- * Watches over the whole history of Services, beside the hostile network: what two have for a moment only, and somebody
+ * Watches over the whole history of Services, beside the hostile network: what two have for a moment only, and a client
  * mends, was given twice all the same.
  */
 export class Ledger {

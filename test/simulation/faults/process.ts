@@ -31,7 +31,7 @@ class Gate {
   }
 }
 
-/** The header that says whose a request is: for the trace only, nobody passes it on. */
+/** The header that says whose a request is: for the trace only, it is not passed on. */
 export const senderHeader = 'x-sender';
 
 /**
@@ -52,7 +52,7 @@ export class SimulatedProcess {
   #offset = 0;
   readonly #sends: (method: string, path: string) => void;
 
-  /** @param sends is told of each request that it sends. */
+  /** @param sends called for each request that it sends. */
   constructor(
     identity: string,
     network: Transport,

@@ -17,7 +17,7 @@ export interface SeedRange {
   readonly parallel: number;
 }
 
-/** How a seed went, and all that happened, a line each, where somebody wants to know. */
+/** How a seed went, and all that happened, a line each, if a trace is wanted. */
 export interface Heard {
   readonly outcome: Outcome;
   readonly lines: readonly string[];
@@ -26,8 +26,8 @@ export interface Heard {
 /**
  * Simulates every seed of a range.
  *
- * @param heard is told of each outcome as it comes.
- * @param traced whether it is told of all that happened, too.
+ * @param heard called with each outcome as it comes.
+ * @param traced whether the outcomes carry all that happened.
  */
 export async function simulateAll(
   { first, count, parallel }: SeedRange,

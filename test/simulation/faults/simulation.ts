@@ -83,7 +83,7 @@ export async function simulate(seed: number, trace?: Trace): Promise<Outcome> {
 
 /**
  * A leader gives an address in its last moment, and its follower has not heard of it when it begins. Then the pool that
- * it came from is opened for all, of whom somebody waits.
+ * it came from is opened for all if one of them waits.
  */
 async function handOver(world: World, history: History): Promise<void> {
   const clients = new Clients(world.client);
@@ -109,7 +109,7 @@ async function handOver(world: World, history: History): Promise<void> {
   }, isGiven);
   if (cameAbout) {
     await clients.for(addressPools).mergePatch('', reserved, { spec: { autoAssign: true } });
-    // What was given before is unheard of for so long that somebody may come to believe that it is free.
+    // What was given before is not seen for so long that it may be believed free.
     await world.clock.sleep(3000);
   }
   await world.recover();

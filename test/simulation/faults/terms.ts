@@ -2,7 +2,7 @@ import { leases } from '../../../src/client/resources.ts';
 import type { Transport } from '../../../src/client/transport.ts';
 import { Follower } from './follower.ts';
 
-/** From when on somebody held the lease, as far as could be seen: not before that. */
+/** From when on the lease was held, as far as could be seen: not before that. */
 interface Term {
   readonly holder: string;
   readonly since: number;
@@ -14,7 +14,7 @@ interface Write {
   readonly what: string;
 }
 
-/** Who held the lease when, and who wrote: nobody may write whose term has not begun, or when another one's has. */
+/** Who held the lease when, and who wrote: an instance may not write whose term has not begun, or when another one's has. */
 export class Terms {
   readonly #now: () => number;
   readonly #terms: Term[] = [];
@@ -22,7 +22,7 @@ export class Terms {
   readonly #excused = new Set<string>();
   readonly #leases: Follower;
 
-  /** @param name of the Lease, in its namespace. @param now milliseconds of a clock that nobody sets. */
+  /** @param name of the Lease, in its namespace. @param now milliseconds of a clock that is never set. */
   constructor({ namespace, name }: { namespace: string; name: string }, now: () => number) {
     this.#now = now;
     this.#leases = new Follower(`/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`, (object) => {
@@ -44,7 +44,7 @@ export class Terms {
     this.#writes.push({ by, at: this.#now(), what });
   }
 
-  /** A process is stopped for a while: what it was about to send it sends when it goes on, whoever leads by then. */
+  /** A process is stopped for a while: what it was about to send it sends when it goes on, even if another one leads by then. */
   excuse(stopped: string): void {
     this.#excused.add(stopped);
   }

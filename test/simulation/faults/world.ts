@@ -138,7 +138,7 @@ export class World {
     await this.#revive();
   }
 
-  /** Waits until the cluster is as it should be and nobody writes any more; answers what is wrong with it. */
+  /** Waits until the cluster is as it should be and there are no more writes; answers what is wrong with it. */
   async settle(look: () => Promise<string[]>): Promise<string[]> {
     await this.#awake();
     await this.proxy.calm();
@@ -148,7 +148,7 @@ export class World {
       const { writes } = this.proxy;
       await this.clock.pause(timeoutMs.look);
       await this.#revive();
-      findings = ['nobody leads'];
+      findings = ['no instance leads'];
       if (!this.#instances.some(({ isLeader }) => isLeader)) continue;
       findings = ['the controllers go on writing'];
       if (this.proxy.writes > writes) continue;

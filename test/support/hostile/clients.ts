@@ -1,4 +1,4 @@
-/** Clients that mean harm, each within what a server must bear. All go on until they are told to stop. */
+/** Clients that mean harm, each within what a server must bear. All go on until they are stopped. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type TLSSocket } from 'node:tls';
 import { definitionOf, heavyYaml, largeDefinitions } from '../watchdog/heavy-requests.ts';

@@ -7,7 +7,7 @@ import { FakeClock } from '../../support/fake-clock.ts';
 
 const answer: ApiResponse = { status: 200, headers: {}, bytes: Buffer.from('{}'), json: () => ({}) };
 
-/** A server that does what `next` says, and the log of somebody who asks it. */
+/** A server that does what `next` says, and the log of its client. */
 class Asked {
   next: Error | undefined;
   readonly clock = new FakeClock();

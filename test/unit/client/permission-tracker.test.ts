@@ -33,7 +33,7 @@ test('a refusal counts until what was refused is not asked for any more', async 
   expect(lines).toHaveLength(1);
   await clock.advance(25 * minutes);
   expect(check()).toBe('not allowed: create endpoints in namespace gone');
-  // The namespace is gone, and nobody asks any more.
+  // The namespace is gone, and no requests come any more.
   await clock.advance(10 * minutes);
   expect(check()).toBeUndefined();
   await ask();

@@ -71,7 +71,7 @@ describe('controllerConfig', () => {
     });
   });
 
-  it('elects nobody where it is told so, and takes lists and selectors apart', () => {
+  it('has no election where that is switched off, and takes lists and selectors apart', () => {
     const config = controllerConfig(
       { ...defaults, leaderElect: false, controllers: '*, -load-balancer', serviceSelector: 'app in (a,b)' },
       true,

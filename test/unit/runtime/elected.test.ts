@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { whenAborted } from '../../../src/client/abort.ts';
 import type { Runnable } from '../../../src/runtime/context.ts';
-import { runTogether } from '../../../src/runtime/elected.ts';
+import { runTogether } from '../../../src/runtime/leadership.ts';
 
 const patient = (reasons: unknown[]): Runnable => ({
   async run(signal) {

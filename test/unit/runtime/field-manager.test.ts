@@ -16,7 +16,7 @@ test.each([
     [at('servicenet', 1), at('kubectl-edit', 2), at('servicenet', 3)],
     true,
   ],
-  ['nobody', [], false],
+  ['no manager', [], false],
 ])('who wrote last: %s', (_name, managedFields, expected) => {
   expect(isLastWriter({ managedFields })).toBe(expected);
 });

@@ -13,9 +13,12 @@ import type { ServedResource } from '../../rest/served-resource.ts';
 import type { ServerCore } from '../../rest/server-core.ts';
 import { listPrefix, objectKey } from '../../storage/storage.ts';
 import { admissionInput } from '../webhooks/expression-input.ts';
-import { isExempt } from '../webhooks/matching.ts';
+import { isExempt, type Matching, matchRules, matchSelectors } from '../webhooks/matching.ts';
 import { servedObject } from '../webhooks/review.ts';
-import { matchResources } from './policy-match.ts';
+import type {
+  MatchResources,
+  NamedRuleWithOperations,
+} from '../../../objects/admissionregistration.generated.ts';
 
 /** A binding that is meant, with each of its parameters. */
 export interface Invocation<P> {
@@ -149,4 +152,34 @@ async function paramsOf(
     .map(({ object }) => servedObject(resource, object));
   if (params.length > 0 || reference.parameterNotFoundAction === 'Allow') return params;
   return 'no params found for policy binding with `Deny` parameterNotFoundAction';
+}
+
+/**
+ * The resource as which `matchConstraints` or `matchResources` match a request (apiserver
+ * `admission/plugin/policy/matching`); undefined when they do not. Without rules of its own a binding matches
+ * everything.
+ */
+function matchResources(
+  core: ServerCore,
+  match: MatchResources,
+  attributes: AdmissionAttributes,
+): ServedResource | undefined {
+  const common = {
+    matchesEquivalents: match.matchPolicy !== 'Exact',
+    namespaceSelector: compileLabelSelector(match.namespaceSelector ?? {}),
+    objectSelector: compileLabelSelector(match.objectSelector ?? {}),
+  };
+  const matching = (rules: readonly NamedRuleWithOperations[]): Matching => ({
+    ...common,
+    rules: rules.filter(({ resourceNames }) => isNamed(resourceNames ?? [], attributes.name)),
+  });
+  const excluded = matching(match.excludeResourceRules ?? []);
+  if (excluded.rules.length > 0 && matchRules(core, excluded, attributes) !== undefined) return undefined;
+  const rules = match.resourceRules ?? [];
+  const resource = rules.length === 0 ? attributes.resource : matchRules(core, matching(rules), attributes);
+  return resource !== undefined && matchSelectors(core, matching(rules), attributes) ? resource : undefined;
+}
+
+function isNamed(names: readonly string[], name: string): boolean {
+  return names.length === 0 || names.includes(name);
 }

@@ -133,8 +133,8 @@ function codeMessage({ status, contentType, bytes }: WebhookAnswer): string {
   if (message !== undefined) return message;
   if (status === 403 || status === 415) return shown;
   if (status === 406) {
-    const told = shown !== '' && shown !== 'unknown';
-    return told ? shown : 'the server was unable to respond with a content type that the client supports';
+    const isKnown = shown !== '' && shown !== 'unknown';
+    return isKnown ? shown : 'the server was unable to respond with a content type that the client supports';
   }
   return status >= 500
     ? `an error on the server (${JSON.stringify(shown)}) has prevented the request from succeeding`

@@ -1,8 +1,8 @@
 import { isConflict } from '../../../client/errors.ts';
 import { indexByLabel } from '../../../client/indexes.ts';
 import type { Informer } from '../../../client/informer.ts';
-import { endpointSlices, services } from '../../../client/resources.ts';
-import type { Node, Service } from '../../../objects/core.generated.ts';
+import { endpointSlices, services, nodes } from '../../../client/resources.ts';
+import type { Node, Service, Pod } from '../../../objects/core.generated.ts';
 import type { EndpointSlice } from '../../../objects/discovery.generated.ts';
 import { joinKey, keyOf, type ObjectKey } from '../../../objects/key.ts';
 import type { ControllerContext, ControllerDefinition } from '../../../runtime/context.ts';
@@ -10,11 +10,9 @@ import { Priority, type ReconcileResult } from '../../../runtime/controller.ts';
 import { Reconciler } from '../../../runtime/reconciler.ts';
 import { AllocationGrace } from '../allocation-grace.ts';
 import { Membership } from '../membership.ts';
-import { nodeInformer } from '../node-cache.ts';
 import { podInformer } from '../pod-cache.ts';
 import { managedSelector } from '../pod.ts';
 import { TriggerTimes } from '../trigger-time.ts';
-import { PodsWithoutNode } from './pods-without-node.ts';
 import type { NodePlace } from './plan-groups.ts';
 import { planSlices, type SlicesPlan } from './plan.ts';
 import { followSlices } from './slice-events.ts';
@@ -23,6 +21,48 @@ import { SliceTracker } from './slice-tracker.ts';
 import { SliceWriter } from './slice-writer.ts';
 import { TopologyHints } from './topology-hints.ts';
 import { zoneOf } from './zone-capacity.ts';
+
+/** The informer of Nodes that all controllers of service networking share. */
+function nodeInformer(context: Pick<ControllerContext, 'informers'>): Informer<Node> {
+  return context.informers.informer(nodes, { transform: slimNode });
+}
+
+/** Drops the large parts of Nodes that are not read here: images, volumes and managed fields. */
+function slimNode(node: Node): Node {
+  Reflect.deleteProperty(node.metadata, 'managedFields');
+  for (const member of ['images', 'volumesInUse', 'volumesAttached']) {
+    Reflect.deleteProperty(node.status, member);
+  }
+  return node;
+}
+
+/** The Services that leave out Pods because a Node is missing. */
+class PodsWithoutNode {
+  readonly #services = new Map<string, Set<ObjectKey>>();
+  readonly #nodes = new Map<ObjectKey, Set<string>>();
+
+  /** Records the Pods that the last plan for a Service left out; an empty list removes the Service. */
+  note(key: ObjectKey, pods: readonly Pod[]): void {
+    for (const node of this.#nodes.get(key) ?? []) {
+      const waiting = this.#services.get(node);
+      waiting?.delete(key);
+      if (waiting?.size === 0) this.#services.delete(node);
+    }
+    const nodes = new Set(pods.flatMap(({ spec }) => spec.nodeName ?? []));
+    if (nodes.size === 0) this.#nodes.delete(key);
+    else this.#nodes.set(key, nodes);
+    for (const node of nodes) {
+      const waiting = this.#services.get(node);
+      if (waiting === undefined) this.#services.set(node, new Set([key]));
+      else waiting.add(key);
+    }
+  }
+
+  /** The Services that leave out Pods of a Node. */
+  waitingFor(nodeName: string): readonly ObjectKey[] {
+    return [...(this.#services.get(nodeName) ?? [])];
+  }
+}
 
 /** Milliseconds by which a reconcile after changes of slices by others is delayed, to batch them. */
 const sliceChangeDelay = 1000;

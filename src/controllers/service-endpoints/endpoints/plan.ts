@@ -8,6 +8,7 @@ import type {
   Endpoints,
   Pod,
   Service,
+  EndpointSubset,
 } from '../../../objects/core.generated.ts';
 import { jsonEqual } from '../../../objects/json.ts';
 import { canonicalIP } from '../pod-ip.ts';
@@ -16,7 +17,6 @@ import { clusterIPOf, isHeadless, namedFamilies, portsOf } from '../service.ts';
 import { resolvePorts } from '../target-port.ts';
 import { withTriggerTime } from '../trigger-time.ts';
 import { type Offer, repack, sameSubsets } from './repack.ts';
-import { truncate } from './truncate.ts';
 
 const managedByLabel = 'endpoints.kubernetes.io/managed-by';
 const managedBy = 'endpoint-controller';
@@ -135,4 +135,43 @@ function primaryFamily(service: Service, pod: Pod): string {
   const [first] = namedFamilies(service);
   if (first !== undefined) return first;
   return canonicalIP(clusterIPOf(service) ?? pod.status.podIP ?? '')?.family ?? 'IPv4';
+}
+
+/** The most addresses that one Endpoints object may hold (`maxCapacity` of the endpoints controller). */
+const maxAddresses = 1000;
+
+/**
+ * Cuts subsets to at most {@link maxAddresses} addresses: ready ones come before those that are not, and each subset
+ * keeps a share in proportion to its size, rounded up, so that the last ones may keep less. Undefined when all fit.
+ */
+function truncate(subsets: readonly EndpointSubset[]): EndpointSubset[] | undefined {
+  let ready = 0;
+  let notReady = 0;
+  for (const subset of subsets) {
+    ready += subset.addresses?.length ?? 0;
+    notReady += subset.notReadyAddresses?.length ?? 0;
+  }
+  if (ready + notReady <= maxAddresses) return undefined;
+
+  const cutReady = ready > maxAddresses;
+  const room = cutReady ? maxAddresses : maxAddresses - ready;
+  const total = cutReady ? ready : notReady;
+  let left = room;
+  const result: EndpointSubset[] = [];
+  for (const subset of subsets) {
+    const { addresses = [], notReadyAddresses = [], ports } = subset;
+    const cut = cutReady ? addresses : notReadyAddresses;
+    const kept = cut.slice(0, Math.min(left, Math.ceil((cut.length / total) * room)));
+    left -= kept.length;
+    const keptReady = cutReady ? kept : addresses;
+    const keptNotReady = cutReady ? [] : kept;
+    // A subset without addresses is invalid.
+    if (keptReady.length + keptNotReady.length === 0) continue;
+    result.push({
+      ...(keptReady.length === 0 ? {} : { addresses: keptReady }),
+      ...(keptNotReady.length === 0 ? {} : { notReadyAddresses: keptNotReady }),
+      ...(ports === undefined ? {} : { ports }),
+    });
+  }
+  return result;
 }

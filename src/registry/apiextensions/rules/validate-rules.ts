@@ -15,7 +15,6 @@ import { keyOf } from '../schema/list-types.ts';
 import { compileRules, type CompiledRule } from './compile-rules.ts';
 import { isEmbedded, withTypeMeta } from './decl-type.ts';
 import { hasRules } from './has-rules.ts';
-import { evaluateMessage } from './message.ts';
 import { toValue } from './schema-values.ts';
 
 /** Units of cost for one evaluation, and for all of one object (`apiserver/pkg/apis/cel/config.go`). */
@@ -256,4 +255,35 @@ function broken(rule: ValidationRule, at: string, value: unknown, text: string |
 
 function valueless(error: FieldError, body: string): FieldError {
   return { ...error, body };
+}
+
+/** Bytes that an evaluated message may have (`apiserver/pkg/apis/cel/config.go`). */
+const maxMessage = 5 * 1024;
+
+/** The result of a `messageExpression`. */
+interface Message {
+  /** Undefined when it has none, or no usable one: then the rule's `message` is used. */
+  readonly text: string | undefined;
+  readonly cost: number;
+  /** Stops the validation of the object. */
+  readonly fatal?: string;
+}
+
+/** The message of a broken rule: one line, not too long (apiextensions `schema/cel/validation.go` evalMessageExpression). */
+function evaluateMessage(
+  { message, rule }: CompiledRule,
+  bindings: ReadonlyMap<string, Value>,
+  costLimit: number,
+): Message {
+  if (message === undefined) return { text: undefined, cost: 0 };
+  const { value, error, burden: cost } = message.evaluate(bindings, costLimit);
+  if (error instanceof CostLimitError) {
+    const source = JSON.stringify(rule.messageExpression);
+    const why =
+      'no further validation rules will be run due to call cost exceeds limit for messageExpression';
+    return { text: undefined, cost, fatal: `${why}: ${source}` };
+  }
+  const text = typeof value === 'string' ? value.trim() : '';
+  const usable = text !== '' && !text.includes('\n') && Buffer.byteLength(text) <= maxMessage;
+  return { text: usable ? text : undefined, cost };
 }

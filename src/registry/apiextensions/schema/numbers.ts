@@ -1,6 +1,5 @@
 /** The numbers of custom objects, as Go's types have them. */
 import type { JSONSchemaProps } from '../../../objects/apiextensions.generated.ts';
-import { goFloat } from '../../../objects/go-float.ts';
 import { type FieldError, invalid } from '../../validation/field-errors.ts';
 
 import { checkedFormat } from '../../../objects/formats.ts';
@@ -121,4 +120,12 @@ function isMultiple(value: number, factor: number): boolean {
   if (Math.abs(times) > Number.MAX_SAFE_INTEGER) return false;
   const nearest = Math.trunc(times);
   return times === nearest || Math.abs(times - nearest) / Math.abs(times + nearest) < 1e-9;
+}
+
+/** A float64 as Go prints it in the fewest digits (`%v`, `strconv.FormatFloat` with 'g' and -1). */
+function goFloat(value: number): string {
+  const [digits = '', exponent = ''] = value.toExponential().split('e');
+  const power = Number(exponent);
+  if (power >= -4 && power < 6) return String(value);
+  return `${digits}e${power < 0 ? '-' : '+'}${String(Math.abs(power)).padStart(2, '0')}`;
 }

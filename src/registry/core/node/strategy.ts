@@ -1,13 +1,19 @@
 import { pushAll } from '../../../objects/lists.ts';
-import type { Node, Taint } from '../../../objects/core.generated.ts';
-import { duplicate, type FieldError, forbiddenField } from '../../validation/field-errors.ts';
+import type { Node, Taint, NodeConfigSource } from '../../../objects/core.generated.ts';
+import {
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  required,
+} from '../../validation/field-errors.ts';
 import { genericStrategy } from '../../generic/generic.ts';
-import { nameIsDNSSubdomain } from '../../../objects/names.ts';
+import { nameIsDNSSubdomain, isConfigMapKey, nameIsDNSLabel } from '../../../objects/names.ts';
 import { validateCidrPair, validateLegacyCidr, warningsForCidr } from '../../validation/network.ts';
 import { validateResourceQuantity } from '../../validation/quantities.ts';
-import { validateNodeAnnotations } from './annotations.ts';
-import { validateConfigSource } from './config-source.ts';
 import { validateTaints } from './taints.ts';
+import { listAt, recordAt } from '../../../objects/read.ts';
+import { readJsonObject } from '../../generic/json-text.ts';
 
 const notReady: Taint = { key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' };
 const taintsPath = 'metadata.taints';
@@ -113,5 +119,51 @@ function validateUpdate({ metadata, spec, status }: Node, old: Node): FieldError
   if ((spec.externalID ?? '') !== (old.spec.externalID ?? '')) {
     errors.push(forbiddenField('spec.externalID', 'may not be updated'));
   }
+  return errors;
+}
+
+/** The annotation of Pods that the node avoids, as JSON; it has no effect any more. */
+const preferAvoidPods = 'scheduler.alpha.kubernetes.io/preferAvoidPods';
+
+/** Annotations of a Node with a format (`ValidateNodeSpecificAnnotations`). */
+function validateNodeAnnotations(annotations: Record<string, string> = {}): FieldError[] {
+  const text = Object.hasOwn(annotations, preferAvoidPods) ? (annotations[preferAvoidPods] ?? '') : '';
+  if (text === '') return [];
+  const { object, fault } = readJsonObject(text);
+  if (fault !== '') return [invalid('metadata.annotations.AvoidPods', preferAvoidPods, fault)];
+  return listAt(object, 'preferAvoidPods').flatMap((entry, i) => {
+    const path = `metadata.annotations.${preferAvoidPods}[${i}].PodSignature`;
+    const owner = recordAt(entry, 'podSignature')['podController'];
+    if (owner === undefined || owner === null) return [required(path)];
+    if (recordAt(owner)['controller'] === true) return [];
+    return [invalid(`${path}.PodController.Controller`, false, 'must point to a controller')];
+  });
+}
+
+/** The rules of the source; the feature was removed, its rules remain (`validateNodeConfigSourceSpec`). */
+function validateConfigSource({ configMap }: NodeConfigSource): FieldError[] {
+  const path = 'spec.configSource';
+  // As kube-apiserver prints its own type.
+  if (configMap === undefined) {
+    return [invalid(path, { ConfigMap: null }, 'exactly one reference subfield must be non-nil')];
+  }
+  const { namespace, name, uid = '', resourceVersion = '', kubeletConfigKey } = configMap;
+  const errors: FieldError[] = [];
+  const refuse = (member: string) =>
+    errors.push(forbiddenField(`${path}.configMap.${member}`, `${member} must not be set in spec`));
+  if (uid !== '') refuse('uid');
+  if (resourceVersion !== '') refuse('resourceVersion');
+  const check = (member: string, value: string, rule: (value: string) => string[]) => {
+    const at = `${path}.configMap.${member}`;
+    if (value === '') errors.push(required(at));
+    else
+      pushAll(
+        errors,
+        rule(value).map((message) => invalid(at, value, message)),
+      );
+  };
+  check('namespace', namespace, (value) => nameIsDNSLabel(value, false));
+  check('name', name, (value) => nameIsDNSSubdomain(value, false));
+  check('kubeletConfigKey', kubeletConfigKey, isConfigMapKey);
   return errors;
 }

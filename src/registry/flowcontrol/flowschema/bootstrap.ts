@@ -9,7 +9,7 @@ const everything: Omit<PolicyRulesWithSubjects, 'subjects'> = {
   nonResourceRules: [{ verbs: ['*'], nonResourceURLs: ['*'] }],
 };
 const leases = { apiGroups: ['coordination.k8s.io'], resources: ['leases'], namespaces: ['*'] };
-const everybody = [group('system:unauthenticated'), group('system:authenticated')];
+const allUsers = [group('system:unauthenticated'), group('system:authenticated')];
 const nodes = [group('system:nodes')];
 const controllerManager = user('system:kube-controller-manager');
 const scheduler = user('system:kube-scheduler');
@@ -21,7 +21,7 @@ const systemAccounts: Subject = {
 /** The mandatory objects (apiserver `apis/flowcontrol/bootstrap`): their specs are fixed. */
 export const mandatoryFlowSchemas: readonly FlowSchema[] = [
   schema('exempt', 'exempt', 1, undefined, { subjects: [group('system:masters')], ...everything }),
-  schema('catch-all', 'catch-all', 10_000, 'ByUser', { subjects: everybody, ...everything }),
+  schema('catch-all', 'catch-all', 10_000, 'ByUser', { subjects: allUsers, ...everything }),
 ];
 
 /** The suggested objects of a new cluster. */
@@ -38,7 +38,7 @@ export const suggestedFlowSchemas: readonly FlowSchema[] = [
     ],
   }),
   schema('probes', 'exempt', 2, undefined, {
-    subjects: everybody,
+    subjects: allUsers,
     nonResourceRules: [{ verbs: ['get'], nonResourceURLs: ['/healthz', '/readyz', '/livez'] }],
   }),
   schema('system-leader-election', 'leader-election', 100, 'ByUser', {
@@ -58,7 +58,7 @@ export const suggestedFlowSchemas: readonly FlowSchema[] = [
     subjects: [group('system:serviceaccounts')],
     ...everything,
   }),
-  schema('global-default', 'global-default', 9900, 'ByUser', { subjects: everybody, ...everything }),
+  schema('global-default', 'global-default', 9900, 'ByUser', { subjects: allUsers, ...everything }),
 ];
 
 function group(name: string): Subject {

@@ -4,7 +4,7 @@ import { StatusError } from '../../../../src/objects/status.ts';
 /** Where most things happen. */
 export const namespace = 'default';
 
-/** Somebody who changes the cluster, in one way of some. */
+/** A user who changes the cluster in one of several ways. */
 export interface Deed {
   /** How often, compared with others. */
   readonly weight: number;

@@ -44,7 +44,7 @@ export class Balancers {
     });
   }
 
-  /** What somebody else did to the Services of the other load balancer. */
+  /** What another client did to the Services of the other load balancer. */
   async findings(clients: Clients): Promise<string[]> {
     const { items } = await clients.for(services).list({ namespace });
     return items.flatMap(({ metadata: { name = '', uid = '' }, spec, status }) => {

@@ -5,7 +5,7 @@ import type { Choices } from '../random.ts';
 import { configMaps } from '../resources.ts';
 import { attempt, type Deed, namespace } from './actor.ts';
 
-/** What should be known of an object by whoever wrote it. */
+/** What the writer of an object should know of it. */
 interface Owned {
   readonly name: string;
   readonly uid: string;
@@ -48,7 +48,7 @@ export class Owners {
       this.#old.push(owner);
       for (let n = 0; n < 2; n++) await this.#make(clients, [owner]);
     }
-    // One that went before anybody collected: its successor of the same name is not the owner of what it left.
+    // One that went before it was collected: its successor of the same name is not the owner of what it left.
     const gone = await this.#make(clients, []);
     await this.#make(clients, [gone]);
     await clients.for(configMaps).delete(namespace, gone.name);
@@ -62,7 +62,7 @@ export class Owners {
     return this.#objects.flatMap((object) => {
       const found = present.get(object.uid);
       const lives = this.#lives(object);
-      if (found === undefined) return lives ? [`${object.name}: was collected, and somebody needs it`] : [];
+      if (found === undefined) return lives ? [`${object.name}: was collected, and is needed`] : [];
       if (!lives) return [`${object.name}: is not collected`];
       return found.metadata.deletionTimestamp === undefined ? [] : [`${object.name}: never went`];
     });

@@ -29,7 +29,7 @@ export class Ranges {
     this.#names.push(name);
   }
 
-  /** Only where it is guarded: before that a range goes at once, whoever has addresses of it. */
+  /** Only where it is guarded: before that a range goes at once, used or not. */
   async #delete(clients: Clients): Promise<void> {
     const [name] = this.#names.splice(this.#choices.below(this.#names.length), 1);
     if (name === undefined) return;
@@ -38,7 +38,7 @@ export class Ranges {
     else this.#names.push(name);
   }
 
-  /** An address of something that is no Service, if nobody has it. */
+  /** An address of something that is no Service, if it is free. */
   async #take(clients: Clients): Promise<void> {
     const name = `10.96.0.${2 + this.#choices.below(12)}`;
     const parentRef = {

@@ -50,7 +50,7 @@ export class ServiceUsers {
     return name;
   }
 
-  /** Node ports that were given once, that nobody has, and that are refused all the same. */
+  /** Node ports that were given once, are free, and are refused all the same. */
   async lostPorts(clients: Clients): Promise<string[]> {
     const resource = clients.for(services);
     const { items } = await resource.list();
@@ -70,8 +70,7 @@ export class ServiceUsers {
         await resource.delete(namespace, made.name ?? '');
       } catch (error) {
         const said = String(error);
-        if (!said.includes('range is full'))
-          lost.push(`${nodePort}: nobody has it, and it is refused: ${said}`);
+        if (!said.includes('range is full')) lost.push(`${nodePort}: it is free, and refused: ${said}`);
       }
     }
     return lost;
@@ -121,7 +120,7 @@ export class ServiceUsers {
     await this.#patch(clients, spec);
   }
 
-  /** To one family or two: whoever had two gives the second back. */
+  /** To one family or two: with one, the second address is given back. */
   async #changeFamilies(clients: Clients): Promise<void> {
     const ipFamilyPolicy = this.#choices.pick(policies);
     const families = [...this.#scene.families];
@@ -176,7 +175,7 @@ export class ServiceUsers {
     await attempt(clients.for(services).jsonPatch(namespace, this.#choices.pick(this.#sharing), [change]));
   }
 
-  /** Two Services that claim one address or one port, which may be somebody's already: one of the two gets it at most. */
+  /** Two Services that claim one address or one port, which may be taken already: one of the two gets it at most. */
   async #claimTwice(clients: Clients): Promise<void> {
     const { families, nodePorts } = this.#scene;
     const isSame = this.#choices.chance(0.4);

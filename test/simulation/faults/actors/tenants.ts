@@ -31,7 +31,7 @@ export class Tenants {
     const lost = this.#names.filter((name) => !names.has(name) && !this.#deleted.has(name));
     return [
       ...left,
-      ...lost.map((name) => `${name}: went, and nobody deleted it`),
+      ...lost.map((name) => `${name}: went without being deleted`),
       ...(await this.#orphansIn(clients, names)),
     ];
   }

@@ -7,7 +7,7 @@ import { keyOf, type Snapshot } from './snapshot.ts';
 const claimAnnotation = 'servicenet.dev/allocation-claim';
 const managedBy = 'ipaddress.kubernetes.io/managed-by';
 
-/** Addresses and node ports that two have, that nobody holds, that are out of range, or that are lacking. */
+/** Addresses and node ports that two have, that none has, that are out of range, or that are lacking. */
 export function allocationFindings(snapshot: Snapshot, scene: Scene): string[] {
   const { services, addresses, cidrs } = snapshot;
   const found: string[] = [];
@@ -59,7 +59,7 @@ function lacks(service: Service, { families }: Scene, room: (kind: string) => bo
   const lacksPort = hasPorts && (spec.ports ?? []).some(({ nodePort = 0 }) => nodePort === 0);
   const needs = [...missing, ...(lacksPort ? ['port'] : [])];
   const claim = metadata.annotations?.[claimAnnotation];
-  // Its user is told that one family was asked for, and two.
+  // Its user gets a warning: one family was asked for, and two.
   if (spec.ipFamilyPolicy === 'SingleStack' && (spec.ipFamilies?.length ?? 0) > 1)
     return isTold(service) ? [] : [`${key}: contradicts itself, and its user does not know`];
   // All or nothing: where one thing is out, nothing is taken of the others.

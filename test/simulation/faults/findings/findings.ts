@@ -7,7 +7,7 @@ import { endpointsFindings } from './endpoints.ts';
 import { rangeFindings } from './ranges.ts';
 import { takeSnapshot } from './snapshot.ts';
 
-/** What is wrong with a cluster that nobody works on any more; empty when it is as it should be. */
+/** What is wrong with a cluster that is at rest; empty when it is as it should be. */
 export async function findingsIn(client: Transport, scene: Scene): Promise<string[]> {
   const snapshot = await takeSnapshot(client);
   const own = [

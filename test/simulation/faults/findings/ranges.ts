@@ -4,14 +4,14 @@ import type { Snapshot } from './snapshot.ts';
 
 const finalizer = 'networking.k8s.io/service-cidr-finalizer';
 
-/** ServiceCIDRs that nobody guards, that went too early or that never go. */
+/** ServiceCIDRs without a finalizer, that went too early or that never go. */
 export function rangeFindings({ cidrs, addresses }: Snapshot): string[] {
   return cidrs.flatMap((cidr) => {
     const { metadata, status } = cidr;
     const name = metadata.name ?? '';
     const ready = status.conditions?.find(({ type }) => type === 'Ready');
     if (metadata.deletionTimestamp === undefined) {
-      if (metadata.finalizers?.includes(finalizer) !== true) return [`${name}: nobody guards it`];
+      if (metadata.finalizers?.includes(finalizer) !== true) return [`${name}: has no finalizer`];
       return ready?.status === 'True' ? [] : [`${name}: is not ready`];
     }
     const kept = addresses.filter(({ metadata: { name: ip = '', labels } }) => {
@@ -24,7 +24,7 @@ export function rangeFindings({ cidrs, addresses }: Snapshot): string[] {
   });
 }
 
-/** Nobody is given the first address of a range, nor the last one of IPv4: a larger range gave it. */
+/** The first address of a range is never given, nor the last one of IPv4: a larger range gave it. */
 function mayHaveGiven({ spec }: ServiceCIDR, ip: string): boolean {
   return (spec.cidrs ?? []).some((text) => {
     const { family, first, last } = spanOf(text);

@@ -12,7 +12,7 @@ describe('the token of a WebSocket', () => {
   test.each([
     [`${prefix}c2VjcmV0, chat`, { token: 'secret', protocols: 'chat' }],
     [`a,${prefix}c2VjcmV0 ,b`, { token: 'secret', protocols: 'a,b' }],
-    // what base64url has in other places than base64 ("?>~" and bits that nobody needs)
+    // what base64url has in other places than base64 ("?>~" and unused bits)
     [`a,${prefix}Pz5-`, { token: '?>~', protocols: 'a' }],
     [`a,${prefix}w7x`, { token: 'ü', protocols: 'a' }],
   ])('is read from %s', (protocols, token) => {

@@ -11,9 +11,9 @@ test('namespaces that clients make up are not remembered', () => {
     onListenerError: (error) => expect.fail(String(error)),
   });
   const rbac = new RbacAuthorizer(storage);
-  const nobody = { name: 'system:anonymous', uid: '', groups: ['system:unauthenticated'], extra: {} };
+  const anonymous = { name: 'system:anonymous', uid: '', groups: ['system:unauthenticated'], extra: {} };
   const ask = (namespace: string): boolean =>
-    rbac.authorize(nobody, {
+    rbac.authorize(anonymous, {
       verb: 'get',
       path: '',
       resource: { group: '', resource: 'pods', subresource: '', namespace, name: 'a' },

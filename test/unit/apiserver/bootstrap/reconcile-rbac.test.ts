@@ -27,7 +27,7 @@ describe('a stored role', () => {
     expect(reconciledRole(role(['get'], 'false'), role(['get', 'list']))).toBeUndefined();
   });
 
-  test('is given labels, but none that somebody has set', () => {
+  test('gets the labels that it lacks, and keeps those that were set', () => {
     const wanted = role(['get']);
     wanted.metadata.labels = { l: 'theirs', other: 'x' };
     expect(reconciledRole(role(['get']), wanted)?.metadata.labels).toEqual({ l: 'mine', other: 'x' });

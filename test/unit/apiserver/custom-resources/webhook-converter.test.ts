@@ -77,7 +77,7 @@ describe('WebhookConverter', () => {
   test.each([
     ['v1', 'v3', `request to convert CR to an invalid group/version: ${group}/v3`],
     ['v3', 'v1', `request to convert CR from an invalid group/version: ${group}/v3`],
-  ])('asks nobody for versions that there are not: %s to %s', async (from, to, message) => {
+  ])('does not ask for versions that do not exist: %s to %s', async (from, to, message) => {
     const { converter: one, questions } = converter();
     await expect(one.convert([widget(1, from)], `${group}/${to}`)).rejects.toThrow(
       new StatusError(500, '', message),

@@ -68,7 +68,7 @@ describe('discovery', () => {
     ['/apis/example.com/v2', 'text'],
     ['/apis/example.com/v1/nope', 'text'],
     ['/apis//v1', 'text'],
-  ])('%s is served by nobody: %s', async (path, form) => {
+  ])('%s is not served: %s', async (path, form) => {
     const answer = await call(handler, path);
     expect(answer.status).toBe(404);
     if (form === 'text') expect(answer.body).toBe('404 page not found\n');

@@ -63,7 +63,7 @@ describe('Accept', () => {
     expect(refusal(() => negotiate('text/html', 'collection')).message).toBe(
       `406: Not Acceptable\n\nAvailable representations: ${types}, application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch`,
     );
-    // a partial wildcard gets past nobody here, but custom resources have no such gate
+    // a partial wildcard is never accepted here, but custom resources have no such gate
     expect(refusal(() => negotiate('application/*', 'object')).message).toContain('406: Not Acceptable');
     expect(negotiate('application/*', 'custom').mediaType).toBe('application/json');
   });

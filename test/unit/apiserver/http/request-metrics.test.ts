@@ -20,7 +20,7 @@ test('requests are counted by what was served, not by what was asked for', async
   metrics.observe(request('GET', '/api/v1/services'), 200, 0.25);
   metrics.observe(request('PUT', '/api/v1/namespaces/a/services/x/status'), 409, 1);
   for (let i = 0; i < 100; i++) metrics.observe(request('GET', `/api/v1/nonsense-${i}`), 404, 0);
-  // With RBAC the names that anybody makes up are refused before anybody looks whether they exist.
+  // With RBAC, requests for made-up names are refused before their existence is checked.
   for (let i = 0; i < 100; i++) {
     metrics.observe(request('GET', `/apis/made-up-${i}/v1/names`), 403, 0);
     metrics.observe(request('GET', `/api/v1/namespaces/a/services/x/part-${i}`), 403, 0);

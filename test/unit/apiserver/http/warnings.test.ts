@@ -14,7 +14,7 @@ describe('Warning headers', () => {
     expect(Buffer.from(warningHeaders(['é'])[0] ?? '', 'latin1').toString('utf8')).toBe('299 - "é"');
   });
 
-  test('are told until they are too many', () => {
+  test('are kept until they are too many', () => {
     const headers = warningHeaders(Array.from({ length: 60_000 }, (_, i) => `unknown field "f${i}"`));
     const characters = headers.reduce((sum, header) => sum + header.length, 0);
     expect(headers[0]).toBe('299 - "unknown field \\"f0\\""');

@@ -71,7 +71,7 @@ describe('the protobuf form of OpenAPI', () => {
     expect(answer).toMatchObject({ status: 406, body: '', headers: { Vary: 'Accept' } });
   });
 
-  test('the index of v3 is JSON for everybody', async () => {
+  test('the index of v3 is JSON for all', async () => {
     const answer = await call(handler, '/openapi/v3', { headers: { accept: 'text/html' } });
     expect([answer.status, answer.contentType]).toEqual([200, 'text/plain; charset=utf-8']);
   });

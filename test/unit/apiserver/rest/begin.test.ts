@@ -61,7 +61,7 @@ describe('a write with a side object', () => {
     expect(settled).toEqual(['commit']);
   });
 
-  test('fails in the words of the reservation when somebody stored the side object first', async () => {
+  test('fails in the words of the reservation when the side object was stored first', async () => {
     const core = newCore();
     const settled: string[] = [];
     await core.storage.commit([

@@ -5,7 +5,7 @@ import { messageOfKind, protobufMessage } from '../../../../src/apiserver/schema
 
 /**
  * Fields without a number here. kube-apiserver drops the first from what clients send (its feature is off by default)
- * and never writes the second (`ShardedListAndWatch` is off too), so that nobody misses them.
+ * and never writes the second (`ShardedListAndWatch` is off too), so that they are not missed.
  */
 const unnumbered: ReadonlySet<string> = new Set([
   'core.v1.PodStatus nodeAllocatableResourceClaimStatuses',

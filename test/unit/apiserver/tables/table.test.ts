@@ -24,7 +24,7 @@ describe('toTable', () => {
     inOrder: ({ metadata }: KubeObject) => ({ metadata, kind: 'ConfigMap' }),
   } as const;
 
-  test('carries the metadata of the objects unless told otherwise', () => {
+  test('carries the metadata of the objects unless asked otherwise', () => {
     const table = toTable(converter, [configMap], { ...options, includeObject: 'Metadata' });
     expect(table).toEqual({
       kind: 'Table',

@@ -48,7 +48,7 @@ describe('planBudgetEvent', () => {
 
   it.each([
     ['nothing where a number says how many', { minAvailable: 1 }, undefined],
-    ['of Pods that nobody manages', { maxUnavailable: 1 }, 'UnmanagedPods'],
+    ['of Pods without a controller', { maxUnavailable: 1 }, 'UnmanagedPods'],
     ['of them for a share, too', { minAvailable: '50%' }, 'UnmanagedPods'],
   ])('tells %s', (_what, spec, reason) => {
     expect(planBudgetEvent(budget({ ...spec, selector }), five)?.reason).toBe(reason);

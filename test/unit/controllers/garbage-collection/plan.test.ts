@@ -89,7 +89,7 @@ describe('judge', () => {
       { do: 'visit dependents', uids: ['y'] },
     ],
     [
-      'an owner that nobody blocks',
+      'an owner without blocking dependents',
       node('x', leaving),
       [node('z', { owned: ['x'] })],
       {},

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { fnv128a } from '../../../../src/controllers/service-endpoints/fnv.ts';
 import {
   endpointPortsInOrder,
   slicePortsInOrder,
   subsetsInOrder,
+  fnv128a,
 } from '../../../../src/controllers/service-endpoints/hash-order.ts';
 import type { EndpointSubset } from '../../../../src/objects/core.generated.ts';
 

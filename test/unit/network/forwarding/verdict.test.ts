@@ -325,7 +325,7 @@ describe('D13: other packets to cluster IPs', () => {
   it.each([
     ['another port of a cluster IP is rejected', CLUSTER_IP, 81, 'reject UnknownPort'],
     [
-      'an address of the Service range that is nobody’s is dropped',
+      'an address of the Service range without a Service is dropped',
       '10.96.0.11',
       80,
       'drop UnknownClusterIP',

@@ -132,7 +132,7 @@ describe('a damaged file', () => {
     expect(refused).toBeGreaterThan(bytes.length * 0.9);
   });
 
-  it('is told from a torn tail by what follows it', async () => {
+  it('differs from a torn tail by what follows it', async () => {
     const { directory, ends } = await written(['first', 'x'.repeat(5000), 'third']);
     const bytes = fs.readFileSync(path.join(directory, LOG));
     const start = ends[1] ?? 0;

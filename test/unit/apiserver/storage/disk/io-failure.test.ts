@@ -13,7 +13,7 @@ const newDirectory = temporaryDirectories();
 
 type Operation = 'create' | 'write' | 'sync' | 'truncate' | 'rename' | 'remove' | 'syncDirectory';
 
-/** The file system, in which operations fail as long as they are told to. A failing write leaves half its bytes. */
+/** The file system, in which operations fail while the test says so. A failing write leaves half its bytes. */
 function failingFiles(): FileLayer & { failing: Set<Operation> } {
   const failing = new Set<Operation>();
   const check = (operation: Operation) => {

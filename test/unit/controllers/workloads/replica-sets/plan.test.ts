@@ -65,11 +65,11 @@ describe('planReplicas', () => {
   it.each([
     // 2^32 ns and 2^33 ns are 4.3 s and 8.6 s.
     ['the smaller uid where both became ready at about the same time', { readyFor: 5 }, { readyFor: 8 }, 'a'],
-    ['that, whoever was restarted', { readyFor: 5 }, { readyFor: 8, restarts: 9 }, 'a'],
+    ['that, restarted or not', { readyFor: 5 }, { readyFor: 8, restarts: 9 }, 'a'],
     ['who became ready later', { readyFor: 8 }, { readyFor: 9 }, 'a'],
     ['the smaller uid of about the same age', { age: 60, readyFor: 4 }, { age: 61, readyFor: 4 }, 'a'],
     ['the younger one', { age: 69, readyFor: 4 }, { age: 68, readyFor: 4 }, 'b'],
-    ['one whose phase nobody knows', {}, { phase: '' }, 'b'],
+    ['one of an unknown phase', {}, { phase: '' }, 'b'],
   ])('deletes %s', (_what, a, b, first) => {
     expect(firstOf(pod('a', a), pod('b', b))).toBe(first);
   });

@@ -192,7 +192,7 @@ describe('a default', () => {
       ['.default.[0]: Invalid value: "integer": [0] in body must be of type string: "integer"'],
     ],
     [
-      'with a member that nobody declared',
+      'with an undeclared member',
       { type: 'object', properties: { a: { type: 'string' } }, default: { b: 1 } },
       ['.default: Invalid value: {"b":1}: must not have unknown fields'],
     ],

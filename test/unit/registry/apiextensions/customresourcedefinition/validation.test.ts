@@ -209,7 +209,7 @@ describe('a definition is refused', () => {
     ]);
   });
 
-  test('with fields that nobody knows, unless it had them before', () => {
+  test('with unknown fields, unless it had them before', () => {
     const free = definition({ preserveUnknownFields: true });
     expect(texts(validatePreservation(free))).toEqual([
       'spec.preserveUnknownFields: Invalid value: true: cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead',
@@ -219,7 +219,7 @@ describe('a definition is refused', () => {
 
   test.each<[string, CustomResourceDefinition['spec']['conversion'], string[]]>([
     [
-      'by a webhook that is not told of',
+      'by a webhook without a configuration',
       { strategy: 'Webhook' },
       [
         'spec.conversion.webhookClientConfig: Required value: required when strategy is set to Webhook',
@@ -261,7 +261,7 @@ describe('a definition is refused', () => {
     webhook: { clientConfig: { url: 'https://a', caBundle }, conversionReviewVersions: ['v1'] },
   });
 
-  test('that converts by a webhook and preserves what nobody declares', () => {
+  test('that converts by a webhook and preserves undeclared fields', () => {
     const preserving = definition({ preserveUnknownFields: true, conversion: webhook('') });
     expect(texts(validateDefinition(preserving))).toEqual([
       'spec.conversion.strategy: Invalid value: "Webhook": must be None if spec.preserveUnknownFields is true',

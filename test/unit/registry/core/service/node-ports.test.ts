@@ -80,7 +80,7 @@ describe('a create', () => {
     expect(world.ports()).toEqual([30001]);
   });
 
-  test('of an ExternalName stores numbers without taking them; its removal frees them from whoever has them', () => {
+  test('of an ExternalName stores numbers without taking them; its removal frees them for all', () => {
     const world = new ServiceWorld(v4);
     world.create('a', { type: 'ExternalName', externalName: 'x', ports: [tcp(80, 30001)] });
     expect(world.ports()).toEqual([]);

@@ -188,7 +188,7 @@ function refuse(service: Service, errors: Parameters<typeof invalidObject>[1]): 
   }
 }
 
-/** Stored objects are frozen: whoever changes one fails. */
+/** Stored objects are frozen: a change throws. */
 function deepFreeze<T>(value: T): T {
   if (typeof value === 'object' && value !== null) {
     Object.freeze(value);

@@ -104,7 +104,7 @@ describe('a FlowSchema', () => {
     ['/a*', 'wildcard can only do suffix matching'],
     ['/a/*', undefined],
     ['/', undefined],
-  ])('with the path %j is told %j', (path, detail) => {
+  ])('with the path %j is refused: %j', (path, detail) => {
     const errors = errorsOf(withUrl({ verbs: ['get'], nonResourceURLs: [path] }));
     const place = 'spec.rules[0].nonResourceRules[0].nonResourceURLs[0]';
     const expected = `${place}: Invalid value: ${JSON.stringify(path)}: ${detail ?? ''}`;

@@ -1,0 +1,69 @@
+import type { Logger } from 'pino';
+import type { LogConfig } from '../../config/common-flags.ts';
+import type { LocalClusterConfig } from '../../config/local-cluster.ts';
+import { ClusterNetwork } from '../../emulation/cluster-network.ts';
+import type { InsideConfig } from '../../emulation/calls.ts';
+import { overlappingLan } from '../../emulation/lan.ts';
+import { NetworkUnavailableError } from '../../emulation/sandbox.ts';
+import type { IPFamily } from '../../objects/address.ts';
+import type { ServerAccess } from './clients.ts';
+
+/** A machine for more nodes than this takes more memory than one expects of a default: `--network=on` makes them too. */
+const mostNodes = 50;
+
+/**
+ * Makes the cluster network as `--network` has it; with `auto`, one line says why there is none.
+ *
+ * @returns undefined where there is none.
+ * @throws {NetworkUnavailableError} with `on`.
+ */
+export async function openNetwork(
+  config: LocalClusterConfig,
+  log: Logger,
+): Promise<ClusterNetwork | undefined> {
+  if (config.network === 'off' || (config.network === 'auto' && config.nodes === 0)) return undefined;
+  try {
+    const obstacle = obstacleOf(config);
+    if (obstacle !== undefined) throw new NetworkUnavailableError(obstacle);
+    return await ClusterNetwork.open(familiesOf(config), log);
+  } catch (error) {
+    if (!(error instanceof NetworkUnavailableError) || config.network === 'on') throw error;
+    log.warn(
+      { reason: 'NoClusterNetwork' },
+      `Pods are only simulated, there is no cluster network: ${error.message} (or choose --network=off)`,
+    );
+    return undefined;
+  }
+}
+
+function obstacleOf({ clusterCidrs, serviceCidrs, addressPool = [], nodes, network }: LocalClusterConfig) {
+  const ranges = [...clusterCidrs, ...serviceCidrs.map(({ range }) => range.text), ...addressPool];
+  const taken = overlappingLan(ranges);
+  if (taken !== undefined) return `${taken} has addresses of the simulated machines: choose another range`;
+  if (network === 'auto' && nodes > mostNodes) {
+    return `${nodes} nodes are more than ${mostNodes}: --network=on makes a machine for each of them`;
+  }
+  return undefined;
+}
+
+/** The families that the cluster has. */
+export function familiesOf({ serviceCidrs }: LocalClusterConfig): readonly IPFamily[] {
+  return serviceCidrs.map(({ range }) => range.family);
+}
+
+/** What the process inside is to be started with. */
+export function insideConfig(
+  config: LocalClusterConfig,
+  port: number,
+  { ca, token }: ServerAccess,
+  { logLevel, logFormat }: LogConfig,
+): InsideConfig {
+  const { clusterCidrs, nodes } = config;
+  return {
+    server: { port, ca, token },
+    families: familiesOf(config),
+    serviceCidrs: config.serviceCidrs.map(({ range }) => range.text),
+    kubelet: config.controllers.includes('kubelet'),
+    ...{ clusterCidrs, nodes, logLevel, logFormat },
+  };
+}

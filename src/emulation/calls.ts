@@ -1,0 +1,157 @@
+import type { ChildProcess } from 'node:child_process';
+import { Server, Socket } from 'node:net';
+import { isRecord } from '../objects/json.ts';
+import type { IPFamily } from '../objects/address.ts';
+import type { logFormats, LogLevel } from '../telemetry/log.ts';
+
+/**
+ * What `up` asks of the process inside its network, over the channel between the two. Sockets pass it as descriptors: no
+ * byte of a connection is relayed.
+ */
+export type Call =
+  /** Once, first: answered with the server that listens for the API server, on the LAN. */
+  | { readonly call: 'start'; readonly config: InsideConfig }
+  /** Answered when every node has its machine. */
+  | { readonly call: 'complete' }
+  /** A connection from the control plane, to an address of the cluster; answered with its socket. */
+  | { readonly call: 'dial'; readonly address: string; readonly port: number }
+  /** The same to a port of a Service, by its number or name. */
+  | {
+      readonly call: 'dial-service';
+      readonly namespace: string;
+      readonly name: string;
+      readonly port: string;
+    }
+  /** Answered with a {@link Place}. */
+  | { readonly call: 'place'; readonly where: Where }
+  /** The program at a place has ended. */
+  | { readonly call: 'leave'; readonly place: Place };
+
+/** What the process inside is started with; plain values. */
+export interface InsideConfig {
+  readonly logLevel: LogLevel;
+  readonly logFormat: (typeof logFormats)[number];
+  readonly server: { readonly port: number; readonly ca: string; readonly token: string };
+  readonly families: readonly IPFamily[];
+  readonly clusterCidrs: readonly string[];
+  readonly serviceCidrs: readonly string[];
+  /** Nodes that the cluster begins with. */
+  readonly nodes: number;
+  /** Whether to run the kubelet, too. */
+  readonly kubelet: boolean;
+}
+
+/** Where a program is to run. */
+export type Where =
+  /** A Pod of this namespace that exists for the program alone. */
+  | { readonly kind: 'client'; readonly namespace: string }
+  | { readonly kind: 'pod'; readonly namespace: string; readonly name: string }
+  | { readonly kind: 'node'; readonly name: string }
+  | { readonly kind: 'outside' };
+
+/** A place for a program. */
+export interface Place {
+  /** A network namespace, by its name for `ip netns`. */
+  readonly namespace: string;
+  /** The uid of the Pod that exists for this program alone. */
+  readonly client?: string;
+}
+
+export function isPlace(value: unknown): value is Place {
+  return isRecord(value) && typeof value['namespace'] === 'string';
+}
+
+type Handle = Server | Socket;
+
+/** What a call is answered with. */
+export interface Answer {
+  readonly result?: unknown;
+  readonly handle?: Handle;
+}
+
+interface Request {
+  readonly id: number;
+  readonly request: Call;
+}
+
+interface Reply {
+  readonly id: number;
+  readonly result?: unknown;
+  readonly error?: { readonly message: string; readonly code?: string };
+}
+
+// Both ends are ours: what these functions do not look at is as the other end wrote it.
+function isRequest(message: unknown): message is Request {
+  return isRecord(message) && typeof message['id'] === 'number' && isRecord(message['request']);
+}
+
+function isReply(message: unknown): message is Reply {
+  return isRecord(message) && typeof message['id'] === 'number';
+}
+
+/** The end of `up`. */
+export class Caller {
+  readonly #process: ChildProcess;
+  readonly #waiting = new Map<number, PromiseWithResolvers<Answer>>();
+  #calls = 0;
+
+  constructor(process: ChildProcess) {
+    this.#process = process;
+    process.on('message', (message, handle) => {
+      if (isReply(message)) this.#hear(message, handle);
+    });
+    process.once('disconnect', () => {
+      for (const { reject } of this.#waiting.values()) reject(ended());
+      this.#waiting.clear();
+    });
+  }
+
+  /** @throws {Error} of the other side, with its `code`; or where that has ended. */
+  async call(request: Call): Promise<Answer> {
+    if (!this.#process.connected) throw ended();
+    const id = ++this.#calls;
+    const answer = Promise.withResolvers<Answer>();
+    this.#waiting.set(id, answer);
+    this.#process.send({ id, request } satisfies Request, (error) => {
+      if (error !== null && this.#waiting.delete(id)) answer.reject(error);
+    });
+    return await answer.promise;
+  }
+
+  #hear({ id, result, error }: Reply, handle: unknown): void {
+    const waiting = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    if (error !== undefined) waiting?.reject(Object.assign(new Error(error.message), { code: error.code }));
+    else if (handle instanceof Server || handle instanceof Socket) waiting?.resolve({ result, handle });
+    else waiting?.resolve({ result });
+  }
+}
+
+function ended(): Error {
+  return Object.assign(new Error('the cluster network has ended'), { code: 'ENETDOWN' });
+}
+
+/** The end inside. The process ends with the channel. */
+export function answerCalls(answer: (call: Call) => Promise<Answer>): void {
+  process.on('disconnect', () => process.exit());
+  process.on('message', (message) => {
+    if (!isRequest(message)) return;
+    const { id, request } = message;
+    answer(request).then(
+      ({ result, handle }) => reply({ id, result }, handle),
+      (error: unknown) => {
+        const known = error instanceof Error ? error : new Error(String(error));
+        const code = 'code' in known && typeof known.code === 'string' ? { code: known.code } : {};
+        reply({ id, error: { message: known.message, ...code } });
+      },
+    );
+  });
+}
+
+/** A descriptor that was sent is the receiver's: here it is closed. */
+function reply(message: Reply, handle?: Handle): void {
+  process.send?.(message, handle, {}, () => {
+    if (handle instanceof Socket) handle.destroy();
+    else handle?.close();
+  });
+}

@@ -1,0 +1,144 @@
+import { getCompileCacheDir } from 'node:module';
+import { Server, Socket } from 'node:net';
+import { dirname, extname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { isAborted } from '../client/abort.ts';
+import { Caller, type InsideConfig, isPlace, type Where } from './calls.ts';
+import { Sandbox, type SandboxOptions } from './sandbox.ts';
+import { wordsAt } from './words.ts';
+
+/** MiB of the young objects of the process inside: V8 would take 48, and an idle process keeps them. */
+const youngHeap = 4;
+
+/** Milliseconds before a network that has ended is made anew. */
+const restartAfter = 500;
+
+/** How a program is run at a place of the network. */
+export interface Entered {
+  /** The words before the program. */
+  readonly words: readonly string[];
+  /** To be called when the program has ended. */
+  leave(): Promise<void>;
+}
+
+/**
+ * The cluster network, seen from `up`: namespaces with a process inside. Where that dies, all of them are made anew, and
+ * Pods get fresh sandboxes with the addresses that they had.
+ */
+export class ClusterNetwork {
+  readonly #options: SandboxOptions;
+  readonly #log: Logger;
+  #sandbox: Sandbox;
+  #caller: Caller;
+  #listener: Server | undefined;
+  readonly #closing = new AbortController();
+
+  private constructor(options: SandboxOptions, log: Logger, sandbox: Sandbox) {
+    this.#options = options;
+    this.#log = log;
+    this.#sandbox = sandbox;
+    this.#caller = new Caller(sandbox.channel);
+  }
+
+  /** Makes the namespaces. @throws {NetworkUnavailableError} where this machine does not let us. */
+  static async open(families: SandboxOptions['families'], log: Logger): Promise<ClusterNetwork> {
+    const cache = getCompileCacheDir();
+    const options: SandboxOptions = {
+      families,
+      // TypeScript in the source tree, JavaScript in the package.
+      entry: join(import.meta.dirname, `process${extname(import.meta.filename)}`),
+      nodeOptions: [`--max-semi-space-size=${youngHeap / 2}`],
+      // Node adds a folder for its version to the one that it gets.
+      environment: {
+        NODE_OPTIONS: '',
+        ...(cache === undefined ? {} : { NODE_COMPILE_CACHE: dirname(cache) }),
+      },
+    };
+    return new ClusterNetwork(options, log, await Sandbox.open(options));
+  }
+
+  /**
+   * Starts what runs inside.
+   *
+   * @param accept takes connections to the API server's address on the LAN.
+   * @returns true when every node has its machine; false where {@link close} came first.
+   * @throws {Error} of what runs inside.
+   */
+  async start(config: InsideConfig, accept: (socket: Socket) => void): Promise<boolean> {
+    try {
+      await this.#begin(config, accept);
+      this.#watch(config, accept).catch((error: unknown) => {
+        this.#log.error({ err: error }, 'the cluster network has ended: start servicenet up again');
+      });
+      await this.#caller.call({ call: 'complete' });
+      return true;
+    } catch (error) {
+      if (isAborted(this.#closing.signal)) return false;
+      throw error;
+    }
+  }
+
+  /** Connects to an address of the cluster, from the control plane. @throws the system's error. */
+  dial = async (address: string, port: number): Promise<Socket> => {
+    const { handle } = await this.#caller.call({ call: 'dial', address, port });
+    return asSocket(handle);
+  };
+
+  /** Connects to a port of a Service, by its number or name. @throws {Error} where there is none, or the system's error. */
+  async dialService(namespace: string, name: string, port: string): Promise<Socket> {
+    const { handle } = await this.#caller.call({ call: 'dial-service', namespace, name, port });
+    return asSocket(handle);
+  }
+
+  /** Prepares a place for a program. @throws {Error} where there is none such. */
+  async enter(where: Where): Promise<Entered> {
+    const { result: place } = await this.#caller.call({ call: 'place', where });
+    if (!isPlace(place)) throw new Error('no place came');
+    return {
+      words: wordsAt(this.#sandbox.enter, place),
+      leave: async () => {
+        await this.#caller.call({ call: 'leave', place });
+      },
+    };
+  }
+
+  /** Ends everything inside. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#listener?.close();
+    await this.#sandbox.close();
+  }
+
+  async #begin(config: InsideConfig, accept: (socket: Socket) => void): Promise<void> {
+    const { handle } = await this.#caller.call({ call: 'start', config });
+    if (!(handle instanceof Server)) throw new Error('no server came');
+    handle.on('connection', accept);
+    handle.on('error', (error) => this.#log.error({ err: error }, 'cannot accept a connection of the LAN'));
+    this.#listener = handle;
+  }
+
+  /** Makes the network anew for as long as it is not closed. @throws {Error} when that fails. */
+  async #watch(config: InsideConfig, accept: (socket: Socket) => void): Promise<void> {
+    for (;;) {
+      await this.#sandbox.ended;
+      if (isAborted(this.#closing.signal)) return;
+      this.#log.error(
+        { reason: 'ClusterNetworkEnded' },
+        'the process of the cluster network has ended: it is made anew',
+      );
+      this.#listener?.close();
+      await delay(restartAfter);
+      if (isAborted(this.#closing.signal)) return;
+      this.#sandbox = await Sandbox.open(this.#options);
+      this.#caller = new Caller(this.#sandbox.channel);
+      await this.#begin(config, accept);
+    }
+  }
+}
+
+function asSocket(handle: unknown): Socket {
+  // The other end may have closed it on its way.
+  if (!(handle instanceof Socket)) throw Object.assign(new Error('connection reset'), { code: 'ECONNRESET' });
+  return handle;
+}

@@ -1,0 +1,150 @@
+import { once } from 'node:events';
+import { createServer, type Server, Socket } from 'node:net';
+import type { Logger } from 'pino';
+import { createTransport } from '../client/connect.ts';
+import type { Informer } from '../client/informer.ts';
+import { pods as podsResource, services as servicesResource } from '../client/resources.ts';
+import { kubelet } from '../controllers/kubelet/controller.ts';
+import { type CatalogEntry, runControllers } from '../controllers/run.ts';
+import { budgetEvents } from '../controllers/workloads/event-budget.ts';
+import { forwardingSelectors } from '../node/agent.ts';
+import { keptOfService } from '../node/kept-fields.ts';
+import { parseCidr } from '../objects/address.ts';
+import type { Pod, Service } from '../objects/core.generated.ts';
+import type { ControllerContext } from '../runtime/context.ts';
+import type { Answer, Call, InsideConfig, Place, Where } from './calls.ts';
+import { ClientPods } from './client-pods.ts';
+import { controlPlaneAddresses } from './lan.ts';
+import { NamespaceSandboxes } from './machines/namespace-sandboxes.ts';
+import { SimulatedNodes } from './machines/simulated-nodes.ts';
+
+/** What runs inside the network: machines, the kubelet, and the way in for `up`. It is at the control plane's place on the LAN. */
+export class Inside {
+  readonly #config: InsideConfig;
+  readonly #nodes: SimulatedNodes;
+  readonly #sandboxes: NamespaceSandboxes;
+  readonly #pods: Informer<Pod>;
+  readonly #services: Informer<Service>;
+  readonly #clientPods: ClientPods;
+
+  private constructor(config: InsideConfig, context: ControllerContext) {
+    this.#config = config;
+    this.#pods = context.informers.informer(podsResource);
+    this.#services = context.informers.informer(servicesResource, { transform: keptOfService });
+    this.#nodes = new SimulatedNodes(context, {
+      forwarding: {
+        families: config.families,
+        masqueradeAll: false,
+        nodePortAddresses: 'primary',
+        podDetection: { by: 'cidr', cidrs: config.clusterCidrs.flatMap((cidr) => parseCidr(cidr) ?? []) },
+        allowExternalIPs: true,
+      },
+      clusterRanges: [...config.clusterCidrs, ...config.serviceCidrs],
+    });
+    this.#sandboxes = new NamespaceSandboxes(this.#nodes);
+    this.#clientPods = new ClientPods(context.clients.for(podsResource), this.#pods);
+  }
+
+  /**
+   * Starts everything.
+   *
+   * @returns what answers calls, and the server that listens for the API server: to be handed to it.
+   */
+  static async start(config: InsideConfig, log: Logger): Promise<{ inside: Inside; listener: Server }> {
+    const { port, ca, token } = config.server;
+    const [address = ''] = controlPlaneAddresses(config.families);
+    // Accepts nothing here: the API server does, once it has the descriptor.
+    const listener = createServer({ pauseOnConnect: true });
+    listener.listen(port, address);
+    await once(listener, 'listening');
+    const host = address.includes(':') ? `[${address}]` : address;
+    const transport = await createTransport({ kind: 'endpoint', url: `https://${host}:${port}`, ca, token });
+    const started = Promise.withResolvers<Inside>();
+    const entry = (name: string, start: CatalogEntry['start']): CatalogEntry => ({
+      ...{ name, onByDefault: true, eventSource: 'kubelet' },
+      start: (context) => start({ ...context, events: budgetEvents(context.events, context.clock) }),
+    });
+    runControllers({
+      transport,
+      log,
+      labelSelectors: forwardingSelectors,
+      catalog: [
+        entry('emulation', (context) => {
+          const inside = new Inside(config, context);
+          started.resolve(inside);
+          const ofPods = config.kubelet ? kubelet(inside.#sandboxes).start(context) : [];
+          return [inside.#nodes, ...ofPods];
+        }),
+      ],
+    });
+    return { inside: await started.promise, listener };
+  }
+
+  /** Answers all calls but `start`. @throws {Error} with a `code` where the system gave one. */
+  async answer(call: Exclude<Call, { call: 'start' }>): Promise<Answer> {
+    switch (call.call) {
+      case 'complete':
+        await this.#nodes.complete(this.#config.nodes);
+        return {};
+      case 'dial':
+        return { handle: await dial(call.address, call.port) };
+      case 'dial-service': {
+        const { address, port } = this.#portOf(call.namespace, call.name, call.port);
+        return { handle: await dial(address, port) };
+      }
+      case 'place':
+        return { result: await this.#place(call.where) };
+      case 'leave':
+        if (call.place.client !== undefined) await this.#clientPods.remove(call.place.client);
+        return {};
+    }
+  }
+
+  #portOf(namespace: string, name: string, port: string): { address: string; port: number } {
+    const service = this.#services.cache.get(`${namespace}/${name}`);
+    const [address = ''] = service?.spec.clusterIPs ?? [];
+    const found = service?.spec.ports?.find((one) => one.name === port || String(one.port) === port);
+    if (found === undefined || address === '' || address === 'None') {
+      throw new Error(`there is no Service ${namespace}/${name} with a cluster IP and a port ${port}`);
+    }
+    return { address, port: found.port };
+  }
+
+  async #place(where: Where): Promise<Place> {
+    switch (where.kind) {
+      case 'outside':
+        return { namespace: 'outside' };
+      case 'node': {
+        if (this.#nodes.get(where.name) === undefined) throw new Error(`there is no node ${where.name}`);
+        return { namespace: where.name };
+      }
+      case 'pod': {
+        const pod = this.#pods.cache.get(`${where.namespace}/${where.name}`);
+        if (pod === undefined)
+          throw new Error(`there is no Pod ${where.name} in namespace ${where.namespace}`);
+        return { namespace: this.#namespaceOf(pod) };
+      }
+      case 'client': {
+        const pod = await this.#clientPods.create(where.namespace);
+        return { namespace: this.#namespaceOf(pod), client: pod.metadata.uid ?? '' };
+      }
+    }
+  }
+
+  #namespaceOf(pod: Pod): string {
+    const namespace = this.#sandboxes.namespaceOf(pod);
+    if (namespace !== undefined) return namespace;
+    const { namespace: ofPod = '', name = '' } = pod.metadata;
+    throw new Error(`Pod ${ofPod}/${name} does not run: its phase is ${pod.status.phase ?? 'Pending'}`);
+  }
+}
+
+/** @throws the system's error. */
+async function dial(address: string, port: number): Promise<Socket> {
+  // Paused: what it read here would be lost to the receiver.
+  const socket = new Socket().pause();
+  const connected = once(socket, 'connect');
+  socket.connect({ host: address, port });
+  await connected;
+  return socket;
+}

@@ -1,0 +1,20 @@
+import { run } from '../host/run.ts';
+
+/** The folder of `ip netns`. */
+export const namespaceFolder = '/run/netns';
+
+/**
+ * Runs lines of `ip -batch` (package iproute2), in the namespace of this process or in a named one.
+ *
+ * @throws {Error} with what `ip` says of the line that failed; lines before it were done.
+ */
+export async function ip(lines: readonly string[], namespace?: string): Promise<void> {
+  const inside = namespace === undefined ? [] : ['-n', namespace];
+  const { exitCode, stderr } = await run('ip', [...inside, '-batch', '-'], {
+    input: `${lines.join('\n')}\n`,
+  });
+  if (exitCode === 0) return;
+  const [said = ''] = stderr.split('\n');
+  const [, line = ''] = /-:(\d+)/.exec(stderr) ?? [];
+  throw new Error(`ip ${lines[Number(line) - 1] ?? ''}: ${said}`);
+}

@@ -1,0 +1,158 @@
+/** The addresses of the simulated network, and the links between its machines, as lines for `ip -batch`. */
+import { type IPFamily, parseAddress, parseCidr } from '../objects/address.ts';
+
+/** One address of each family that the cluster has. */
+export type Addresses = readonly string[];
+
+/** Node n has the address with position n of its pod CIDR (`controllers/nodes/plan.ts`): all of them are in here. */
+const lan = {
+  IPv4: { cidr: '172.18.0.0/15', prefixLength: 15, controlPlane: '172.19.255.1', outside: '172.19.255.2' },
+  IPv6: {
+    cidr: 'fd00:172:18::/64',
+    prefixLength: 64,
+    controlPlane: 'fd00:172:18::ffff:1',
+    outside: 'fd00:172:18::ffff:2',
+  },
+} as const;
+
+/** The router of every Pod is its node, by the same addresses everywhere: none of the pod CIDR is lost to it. */
+const podRouter = { IPv4: '169.254.1.1', IPv6: 'fe80::1' } as const;
+
+/** The machine where the API server listens and `up` dials from. */
+export function controlPlaneAddresses(families: readonly IPFamily[]): Addresses {
+  return families.map((family) => lan[family].controlPlane);
+}
+
+/** A machine on the LAN that is no node. */
+function outsideAddresses(families: readonly IPFamily[]): Addresses {
+  return families.map((family) => lan[family].outside);
+}
+
+/** The first of some ranges that has addresses of the LAN, which only machines can have. */
+export function overlappingLan(cidrs: readonly string[]): string | undefined {
+  return cidrs.find((text) => {
+    const cidr = parseCidr(text);
+    if (cidr === undefined) return false;
+    const own = parseCidr(lan[cidr.family].cidr);
+    if (own === undefined) return false;
+    const shared = Math.min(cidr.prefixLength, own.prefixLength);
+    const hostBits = BigInt((cidr.family === 'IPv4' ? 32 : 128) - shared);
+    return cidr.network >> hostBits === own.network >> hostBits;
+  });
+}
+
+/** The switch of the LAN, with the control plane at it; for the first namespace. */
+export function lanLines(families: readonly IPFamily[]): readonly string[] {
+  return [
+    'link set lo up',
+    'link add lan type bridge',
+    'link set lan up',
+    ...controlPlaneAddresses(families).map((address) => addAddress(onLan(address), 'lan')),
+    'netns add outside',
+    ...portLines('outside', 'outside'),
+  ];
+}
+
+/** In the namespace `outside`. It knows the cluster by {@link wayIn}. */
+export function outsideLines(families: readonly IPFamily[]): readonly string[] {
+  return machineLines(outsideAddresses(families));
+}
+
+/** Plugs a namespace into the LAN: its interface is `eth0`. */
+export function portLines(namespace: string, port: string): readonly string[] {
+  return [`link add ${port} type veth peer name eth0 netns ${namespace}`, `link set ${port} master lan up`];
+}
+
+/**
+ * In the namespace of a node. What has no other route goes to the control plane, which forwards nothing: without a
+ * route, connections of the node itself to cluster IPs would fail before nftables sees them.
+ */
+export function nodeLines(addresses: Addresses): readonly string[] {
+  const families = addresses.map(familyOf);
+  return [
+    ...machineLines(addresses),
+    ...controlPlaneAddresses(families).map((gateway) => `route replace default via ${gateway}`),
+  ];
+}
+
+function machineLines(addresses: Addresses): readonly string[] {
+  return [
+    'link set lo up',
+    'link set eth0 up',
+    ...addresses.map((address) => addAddress(onLan(address), 'eth0')),
+  ];
+}
+
+/** From any other machine on the LAN to the Pods of a node. */
+export function podRouteLines(podCIDRs: readonly string[], node: Addresses): readonly string[] {
+  return podCIDRs.flatMap((cidr) => {
+    const next = ofFamily(node, familyOf(cidr));
+    return next === undefined ? [] : [`route replace ${cidr} via ${next}`];
+  });
+}
+
+/**
+ * The routes of `outside`, or of the control plane to Services: by one node. `closed` are the ranges that nobody outside
+ * of the cluster has a route to.
+ */
+export function wayIn(node: Addresses, closed: readonly string[]): readonly string[] {
+  return [
+    ...node.map((address) => `route replace default via ${address}`),
+    ...closed.map((cidr) => `route replace unreachable ${cidr}`),
+  ];
+}
+
+/** A Pod's namespace and its link to the node, in the first namespace. */
+export function podLinkLines(pod: string, node: string, link: string): readonly string[] {
+  return [`netns add ${pod}`, `link add eth0 netns ${pod} type veth peer name ${link} netns ${node}`];
+}
+
+/** In the namespace of a Pod. */
+export function podLines(addresses: Addresses): readonly string[] {
+  return [
+    'link set lo up',
+    'link set eth0 up',
+    ...addresses.flatMap((address) => {
+      const router = podRouter[familyOf(address)];
+      const toRouter = familyOf(address) === 'IPv4' ? [`route add ${router} dev eth0 scope link`] : [];
+      return [
+        addAddress(`${address}/${familyOf(address) === 'IPv4' ? 32 : 128}`, 'eth0'),
+        ...toRouter,
+        `route add default via ${router} dev eth0`,
+      ];
+    }),
+  ];
+}
+
+/** In the namespace of the Pod's node. Pods see the node by its own address. */
+export function nodeSideLines(link: string, pod: Addresses, node: Addresses): readonly string[] {
+  return [
+    `link set ${link} up`,
+    ...pod.flatMap((address) => {
+      const family = familyOf(address);
+      const source = ofFamily(node, family);
+      return [
+        // Of scope link: it is the source of nothing but answers about itself.
+        `${addAddress(family === 'IPv4' ? `${podRouter.IPv4}/32` : `${podRouter.IPv6}/64`, link)} scope link`,
+        `route replace ${address} dev ${link}${source === undefined ? '' : ` src ${source}`}`,
+      ];
+    }),
+  ];
+}
+
+function onLan(address: string): string {
+  return `${address}/${lan[familyOf(address)].prefixLength}`;
+}
+
+/** Duplicates are impossible here: an IPv6 address can be used at once. */
+function addAddress(address: string, device: string): string {
+  return `address add ${address} dev ${device}${familyOf(address) === 'IPv6' ? ' nodad' : ''}`;
+}
+
+function ofFamily(addresses: Addresses, family: IPFamily): string | undefined {
+  return addresses.find((address) => familyOf(address) === family);
+}
+
+function familyOf(text: string): IPFamily {
+  return (parseAddress(text) ?? parseCidr(text))?.family ?? 'IPv4';
+}

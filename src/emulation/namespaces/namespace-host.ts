@@ -1,0 +1,79 @@
+import { createSocket, type Socket as DatagramSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { isIPv6, type Server, Socket } from 'node:net';
+import { type Host, ProgramMissingError, type Sysctl } from '../../host/host.ts';
+import { run } from '../../host/run.ts';
+import type { NetworkNamespace } from './network-namespace.ts';
+
+/** What `nsenter` says where it finds no program; it exits with 127 or 126 then. */
+const programMissing = /^nsenter: failed to execute /;
+
+/** A network namespace as a machine: programs are those of this machine, run by `nsenter` (package util-linux). */
+export class NamespaceHost implements Host {
+  readonly sysctl: Sysctl;
+  readonly #namespace: NetworkNamespace;
+
+  constructor(namespace: NetworkNamespace) {
+    this.#namespace = namespace;
+    this.sysctl = {
+      // Promises of what is done at once: the process must not do anything else while it is inside.
+      get: (name) => new Promise((resolve) => resolve(readSysctl(namespace, name))),
+      set: (name, value) =>
+        new Promise((resolve) => {
+          namespace.writeSysctl(name, value);
+          resolve();
+        }),
+    };
+  }
+
+  exec: Host['exec'] = async (program, args, options) => {
+    const result = await run('nsenter', [`--net=${this.#namespace.path}`, '--', program, ...args], options);
+    if (result.exitCode >= 126 && programMissing.test(result.stderr)) throw new ProgramMissingError(program);
+    return result;
+  };
+
+  listen: Host['listen'] = async (server: Server, address, port) => {
+    const fd = this.#namespace.boundSocket('stream', address, port);
+    const listening = once(server, 'listening');
+    server.listen({ fd });
+    await listening;
+  };
+
+  connect: Host['connect'] = async (address, port, signal) => {
+    signal?.throwIfAborted();
+    const fd = this.#namespace.socket('stream', isIPv6(address) ? 'IPv6' : 'IPv4');
+    const socket = new Socket({ fd });
+    const connected = once(socket, 'connect', signal === undefined ? {} : { signal });
+    socket.connect({ host: address, port });
+    try {
+      await connected;
+    } catch (error) {
+      socket.destroy();
+      throw signal?.aborted === true ? signal.reason : error;
+    }
+    return socket;
+  };
+
+  datagram: Host['datagram'] = async (address, port): Promise<DatagramSocket> => {
+    const fd = this.#namespace.boundSocket('datagram', address, port);
+    const socket = createSocket({ type: isIPv6(address) ? 'udp6' : 'udp4' });
+    const bound = once(socket, 'listening');
+    socket.bind({ fd });
+    try {
+      await bound;
+    } catch (error) {
+      socket.close();
+      throw error;
+    }
+    return socket;
+  };
+}
+
+function readSysctl(namespace: NetworkNamespace, name: string): string | undefined {
+  try {
+    return namespace.readSysctl(name).trim();
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw error;
+  }
+}

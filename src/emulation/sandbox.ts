@@ -1,0 +1,134 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile, readlink } from 'node:fs/promises';
+import type { Readable } from 'node:stream';
+import type { IPFamily } from '../objects/address.ts';
+import { lanLines, outsideLines } from './lan.ts';
+import { advice, missingProgram } from './unavailable.ts';
+
+/** The cluster network cannot be made on this machine. The message says what to install or to switch on. */
+export class NetworkUnavailableError extends Error {
+  override readonly name = 'NetworkUnavailableError';
+}
+
+export interface SandboxOptions {
+  /** A file of JavaScript or TypeScript, to be run inside with a channel to this process. */
+  readonly entry: string;
+  readonly nodeOptions: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+  readonly families: readonly IPFamily[];
+}
+
+/**
+ * Namespaces around a process: network, mount and PID; for an ordinary user a user namespace around them. All that
+ * runs inside ends with that process, and it ends with this one, by whatever signal.
+ */
+export class Sandbox {
+  /** The process inside, or what stands before it: messages go to it and come from it. */
+  readonly channel: ChildProcess;
+  /** The words before a program that is to run inside, in its first network namespace. */
+  readonly enter: readonly string[];
+  readonly #ended: Promise<unknown>;
+
+  private constructor(channel: ChildProcess, enter: readonly string[]) {
+    this.channel = channel;
+    this.enter = enter;
+    this.#ended = once(channel, 'exit');
+  }
+
+  /**
+   * Makes the namespaces, the LAN and `outside`, and begins the process. This is also the probe of the machine: all
+   * that the network needs of the kernel is used once.
+   *
+   * @throws {NetworkUnavailableError}
+   */
+  static async open({ entry, nodeOptions, environment, families }: SandboxOptions): Promise<Sandbox> {
+    if (process.platform !== 'linux') throw new NetworkUnavailableError('it needs Linux');
+    const isRoot = process.getuid?.() === 0;
+    const child = spawn(
+      'setpriv',
+      [
+        ...['--pdeathsig', 'KILL', 'unshare', ...(isRoot ? [] : ['--user', '--map-root-user'])],
+        ...['--net', '--mount', '--pid', '--mount-proc', '--fork', '--kill-child'],
+        ...['sh', '-c', script(families), 'sh', process.execPath, ...nodeOptions, entry],
+      ],
+      {
+        stdio: ['ignore', 'inherit', 'pipe', 'ipc', 'pipe'],
+        env: {
+          ...process.env,
+          ...environment,
+          // An ordinary user's PATH has no sbin on Debian.
+          PATH: `${process.env['PATH'] ?? '/usr/bin:/bin'}:/usr/sbin:/sbin`,
+          STARTER_NET: await readlink('/proc/self/ns/net'),
+        },
+      },
+    );
+    const { stderr } = child;
+    if (stderr === null) throw new Error('it has no standard error');
+    const said: Buffer[] = [];
+    const hear = (chunk: Buffer): void => void said.push(chunk);
+    stderr.on('data', hear);
+    const entered = await hasEntered(child);
+    if (!entered) throw new NetworkUnavailableError(advice(Buffer.concat(said).toString()));
+    stderr.off('data', hear);
+    for (const chunk of said) process.stderr.write(chunk);
+    stderr.pipe(process.stderr, { end: false });
+    return new Sandbox(child, await wordsInto(child, isRoot));
+  }
+
+  /** Ends all that runs inside, and the namespaces with it. */
+  async close(): Promise<void> {
+    this.channel.kill('SIGKILL');
+    if (this.channel.exitCode === null && this.channel.signalCode === null) await this.#ended;
+  }
+
+  /** Resolves when the process inside is gone. */
+  get ended(): Promise<unknown> {
+    return this.#ended;
+  }
+}
+
+/** The words that {@link script} says at its end, on descriptor 4. */
+const enteredWord = 'entered';
+
+/**
+ * Run by sh as process 1 inside. Nothing is touched before it is certain that the network namespace is a new one. sh
+ * stays beside the process: it waits for what other processes leave behind.
+ */
+function script(families: readonly IPFamily[]): string {
+  return `set -e
+if [ "$(readlink /proc/self/ns/net)" = "$STARTER_NET" ]; then echo "no network namespace of its own" >&2; exit 1; fi
+mount -t tmpfs -o mode=0755 tmpfs /run
+mkdir -p /run/netns
+ip -batch - <<END
+${lanLines(families).join('\n')}
+END
+ip -n outside -batch - <<END
+${outsideLines(families).join('\n')}
+END
+ip netns exec outside nft 'add table ip probe; add chain ip probe nat { type nat hook prerouting priority -100; }; delete table ip probe'
+echo ${enteredWord} >&4
+exec 4>&-
+"$@"`;
+}
+
+async function hasEntered(child: ChildProcess): Promise<boolean> {
+  const reports = child.stdio[4];
+  if (!isReadable(reports)) throw new Error('it has no pipe for reports');
+  const failed = Promise.withResolvers<boolean>();
+  child.once('error', (error) => failed.reject(new NetworkUnavailableError(missingProgram(error))));
+  child.once('close', () => failed.resolve(false));
+  const said = once(reports, 'data').then(([chunk]) => String(chunk).trim() === enteredWord);
+  return await Promise.race([said, failed.promise]);
+}
+
+function isReadable(stream: unknown): stream is Readable {
+  return typeof stream === 'object' && stream !== null && 'readable' in stream;
+}
+
+/** Process 1 inside, seen from here: the only child of `unshare`. */
+async function wordsInto({ pid = 0 }: ChildProcess, isRoot: boolean): Promise<readonly string[]> {
+  const inside = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).trim();
+  const user = isRoot ? [] : ['--user', '--preserve-credentials'];
+  return ['nsenter', '--target', inside, ...user, '--mount', '--net', '--pid'];
+}

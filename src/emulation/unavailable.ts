@@ -1,0 +1,51 @@
+/** What to install or to switch on where the cluster network cannot be made. */
+
+const packages: ReadonlyMap<string, string> = new Map([
+  ['setpriv', 'util-linux'],
+  ['unshare', 'util-linux'],
+  ['mount', 'mount'],
+  ['ip', 'iproute2'],
+  ['nft', 'nftables'],
+]);
+
+const withoutUserNamespaces = 'or run it as root: sudo servicenet up';
+
+/** Kinds of failures, by what the programs print; the first that fits. */
+const causes: readonly { readonly pattern: RegExp; readonly advice: string }[] = [
+  {
+    pattern: /unshare failed: No space left on device/,
+    advice: `user namespaces are switched off: sudo sysctl -w user.max_user_namespaces=10000, ${withoutUserNamespaces}`,
+  },
+  {
+    pattern: /unshare.*(?:Operation not permitted|Permission denied)|uid_map|setgroups/,
+    advice: `this user may not make user namespaces: on Ubuntu, sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0; in a container, allow them in its seccomp profile; ${withoutUserNamespaces}`,
+  },
+  {
+    pattern: /mount: .*(?:permission denied|not permitted)/i,
+    advice: `mounting inside the namespaces is not permitted: allow it in the AppArmor or seccomp profile, ${withoutUserNamespaces}`,
+  },
+  {
+    pattern: /(?:Unknown device type|RTNETLINK answers: (?:Operation not supported|Not supported))/,
+    advice: 'the kernel lacks bridges or veth: modprobe bridge veth',
+  },
+];
+
+/** One line from what the programs printed on their way in. */
+export function advice(printed: string): string {
+  const [, program] = /(?:^|: )(\w+): (?:not found|command not found|No such file)/m.exec(printed) ?? [];
+  const name = program === undefined ? undefined : packages.get(program);
+  if (program !== undefined && name !== undefined) return install(program, name);
+  const cause = causes.find(({ pattern }) => pattern.test(printed));
+  const [first = ''] = printed.trim().split('\n');
+  return cause === undefined ? first || 'the namespaces ended without a word' : cause.advice;
+}
+
+/** The failure to begin at all. */
+export function missingProgram(error: Error): string {
+  const missing = 'code' in error && error.code === 'ENOENT';
+  return missing ? install('setpriv', 'util-linux') : error.message;
+}
+
+function install(program: string, name: string): string {
+  return `there is no ${program}: install the package ${name}`;
+}
