@@ -77,7 +77,7 @@ function upCommand(): Command {
     .addOption(
       new Option(
         '--network <mode>',
-        'put Pods into a network, so that they answer; auto: where this machine can make one (Linux, iproute2, nftables, user namespaces or root)',
+        'put Pods into a network, so that they answer; auto: where this machine can make one (Linux, iproute2, user namespaces or root; nftables, else Services are forwarded in userspace)',
       )
         .choices(networkModes)
         .default('auto'),

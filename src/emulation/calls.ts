@@ -3,6 +3,7 @@ import { Server, Socket } from 'node:net';
 import { isRecord } from '../objects/json.ts';
 import type { IPFamily } from '../objects/address.ts';
 import type { logFormats, LogLevel } from '../telemetry/log.ts';
+import type { Forwarding } from './sandbox.ts';
 
 /**
  * What `up` asks of the process inside its network, over the channel between the two. Sockets pass it as descriptors: no
@@ -10,7 +11,7 @@ import type { logFormats, LogLevel } from '../telemetry/log.ts';
  */
 export type Call =
   /** Once, first: answered with the server that listens for the API server, on the LAN. */
-  | { readonly call: 'start'; readonly config: InsideConfig }
+  | { readonly call: 'start'; readonly config: StartConfig }
   /** Answered when every node has its machine. */
   | { readonly call: 'complete' }
   /** A connection from the control plane, to an address of the cluster; answered with its socket. */
@@ -27,7 +28,7 @@ export type Call =
   /** The program at a place has ended. */
   | { readonly call: 'leave'; readonly place: Place };
 
-/** What the process inside is started with; plain values. */
+/** What `up` says of the cluster; plain values. */
 export interface InsideConfig {
   readonly logLevel: LogLevel;
   readonly logFormat: (typeof logFormats)[number];
@@ -39,6 +40,11 @@ export interface InsideConfig {
   readonly nodes: number;
   /** Whether to run the kubelet, too. */
   readonly kubelet: boolean;
+}
+
+/** What the process inside is started with. */
+export interface StartConfig extends InsideConfig {
+  readonly forwarding: Forwarding;
 }
 
 /** Where a program is to run. */

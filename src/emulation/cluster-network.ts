@@ -111,7 +111,14 @@ export class ClusterNetwork {
   }
 
   async #begin(config: InsideConfig, accept: (socket: Socket) => void): Promise<void> {
-    const { handle } = await this.#caller.call({ call: 'start', config });
+    const { forwarding } = this.#sandbox;
+    if (forwarding === 'userspace') {
+      this.#log.warn(
+        { reason: 'NoNftables' },
+        'Services are forwarded in userspace, host ports and policies are off: there is no nft, install the package nftables',
+      );
+    }
+    const { handle } = await this.#caller.call({ call: 'start', config: { ...config, forwarding } });
     if (!(handle instanceof Server)) throw new Error('no server came');
     handle.on('connection', accept);
     handle.on('error', (error) => this.#log.error({ err: error }, 'cannot accept a connection of the LAN'));

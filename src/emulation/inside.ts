@@ -12,7 +12,7 @@ import { keptOfService } from '../node/kept-fields.ts';
 import { parseCidr } from '../objects/address.ts';
 import type { Pod, Service } from '../objects/core.generated.ts';
 import type { ControllerContext } from '../runtime/context.ts';
-import type { Answer, Call, InsideConfig, Place, Where } from './calls.ts';
+import type { Answer, Call, Place, StartConfig, Where } from './calls.ts';
 import { ClientPods } from './client-pods.ts';
 import { controlPlaneAddresses } from './lan.ts';
 import { NamespaceSandboxes } from './machines/namespace-sandboxes.ts';
@@ -20,14 +20,14 @@ import { SimulatedNodes } from './machines/simulated-nodes.ts';
 
 /** What runs inside the network: machines, the kubelet, and the way in for `up`. It is at the control plane's place on the LAN. */
 export class Inside {
-  readonly #config: InsideConfig;
+  readonly #config: StartConfig;
   readonly #nodes: SimulatedNodes;
   readonly #sandboxes: NamespaceSandboxes;
   readonly #pods: Informer<Pod>;
   readonly #services: Informer<Service>;
   readonly #clientPods: ClientPods;
 
-  private constructor(config: InsideConfig, context: ControllerContext) {
+  private constructor(config: StartConfig, context: ControllerContext) {
     this.#config = config;
     this.#pods = context.informers.informer(podsResource);
     this.#services = context.informers.informer(servicesResource, { transform: keptOfService });
@@ -39,6 +39,7 @@ export class Inside {
         podDetection: { by: 'cidr', cidrs: config.clusterCidrs.flatMap((cidr) => parseCidr(cidr) ?? []) },
         allowExternalIPs: true,
       },
+      isUserspace: config.forwarding === 'userspace',
       clusterRanges: [...config.clusterCidrs, ...config.serviceCidrs],
     });
     this.#sandboxes = new NamespaceSandboxes(this.#nodes);
@@ -50,7 +51,7 @@ export class Inside {
    *
    * @returns what answers calls, and the server that listens for the API server: to be handed to it.
    */
-  static async start(config: InsideConfig, log: Logger): Promise<{ inside: Inside; listener: Server }> {
+  static async start(config: StartConfig, log: Logger): Promise<{ inside: Inside; listener: Server }> {
     const { port, ca, token } = config.server;
     const [address = ''] = controlPlaneAddresses(config.families);
     // Accepts nothing here: the API server does, once it has the descriptor.

@@ -30,9 +30,12 @@ export class Sandbox {
   readonly enter: readonly string[];
   readonly #ended: Promise<unknown>;
 
-  private constructor(channel: ChildProcess, enter: readonly string[]) {
+  readonly forwarding: Forwarding;
+
+  private constructor(channel: ChildProcess, enter: readonly string[], forwarding: Forwarding) {
     this.channel = channel;
     this.enter = enter;
+    this.forwarding = forwarding;
     this.#ended = once(channel, 'exit');
   }
 
@@ -68,12 +71,12 @@ export class Sandbox {
     const said: Buffer[] = [];
     const hear = (chunk: Buffer): void => void said.push(chunk);
     stderr.on('data', hear);
-    const entered = await hasEntered(child);
-    if (!entered) throw new NetworkUnavailableError(advice(Buffer.concat(said).toString()));
+    const forwarding = await entered(child);
+    if (forwarding === undefined) throw new NetworkUnavailableError(advice(Buffer.concat(said).toString()));
     stderr.off('data', hear);
     for (const chunk of said) process.stderr.write(chunk);
     stderr.pipe(process.stderr, { end: false });
-    return new Sandbox(child, await wordsInto(child, isRoot));
+    return new Sandbox(child, await wordsInto(child, isRoot), forwarding);
   }
 
   /** Ends all that runs inside, and the namespaces with it. */
@@ -88,8 +91,14 @@ export class Sandbox {
   }
 }
 
-/** The words that {@link script} says at its end, on descriptor 4. */
-const enteredWord = 'entered';
+/** How nodes forward Services: with nftables, or without it in this program. */
+export type Forwarding = 'nftables' | 'userspace';
+
+/** The word that {@link script} says at its end, on descriptor 4. */
+const enteredWords: Readonly<Record<Forwarding, string>> = {
+  nftables: 'entered',
+  userspace: 'entered-without-nft',
+};
 
 /**
  * Run by sh as process 1 inside. Nothing is touched before it is certain that the network namespace is a new one. sh
@@ -106,19 +115,27 @@ END
 ip -n outside -batch - <<END
 ${outsideLines(families).join('\n')}
 END
-ip netns exec outside nft 'add table ip probe; add chain ip probe nat { type nat hook prerouting priority -100; }; delete table ip probe'
-echo ${enteredWord} >&4
+if command -v nft >/dev/null; then
+  ip netns exec outside nft 'add table ip probe; add chain ip probe nat { type nat hook prerouting priority -100; }; delete table ip probe'
+  echo ${enteredWords.nftables} >&4
+else
+  echo ${enteredWords.userspace} >&4
+fi
 exec 4>&-
 "$@"`;
 }
 
-async function hasEntered(child: ChildProcess): Promise<boolean> {
+/** Undefined: it has ended before. */
+async function entered(child: ChildProcess): Promise<Forwarding | undefined> {
   const reports = child.stdio[4];
   if (!isReadable(reports)) throw new Error('it has no pipe for reports');
-  const failed = Promise.withResolvers<boolean>();
+  const failed = Promise.withResolvers<undefined>();
   child.once('error', (error) => failed.reject(new NetworkUnavailableError(missingProgram(error))));
-  child.once('close', () => failed.resolve(false));
-  const said = once(reports, 'data').then(([chunk]) => String(chunk).trim() === enteredWord);
+  child.once('close', () => failed.resolve(undefined));
+  const said = once(reports, 'data').then(([chunk]) => {
+    const word = String(chunk).trim();
+    return (['nftables', 'userspace'] as const).find((forwarding) => enteredWords[forwarding] === word);
+  });
   return await Promise.race([said, failed.promise]);
 }
 

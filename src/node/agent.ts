@@ -2,6 +2,7 @@ import { type Host, ProgramMissingError } from '../host/host.ts';
 import type { ForwardingPlan } from '../network/forwarding/forwarding-plan.ts';
 import { mayLeaveStaleFlows } from '../network/forwarding/stale-flows.ts';
 import type { ParsedAddress } from '../objects/address.ts';
+import type { ObjectKey } from '../objects/key.ts';
 import type { ControllerContext, Runnable } from '../runtime/context.ts';
 import { Controller, type ReconcileResult } from '../runtime/controller.ts';
 import { Conntrack } from './conntrack/conntrack.ts';
@@ -11,10 +12,19 @@ import { ServiceHealthServers } from './health/service-health-servers.ts';
 import { SyncHealth } from './health/sync-health.ts';
 import { interfaceAddresses } from './interface-addresses.ts';
 import { Nft } from './nftables/nft.ts';
+import type { Written } from './nftables/nftables-table.ts';
 import { NftablesWriter } from './nftables/nftables-writer.ts';
 import { otherProxies } from './nftables/other-proxies.ts';
 import { ProblemReports } from './problem-reports.ts';
 import { ProxyMetrics } from './proxy-metrics.ts';
+
+/** What makes a node forward as a plan says. One call at a time. */
+export interface DataPath {
+  /** @param touched the Services whose plans may have changed since the last sync. */
+  sync(plan: ForwardingPlan, touched: Iterable<ObjectKey>): Promise<Written>;
+  /** The next sync compares everything with what there is. */
+  distrust(): void;
+}
 
 export interface NodeAgentOptions {
   /**
@@ -30,6 +40,8 @@ export interface NodeAgentOptions {
   readonly healthz?: BindAddress;
   /** The bits of the packet mark that are ours (`nftables/marks.ts`). */
   readonly markMask?: number;
+  /** Forwards without the kernel's help; default: nftables. */
+  readonly dataPath?: DataPath;
   /** Milliseconds between the starts of two syncs, at least; default 50. The first change after a pause does not wait. */
   readonly minSyncPeriod?: number;
   /** Milliseconds after which everything is compared with the kernel again; default one hour. */
@@ -63,7 +75,7 @@ const healthCheckRetry = 30_000;
 export class NodeAgent implements Runnable {
   readonly #options: NodeAgentOptions;
   readonly #view: ForwardingView;
-  readonly #writer: NftablesWriter;
+  readonly #dataPath: DataPath;
   readonly #conntrack: Conntrack;
   readonly #controller: Controller;
   readonly #metrics: ProxyMetrics;
@@ -79,13 +91,16 @@ export class NodeAgent implements Runnable {
   #triggered: number[] = [];
   /** UDP endpoints have changed since stale flows were last looked for. */
   #mayHaveStaleFlows = false;
-  #hasConntrack = true;
+  /** Without nftables there are no flows to delete; without the program, they cannot be. */
+  #hasConntrack: boolean;
 
   constructor(options: NodeAgentOptions) {
-    const { context, host, nodeName, forwarding, markMask, minSyncPeriod = 50 } = options;
+    const { context, host, nodeName, forwarding, markMask, dataPath, minSyncPeriod = 50 } = options;
     const { clock, events, informers, log, metrics } = context;
     this.#options = options;
-    this.#writer = new NftablesWriter({ host, ...(markMask === undefined ? {} : { markMask }) });
+    this.#dataPath =
+      dataPath ?? new NftablesWriter({ host, ...(markMask === undefined ? {} : { markMask }) });
+    this.#hasConntrack = dataPath === undefined;
     this.#conntrack = new Conntrack(host);
     this.#metrics = ProxyMetrics.of(metrics);
     this.#health = new SyncHealth(clock);
@@ -122,7 +137,8 @@ export class NodeAgent implements Runnable {
   async run(signal: AbortSignal): Promise<void> {
     const { context, host, healthz, besideOtherProxies = false, forwarding } = this.#options;
     const { clock, log, metrics } = context;
-    const others = await otherProxies(host, new Nft(host));
+    const isKernel = this.#options.dataPath === undefined;
+    const others = isKernel ? await otherProxies(host, new Nft(host)) : [];
     if (others.length > 0 && !besideOtherProxies) {
       throw new OtherProxyError(
         `another Service proxy works on this node (${others.join(', ')}): remove kube-proxy first, with what "kube-proxy --cleanup" takes away`,
@@ -154,7 +170,7 @@ export class NodeAgent implements Runnable {
     const isFull = this.#lastSync >= this.#nextFullSync;
     if (isFull) {
       this.#addresses = await interfaceAddresses(host);
-      this.#writer.distrust();
+      this.#dataPath.distrust();
     }
     this.#health.begin();
     this.#metrics.began();
@@ -190,7 +206,7 @@ export class NodeAgent implements Runnable {
   async #program({ plan, changes }: Planned): Promise<void> {
     const { clock, log } = this.#options.context;
     const started = clock.monotonic();
-    const { transactions, elements } = await this.#writer.sync(
+    const { transactions, elements } = await this.#dataPath.sync(
       plan,
       changes.map(({ key }) => key),
     );

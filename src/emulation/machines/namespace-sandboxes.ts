@@ -97,7 +97,7 @@ export class NamespaceSandboxes implements PodSandboxes {
       const namespace = new NetworkNamespace(name);
       const own = { namespace, link };
       const listenAt = addresses.some((address) => address.includes(':')) ? ['0.0.0.0', '::'] : ['0.0.0.0'];
-      await node.hostPorts.set(uidOf(pod), hostPorts(pod, addresses));
+      await node.hostPorts?.set(uidOf(pod), hostPorts(pod, addresses));
       return { ...before, own, host: new NamespaceHost(namespace), listenAt };
     } catch (error) {
       // What was made so far would be in the way of the next attempt; the reason is that of the first failure.
@@ -117,7 +117,7 @@ export class NamespaceSandboxes implements PodSandboxes {
     own.namespace.close();
     // The machine of a deleted Node has taken its links with it.
     if (this.#nodes.get(node.name) === node) {
-      await node.hostPorts.set(uid, []);
+      await node.hostPorts?.set(uid, []);
       await ip([`link delete ${own.link}`], node.name);
     }
     await ip([`netns delete ${namespaceName(pod)}`]);

@@ -3,6 +3,7 @@ import { nodes as nodesResource } from '../../client/resources.ts';
 import { hostAddresses } from '../../controllers/kubelet/plan.ts';
 import { isDown, isSimulated } from '../../controllers/nodes/plan.ts';
 import { NodeAgent } from '../../node/agent.ts';
+import { UserspaceProxy } from '../../node/userspace/userspace-proxy.ts';
 import type { NodeForwardingOptions } from '../../node/forwarding-view.ts';
 import type { Node } from '../../objects/core.generated.ts';
 import { jsonEqual } from '../../objects/json.ts';
@@ -17,6 +18,8 @@ import { NetworkNamespace } from '../namespaces/network-namespace.ts';
 
 export interface SimulatedNodesOptions {
   readonly forwarding: NodeForwardingOptions;
+  /** Forward Services without nftables, which the machine lacks. */
+  readonly isUserspace: boolean;
   /** Ranges of Pods and of Services: machines that are no nodes have no route to them. */
   readonly clusterRanges: readonly string[];
 }
@@ -27,7 +30,8 @@ export interface NodeMachine {
   readonly addresses: readonly string[];
   readonly podCIDRs: readonly string[];
   readonly host: NamespaceHost;
-  readonly hostPorts: HostPorts;
+  /** Undefined without nftables. */
+  readonly hostPorts: HostPorts | undefined;
 }
 
 interface Running extends NodeMachine {
@@ -124,7 +128,7 @@ export class SimulatedNodes extends Reconciler {
     const host = new NamespaceHost(namespace);
     const machine: Running = {
       ...{ name, addresses, podCIDRs, namespace, host, port, isDown: false },
-      hostPorts: new HostPorts(host),
+      hostPorts: this.#options.isUserspace ? undefined : new HostPorts(host),
       stop: this.#startAgent(name, host),
     };
     this.#machines.set(name, machine);
@@ -158,9 +162,12 @@ export class SimulatedNodes extends Reconciler {
   }
 
   #startAgent(nodeName: string, host: NamespaceHost): () => Promise<void> {
-    const { forwarding } = this.#options;
-    const { log } = this.context;
-    const agent = new NodeAgent({ context: this.context, host, nodeName, forwarding });
+    const { forwarding, isUserspace } = this.#options;
+    const { clock, random, log } = this.context;
+    const agent = new NodeAgent({
+      ...{ context: this.context, host, nodeName, forwarding },
+      ...(isUserspace ? { dataPath: new UserspaceProxy({ host, clock, random, log }) } : {}),
+    });
     const stopping = new AbortController();
     const ended = agent.run(stopping.signal).catch((error: unknown) => {
       log.error({ err: error, node: nodeName }, 'no Services on this node: its agent has ended');

@@ -1,3 +1,5 @@
+import type { Host } from '../../../src/host/host.ts';
+import type { ForwardingPlan } from '../../../src/network/forwarding/forwarding-plan.ts';
 import type { ForwardingNode } from '../../../src/network/forwarding/options.ts';
 import { planForwarding } from '../../../src/network/forwarding/forwarding-planner.ts';
 import { NftablesWriter } from '../../../src/node/nftables/nftables-writer.ts';
@@ -70,10 +72,15 @@ export function unready(pod: string): Backend {
   return { pod, ready: false, serving: false, terminating: false };
 }
 
+/** What makes a node forward as a plan says: nftables, or listeners of a process. */
+export interface DataPath {
+  sync(plan: ForwardingPlan): Promise<unknown>;
+}
+
 /** A cluster network (`network.ts`) whose nodes forward what is declared: plan and kernel, without an API server. */
 export class ServiceNetwork {
   readonly #network: TestNetwork;
-  readonly #nodes: ReadonlyMap<string, { readonly node: ForwardingNode; readonly writer: NftablesWriter }>;
+  readonly #nodes: ReadonlyMap<string, { readonly node: ForwardingNode; readonly dataPath: DataPath }>;
   readonly #nodeOf = new Map<string, string>();
   /** Each question is a flow of its own: a UDP flow that the kernel knows goes where it went. */
   #port = 20_000;
@@ -82,6 +89,7 @@ export class ServiceNetwork {
     network: TestNetwork,
     pods: Readonly<Record<string, readonly string[]>>,
     zones: Readonly<Record<string, string>>,
+    dataPathOf: (host: Host) => DataPath,
   ) {
     this.#network = network;
     this.#nodes = new Map(
@@ -91,7 +99,7 @@ export class ServiceNetwork {
         const labels = zone === undefined ? {} : { 'topology.kubernetes.io/zone': zone };
         const { machine, addresses } = network.at(name);
         const node = { ...forwardingNode(name, addresses), labels };
-        return [name, { node, writer: new NftablesWriter({ host: machine.host }) }] as const;
+        return [name, { node, dataPath: dataPathOf(machine.host) }] as const;
       }),
     );
   }
@@ -101,6 +109,7 @@ export class ServiceNetwork {
     maker: Maker,
     pods: Readonly<Record<string, readonly string[]>>,
     zones: Readonly<Record<string, string>> = {},
+    dataPathOf: (host: Host) => DataPath = (host) => new NftablesWriter({ host }),
   ): Promise<ServiceNetwork> {
     const network = await startNetwork(maker, pods);
     const served = Object.values(pods).flat();
@@ -112,7 +121,7 @@ export class ServiceNetwork {
         await machine.serve(8081, 'TCP');
       }),
     );
-    return new ServiceNetwork(network, pods, zones);
+    return new ServiceNetwork(network, pods, zones, dataPathOf);
   }
 
   /** Of a node, a Pod, or `outside`. */
@@ -136,8 +145,8 @@ export class ServiceNetwork {
   /** The same for objects as they are. */
   async applyObjects(services: readonly Service[], slices: readonly EndpointSlice[]): Promise<void> {
     await Promise.all(
-      [...this.#nodes.values()].map(({ node, writer }) =>
-        writer.sync(planForwarding(services, slices, node, forwardingOptions)),
+      [...this.#nodes.values()].map(({ node, dataPath }) =>
+        dataPath.sync(planForwarding(services, slices, node, forwardingOptions)),
       ),
     );
   }

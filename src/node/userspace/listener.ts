@@ -1,0 +1,7 @@
+/** What listens at an address and port of a Service. */
+export interface Listener {
+  /** Whether connections are open that came to its address. */
+  readonly isInUse: boolean;
+  /** Nothing new comes in any more. */
+  close(): void;
+}
