@@ -5,6 +5,7 @@ export default defineConfig({
   test: {
     setupFiles: ['test/support/fast-check.ts', 'test/support/time-limit.ts'],
     include: ['test/network/**/*.test.ts'],
+    exclude: ['test/**/*.long.test.ts'],
     passWithNoTests: true,
     testTimeout: 120_000,
     hookTimeout: 120_000,

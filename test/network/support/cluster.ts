@@ -6,7 +6,7 @@ import type { Host } from '../../../src/host/host.ts';
 import { forwardingSelectors, NodeAgent, type NodeAgentOptions } from '../../../src/node/agent.ts';
 import type { EndpointSlice } from '../../../src/objects/discovery.generated.ts';
 import { Metrics } from '../../../src/telemetry/metrics.ts';
-import { startApiServer, type TestServer } from '../../../src/testing/index.ts';
+import { startApiServer, type TestServer, type TestServerOptions } from '../../../src/testing/index.ts';
 import { call } from '../../support/test-server.ts';
 import { startNetwork, type TestNetwork } from './network.ts';
 import { forwardingOptions } from './objects.ts';
@@ -33,12 +33,15 @@ export class TestCluster {
   }
 
   /** @param nodes the names of each node's Pods. */
-  static async start(nodes: Readonly<Record<string, readonly string[]>>): Promise<TestCluster> {
+  static async start(
+    nodes: Readonly<Record<string, readonly string[]>>,
+    options: TestServerOptions = {},
+  ): Promise<TestCluster> {
     const network = await startNetwork('user', nodes);
     try {
       const cluster = new TestCluster(
         network,
-        await startApiServer({ serviceClusterIpRange: '10.96.0.0/16' }),
+        await startApiServer({ serviceClusterIpRange: '10.96.0.0/16', ...options }),
       );
       for (const name of Object.keys(nodes)) {
         const { IPv4 } = network.at(name).addresses;
