@@ -6,6 +6,7 @@ import { completeSlice, isSliceEndpoint } from '../objects/endpoint-slice.ts';
 import { isEndpointSubset } from '../objects/endpoints.ts';
 import { isRecord } from '../objects/json.ts';
 import type { KubeObject } from '../objects/meta.ts';
+import type { AddressPool } from '../objects/servicenet.ts';
 
 /** A resource of the API and the type of its objects. */
 export interface ResourceType<T extends KubeObject = KubeObject> {
@@ -141,4 +142,15 @@ export const serviceCIDRs: ResourceType<ServiceCIDR> = {
   namespaced: false,
   isOptional: true, // v1 since Kubernetes 1.33
   isObject: (object): object is ServiceCIDR => has(object, 'spec', 'status'),
+};
+
+export const addressPools: ResourceType<AddressPool> = {
+  group: 'servicenet.dev',
+  version: 'v1alpha1',
+  plural: 'addresspools',
+  kind: 'AddressPool',
+  namespaced: false,
+  definedBy: 'apply deploy/crds',
+  // The CRD's schema checks the rest; readers handle what an older schema accepted.
+  isObject: (object): object is AddressPool => has(object, 'spec'),
 };

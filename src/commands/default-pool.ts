@@ -4,7 +4,7 @@ import { ResourceClient } from '../client/resource-client.ts';
 import { services } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
 import { readyCondition } from '../controllers/load-balancer/status.ts';
-import { addressPools } from '../controllers/load-balancer/pool.ts';
+import { addressPools } from '../client/resources.ts';
 import type { Service } from '../objects/core.generated.ts';
 import definition from './address-pools.generated.json' with { type: 'json' };
 import { applyObjects } from './apply.ts';

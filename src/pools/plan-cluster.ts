@@ -1,7 +1,8 @@
 import type { Service } from '../objects/core.generated.ts';
 import type { ServedService } from '../controllers/load-balancer/adoption.ts';
 import { LoadBalancerAllocator } from '../controllers/load-balancer/allocator.ts';
-import { readPool, type AddressPool, type Pool } from '../controllers/load-balancer/pool.ts';
+import type { AddressPool } from '../objects/servicenet.ts';
+import { readPool, type Pool } from '../controllers/load-balancer/pool.ts';
 import { layOut, type ForbiddenRange } from '../controllers/load-balancer/pool-addresses.ts';
 import { readQuarantined } from '../controllers/load-balancer/quarantine.ts';
 import { byAge, isServed, readRequest, type RequestSettings } from '../controllers/load-balancer/request.ts';

@@ -1,7 +1,7 @@
 import type { IPFamily } from '../objects/address.ts';
 import { keyOf, type ObjectKey } from '../objects/key.ts';
 import type { Allocation } from '../controllers/load-balancer/allocations.ts';
-import type { AddressPool, FamilyUsage } from '../controllers/load-balancer/pool.ts';
+import type { AddressPool, FamilyUsage } from '../objects/servicenet.ts';
 import { readyCondition } from '../controllers/load-balancer/status.ts';
 import { problemsOf, startController, type PooledCluster } from './plan-cluster.ts';
 

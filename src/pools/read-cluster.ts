@@ -2,7 +2,7 @@ import { listIfServed } from '../client/resource-client.ts';
 import { namespaces, nodes, serviceCIDRs, services } from '../client/resources.ts';
 import type { Transport } from '../client/transport.ts';
 import { keyOf } from '../objects/key.ts';
-import { addressPools } from '../controllers/load-balancer/pool.ts';
+import { addressPools } from '../client/resources.ts';
 import { forbiddenRanges } from '../controllers/load-balancer/pool-addresses.ts';
 import type { RequestSettings } from '../controllers/load-balancer/request.ts';
 import type { PooledCluster } from './plan-cluster.ts';

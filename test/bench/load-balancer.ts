@@ -20,7 +20,7 @@ import { services } from '../../src/client/resources.ts';
 import type { Transport } from '../../src/client/transport.ts';
 import { offerAddresses } from '../../src/commands/default-pool.ts';
 import { loadBalancerController } from '../../src/controllers/load-balancer/controller.ts';
-import { addressPools } from '../../src/controllers/load-balancer/pool.ts';
+import { addressPools } from '../../src/client/resources.ts';
 import { runControllers, type RunningControllers } from '../../src/controllers/run.ts';
 import { Metrics } from '../../src/telemetry/metrics.ts';
 import { measureAllocator } from './load-balancer-allocator.ts';

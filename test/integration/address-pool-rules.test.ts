@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type AddressPoolSpec, readPool } from '../../src/controllers/load-balancer/pool.ts';
+import type { AddressPoolSpec } from '../../src/objects/servicenet.ts';
+import { readPool } from '../../src/controllers/load-balancer/pool.ts';
 import { listAt, textAt } from '../../src/objects/read.ts';
 import type { KubeObject } from '../../src/objects/meta.ts';
 import { importCilium } from '../../src/pools/import/cilium.ts';

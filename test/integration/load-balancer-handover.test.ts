@@ -6,7 +6,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { createTransport } from '../../src/client/connect.ts';
 import { services } from '../../src/client/resources.ts';
 import type { ApiStream, Transport } from '../../src/client/transport.ts';
-import { addressPools } from '../../src/controllers/load-balancer/pool.ts';
+import { addressPools } from '../../src/client/resources.ts';
 import type { LeaderElectionSettings } from '../../src/runtime/leadership.ts';
 import type { Service } from '../../src/objects/core.generated.ts';
 import { StatusError } from '../../src/objects/status.ts';

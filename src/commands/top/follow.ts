@@ -5,7 +5,7 @@ import { InformerFactory } from '../../client/informer-factory.ts';
 import type { Informer } from '../../client/informer.ts';
 import { endpointSlices, nodes, type ResourceType, services } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
-import { addressPools } from '../../controllers/load-balancer/pool.ts';
+import { addressPools } from '../../client/resources.ts';
 import type { Service } from '../../objects/core.generated.ts';
 import type { EndpointSlice } from '../../objects/discovery.generated.ts';
 import { joinKey, keyOf, type ObjectKey } from '../../objects/key.ts';

@@ -1,6 +1,7 @@
 import { parseStrictAddress, type IPFamily } from '../../objects/address.ts';
 import type { ObjectKey } from '../../objects/key.ts';
-import type { FamilyUsage, Pool } from './pool.ts';
+import type { FamilyUsage } from '../../objects/servicenet.ts';
+import type { Pool } from './pool.ts';
 import {
   indexOfSpan,
   PoolAddresses,

@@ -1,7 +1,12 @@
 import { jsonEqual } from '../../objects/json.ts';
 import type { Condition } from '../../objects/meta.ts';
 import { formatTime } from '../../objects/time.ts';
-import type { AddressPool, AddressPoolStatus, FamilyUsage, RestingAddress } from './pool.ts';
+import type {
+  AddressPool,
+  AddressPoolStatus,
+  FamilyUsage,
+  RestingAddress,
+} from '../../objects/servicenet.ts';
 import type { QuarantinedAddress } from './quarantine.ts';
 import { firstFew } from './reasons.ts';
 

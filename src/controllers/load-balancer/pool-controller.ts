@@ -11,7 +11,9 @@ import { Controller, type ReconcileResult } from '../../runtime/controller.ts';
 import type { LoadBalancerAllocator } from './allocator.ts';
 import type { LoadBalancerMetrics } from './metrics.ts';
 import { planPoolStatus } from './plan-pool-status.ts';
-import { addressPools, readPool, type AddressPool } from './pool.ts';
+import type { AddressPool } from '../../objects/servicenet.ts';
+import { addressPools } from '../../client/resources.ts';
+import { readPool } from './pool.ts';
 import { forbiddenRanges, type PoolLayout } from './pool-addresses.ts';
 import { readQuarantined } from './quarantine.ts';
 

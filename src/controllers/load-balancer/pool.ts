@@ -1,84 +1,11 @@
 import { AddressRange, parseAddressRange } from '../../allocation/address-range.ts';
-import type { ResourceType } from '../../client/resources.ts';
 import { formatAddress, parseCidr, parseStrictAddress, type IPFamily } from '../../objects/address.ts';
-import { isRecord } from '../../objects/json.ts';
 import { joinKey, type ObjectKey } from '../../objects/key.ts';
 import { compileLabelSelector, matchesLabels, type ParsedLabelSelector } from '../../objects/labels.ts';
 import { pushAll } from '../../objects/lists.ts';
-import type { Condition, KubeObject, LabelSelector } from '../../objects/meta.ts';
+import type { LabelSelector } from '../../objects/meta.ts';
+import type { AddressPool, AddressPoolSpec, AddressReservation } from '../../objects/servicenet.ts';
 import { parseDuration, parseTime } from '../../objects/time.ts';
-
-/** `servicenet.dev/v1alpha1` AddressPool, cluster-scoped (deploy/crds). */
-export interface AddressPool extends KubeObject {
-  spec: AddressPoolSpec;
-  status?: AddressPoolStatus;
-}
-
-export const addressPools: ResourceType<AddressPool> = {
-  group: 'servicenet.dev',
-  version: 'v1alpha1',
-  plural: 'addresspools',
-  kind: 'AddressPool',
-  namespaced: false,
-  definedBy: 'apply deploy/crds',
-  // The CRD's schema checks the rest; readPool handles what an older schema accepted.
-  isObject: (object): object is AddressPool => isRecord(Reflect.get(object, 'spec')),
-};
-
-export interface AddressPoolSpec {
-  /** CIDRs, ranges `a-b` and single addresses, both families. */
-  addresses?: string[];
-  /** CIDRs, ranges and single addresses that are never assigned. */
-  exclude?: string[];
-  /** Never assign the network and broadcast address of `subnet`, or of each CIDR where there is no subnet. */
-  avoidFirstLast?: boolean;
-  subnet?: string;
-  /** Serve Services that do not name this pool; default true. */
-  autoAssign?: boolean;
-  /** Higher is tried first; default 0. */
-  priority?: number;
-  namespaceSelector?: LabelSelector;
-  serviceSelector?: LabelSelector;
-  /** Default `by-key`. */
-  sharing?: string;
-  /** Default `Retain`. */
-  shrinkPolicy?: string;
-  /** How long a released address is quarantined: `90s`, `1h30m`; default none. */
-  reuseDelay?: string;
-  reservations?: AddressReservation[];
-}
-
-/** An address for one Service, which need not exist yet. */
-export interface AddressReservation {
-  address: string;
-  namespace: string;
-  name: string;
-}
-
-export interface AddressPoolStatus {
-  ipv4?: FamilyUsage;
-  ipv6?: FamilyUsage;
-  /** Quarantined addresses. The only record that outlives the process. */
-  resting?: RestingAddress[];
-  conditions?: Condition[];
-}
-
-/** A quarantined address. */
-export interface RestingAddress {
-  address: string;
-  /** `namespace/name` of the Service that released it, which may get it back at once. */
-  service: string;
-  /** RFC 3339. */
-  until: string;
-}
-
-/** Numbers of addresses; `free` can be assigned now. 2^53 - 1 stands for all larger numbers. */
-export interface FamilyUsage {
-  total: number;
-  used: number;
-  free: number;
-  quarantined: number;
-}
 
 export type SharingPolicy = 'never' | 'by-key' | 'by-ports';
 export type ShrinkPolicy = 'Retain' | 'Reassign';

@@ -3,7 +3,8 @@ import { type ParsedAddress, parseStrictAddress } from '../../objects/address.ts
 import { compileLabelSelector } from '../../objects/labels.ts';
 import type { LabelSelector } from '../../objects/meta.ts';
 import type { Service } from '../../objects/core.generated.ts';
-import { type AddressPool, type AddressPoolSpec, readPool } from '../../controllers/load-balancer/pool.ts';
+import type { AddressPool, AddressPoolSpec } from '../../objects/servicenet.ts';
+import { readPool } from '../../controllers/load-balancer/pool.ts';
 import { maxEntries } from './foreign.ts';
 
 /** The result of an import. */

@@ -1,6 +1,6 @@
 import { isRecord, isStringList } from '../../objects/json.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import type { AddressPoolSpec } from '../../controllers/load-balancer/pool.ts';
+import type { AddressPoolSpec } from '../../objects/servicenet.ts';
 import { readYaml } from '../../client/yaml.ts';
 import { importedAddresses, noteOthers, objectsAt, selectorsAt } from './foreign.ts';
 import { asPools, type ForeignPool, namespacesNamed, type Imported } from './imported.ts';

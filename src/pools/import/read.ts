@@ -3,7 +3,7 @@ import { listIfServed, ResourceClient } from '../../client/resource-client.ts';
 import { resourceName, services, type ResourceType } from '../../client/resources.ts';
 import type { Transport } from '../../client/transport.ts';
 import type { KubeObject } from '../../objects/meta.ts';
-import { addressPools } from '../../controllers/load-balancer/pool.ts';
+import { addressPools } from '../../client/resources.ts';
 import { importCilium } from './cilium.ts';
 import { keepingAssigned, type Imported } from './imported.ts';
 import { importKubeVip } from './kube-vip.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { planEdit } from '../../../src/pools/plan-edit.ts';
-import type { AddressPool, AddressPoolSpec } from '../../../src/controllers/load-balancer/pool.ts';
+import type { AddressPool, AddressPoolSpec } from '../../../src/objects/servicenet.ts';
 import type { Service } from '../../../src/objects/core.generated.ts';
 
 const service = (name: string, ip?: string): Service => ({

@@ -1,6 +1,6 @@
 import type { Clients } from '../../../../src/client/clients.ts';
 import { services } from '../../../../src/client/resources.ts';
-import { addressPools } from '../../../../src/controllers/load-balancer/pool.ts';
+import { addressPools } from '../../../../src/client/resources.ts';
 import type { Choices } from '../random.ts';
 import { attempt, type Deed, namespace } from './actor.ts';
 import { foreignClass } from './services.ts';

@@ -1,5 +1,5 @@
 import { isIPv6 } from 'node:net';
-import type { AddressPool } from '../../../../src/controllers/load-balancer/pool.ts';
+import type { AddressPool } from '../../../../src/objects/servicenet.ts';
 import type { Service } from '../../../../src/objects/core.generated.ts';
 import { foreignAddress } from '../actors/balancers.ts';
 import { sharingAnnotation } from '../actors/services.ts';

@@ -8,8 +8,8 @@ import {
   services,
 } from '../../../../src/client/resources.ts';
 import type { Transport } from '../../../../src/client/transport.ts';
-import { addressPools } from '../../../../src/controllers/load-balancer/pool.ts';
-import type { AddressPool } from '../../../../src/controllers/load-balancer/pool.ts';
+import { addressPools } from '../../../../src/client/resources.ts';
+import type { AddressPool } from '../../../../src/objects/servicenet.ts';
 import type { Endpoints, Pod, Service } from '../../../../src/objects/core.generated.ts';
 import type { EndpointSlice } from '../../../../src/objects/discovery.generated.ts';
 import type { IPAddress, ServiceCIDR } from '../../../../src/objects/networking.generated.ts';

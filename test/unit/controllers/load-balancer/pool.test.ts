@@ -6,7 +6,8 @@ import {
   subtractSpans,
   type Span,
 } from '../../../../src/controllers/load-balancer/pool-addresses.ts';
-import { readPool, type AddressPoolSpec } from '../../../../src/controllers/load-balancer/pool.ts';
+import type { AddressPoolSpec } from '../../../../src/objects/servicenet.ts';
+import { readPool } from '../../../../src/controllers/load-balancer/pool.ts';
 import { parseAddressRange } from '../../../../src/allocation/address-range.ts';
 import { formatAddress } from '../../../../src/objects/address.ts';
 

@@ -1,0 +1,176 @@
+import { type IPFamily, parseAddress, type ParsedCidr } from '../../objects/address.ts';
+import { matchesLabels, type ParsedLabelSelector } from '../../objects/labels.ts';
+import { ownerOf } from './owner.ts';
+import type { PoolAnnouncement } from './pool-announcement.ts';
+
+/** Why a node does not announce an address, or nobody does; the reason of conditions, Events, logs and metrics. */
+export type NotAnnouncedReason =
+  /** `spec.announce` of the pool names neither layer 2 nor BGP. */
+  | 'AnnouncingOff'
+  /** No node runs an agent that announces. */
+  | 'NoAgent'
+  /** The agent has not renewed its Lease in time, or has given it back. */
+  | 'LeaseExpired'
+  | 'NodeNotReady'
+  /** The label `node.kubernetes.io/exclude-from-external-load-balancers`. */
+  | 'NodeExcluded'
+  /** `nodeSelector` of the pool. */
+  | 'NodeNotSelected'
+  /** Layer 2: no interface of the name, or with a subnet that contains the address. */
+  | 'NoInterface'
+  /** BGP: no session with a peer of the pool is established. */
+  | 'NoSession'
+  /** `externalTrafficPolicy: Local`, and no endpoint on the node is ready. */
+  | 'NoLocalEndpoint'
+  /** Layer 2: another machine answers for the address. */
+  | 'AddressConflict';
+
+/** A node whose agent announces, as its Node object and its own Lease say. */
+export interface Announcer {
+  readonly node: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly isReady: boolean;
+  /** Whether its Lease is renewed in time, by the clock of who asks. */
+  readonly isAlive: boolean;
+  readonly interfaces: readonly AnnouncerInterface[];
+  /** Names of BGPPeers with which a session is established. */
+  readonly sessions: readonly string[];
+  /** Addresses that another machine on its network answers for, canonical. */
+  readonly conflicts: readonly string[];
+}
+
+/** An interface of a node, and the subnets that it is in. */
+export interface AnnouncerInterface {
+  readonly name: string;
+  readonly subnets: readonly ParsedCidr[];
+}
+
+/** An address that Services have in their status. */
+export interface AssignedAddress {
+  /** Canonical. */
+  readonly address: string;
+  readonly announcement: PoolAnnouncement;
+  /**
+   * Nodes with a ready endpoint, for `externalTrafficPolicy: Local`; undefined: it does not matter. Where Services share
+   * the address, those that have an endpoint of each.
+   */
+  readonly localNodes: ReadonlySet<string> | undefined;
+}
+
+/** Who announces an address. */
+export interface AnnouncementPlan {
+  readonly layer2: { readonly node: string; readonly interfaces: readonly string[] } | undefined;
+  /** Nodes that announce it to their peers; the router spreads connections over them (ECMP). Sorted. */
+  readonly bgp: readonly string[];
+  /** Why it is announced by none, of the node that comes nearest; undefined: it is announced. */
+  readonly reason: NotAnnouncedReason | undefined;
+}
+
+/** kube-proxy and cloud providers read the same label; its value does not matter. */
+const excludeLabel = 'node.kubernetes.io/exclude-from-external-load-balancers';
+
+/** From the one that is farthest from announcing to the nearest. */
+const order: readonly NotAnnouncedReason[] = [
+  ...([
+    'AnnouncingOff',
+    'NoAgent',
+    'LeaseExpired',
+    'NodeNotReady',
+    'NodeExcluded',
+    'NodeNotSelected',
+  ] as const),
+  ...(['NoInterface', 'NoSession', 'NoLocalEndpoint', 'AddressConflict'] as const),
+];
+
+/**
+ * Who announces an address: by layer 2 the one node that {@link ownerOf} says of those that can, by BGP all that can. A
+ * function of what every agent sees, so that they agree without asking each other.
+ */
+export function planAnnouncement(
+  assigned: AssignedAddress,
+  announcers: readonly Announcer[],
+): AnnouncementPlan {
+  const { address, announcement } = assigned;
+  const reasons: NotAnnouncedReason[] = [announcers.length === 0 ? 'NoAgent' : 'AnnouncingOff'];
+  const able = (method: 'layer2' | 'bgp'): readonly Announcer[] => {
+    if (announcement[method] === undefined) return [];
+    return announcers.filter((announcer) => {
+      const reason = whyNot(assigned, announcer, method);
+      if (reason !== undefined) reasons.push(reason);
+      return reason === undefined;
+    });
+  };
+  const onLayer2 = able('layer2');
+  const byBGP = able('bgp').map(({ node }) => node);
+  const owner = ownerOf(
+    address,
+    onLayer2.map(({ node }) => node),
+  );
+  const announcer = onLayer2.find(({ node }) => node === owner);
+  const isAnnounced = announcer !== undefined || byBGP.length > 0;
+  const isOff = announcement.layer2 === undefined && announcement.bgp === undefined;
+  return {
+    layer2:
+      announcer === undefined
+        ? undefined
+        : { node: announcer.node, interfaces: interfacesFor(address, announcement, announcer) },
+    bgp: byBGP.toSorted(),
+    reason: isAnnounced
+      ? undefined
+      : isOff
+        ? 'AnnouncingOff'
+        : order.findLast((reason) => reasons.includes(reason)),
+  };
+}
+
+/** Why a node does not announce an address in one of the ways; undefined: it can. */
+function whyNot(
+  { address, announcement, localNodes }: AssignedAddress,
+  announcer: Announcer,
+  method: 'layer2' | 'bgp',
+): NotAnnouncedReason | undefined {
+  const chosen = announcement[method];
+  if (chosen === undefined) return 'AnnouncingOff';
+  if (!announcer.isAlive) return 'LeaseExpired';
+  if (!announcer.isReady) return 'NodeNotReady';
+  if (Object.hasOwn(announcer.labels, excludeLabel)) return 'NodeExcluded';
+  if (!selects(chosen.nodeSelector, announcer)) return 'NodeNotSelected';
+  if (method === 'layer2' && interfacesFor(address, announcement, announcer).length === 0)
+    return 'NoInterface';
+  if (method === 'bgp' && !hasSession(announcement.bgp?.peers, announcer)) return 'NoSession';
+  if (localNodes?.has(announcer.node) === false) return 'NoLocalEndpoint';
+  if (method === 'layer2' && announcer.conflicts.includes(address)) return 'AddressConflict';
+  return undefined;
+}
+
+/** Names of a node's interfaces on which an address is announced by layer 2. */
+function interfacesFor(
+  address: string,
+  { layer2 }: PoolAnnouncement,
+  { interfaces }: Announcer,
+): readonly string[] {
+  const named = layer2?.interfaces;
+  return interfaces
+    .filter(({ name, subnets }) => (named === undefined ? isIn(address, subnets) : named.includes(name)))
+    .map(({ name }) => name);
+}
+
+function isIn(address: string, subnets: readonly ParsedCidr[]): boolean {
+  const parsed = parseAddress(address);
+  if (parsed === undefined) return false;
+  return subnets.some((subnet) => {
+    if (subnet.family !== parsed.family) return false;
+    const hostBits = BigInt(bitsOf[parsed.family] - subnet.prefixLength);
+    return parsed.value >> hostBits === subnet.network >> hostBits;
+  });
+}
+
+const bitsOf: Readonly<Record<IPFamily, number>> = { IPv4: 32, IPv6: 128 };
+
+function selects(selector: ParsedLabelSelector | undefined, { labels }: Announcer): boolean {
+  return selector === undefined || matchesLabels(selector, labels);
+}
+
+function hasSession(peers: readonly string[] | undefined, { sessions }: Announcer): boolean {
+  return peers === undefined ? sessions.length > 0 : peers.some((peer) => sessions.includes(peer));
+}
