@@ -37,7 +37,7 @@ export async function node(config: NodeConfig): Promise<void> {
     return;
   }
   // Collects garbage when the heap has grown by a tenth, not when it has doubled: at 10,000 Services it takes 194 MiB
-  // instead of 247, for half a second of CPU at the start.
+  // instead of 247, for 1 to 2 s of CPU at the start.
   setFlagsFromString('--heap-growing-percent=10');
   const signal = untilSignal(log);
   const stop = new AbortController();
