@@ -24,6 +24,7 @@ export function program(): Command {
     dnsCommand(),
     auditCommand(),
     topCommand(),
+    runCommand(),
     poolsCommand(),
     importCommand(),
   ];
@@ -81,6 +82,10 @@ function upCommand(): Command {
       )
         .choices(networkModes)
         .default('auto'),
+    )
+    .option(
+      '--publish <ports...>',
+      'lead ports of 127.0.0.1 to Services, such as 8080:shop/storefront:80; needs the cluster network',
     )
     .option(
       '--cluster-cidr <cidrs>',
@@ -286,6 +291,27 @@ function dnsCommand(): Command {
       const config = dnsConfig(options, process.stderr.isTTY);
       const { dns } = await import('./dns.ts');
       await dns(config);
+    });
+}
+
+function runCommand(): Command {
+  return new Command('run')
+    .description('run a program of this machine in the cluster network of servicenet up')
+    .usage('[options] -- program...')
+    .argument('<program...>', 'the program, and its arguments')
+    .option('-n, --namespace <namespace>', 'namespace of the Pod', 'default')
+    .option('--pod <name>', 'in this Pod (default: in a client Pod that exists for the program alone)')
+    .option('--node <name>', 'on this node')
+    .option('--outside', 'on a machine that belongs to no cluster', false)
+    .option(
+      '--kubeconfig <file>',
+      'the kubeconfig that servicenet up has written (default: $KUBECONFIG, then ~/.servicenet/kubeconfig)',
+    )
+    .action(async (program: readonly string[], options: Record<string, unknown>) => {
+      const { runConfig } = await import('../config/run.ts');
+      const config = runConfig(options, program, process.env);
+      const { run } = await import('./run.ts');
+      process.exitCode = await run(config);
     });
 }
 

@@ -2,6 +2,7 @@ import { flushCompileCache } from 'node:module';
 import type { Logger } from 'pino';
 import type { Embedded } from '../apiserver/embedded.ts';
 import type { UpConfig } from '../config/up.ts';
+import type { ClusterNetwork } from '../emulation/cluster-network.ts';
 import { createLog } from '../telemetry/log.ts';
 import { readManifests } from './apply.ts';
 import { type End, endInReverse } from './ending.ts';
@@ -43,6 +44,8 @@ export async function up(config: UpConfig): Promise<number> {
     const { server, report, failure, networkReady } = cluster;
     await writeKubeconfig(config.kubeconfigPath, server.kubeconfig);
     started.push(() => removeKubeconfig(config.kubeconfigPath, server.kubeconfig));
+    if (open !== undefined) started.push(await openWays(config, open, log));
+    else if (config.publish.length > 0) log.warn('--publish has no effect: there is no cluster network');
     const stopped = await Promise.race([signal.received, Promise.resolve(undefined)]);
     if (stopped !== undefined) return alone ? 0 : exitCodes[stopped];
     if (alone) {
@@ -57,7 +60,7 @@ export async function up(config: UpConfig): Promise<number> {
       const { program, kubeconfigPath: kubeconfig } = config;
       return await runProgram({ program, kubeconfig, interrupted: signal.received, failure });
     }
-    process.stdout.write(introduction(config, report, begun.services));
+    process.stdout.write(introduction(config, report, begun.services, open !== undefined));
     networkReady?.then(
       (isReady) => {
         const time = Math.round(performance.now());
@@ -72,6 +75,18 @@ export async function up(config: UpConfig): Promise<number> {
   } finally {
     await endInReverse(started).finally(() => signal.release());
   }
+}
+
+/** The ways into the cluster network from this machine. @throws the system's error where a port is in use. */
+async function openWays(config: UpConfig, network: ClusterNetwork, log: Logger): Promise<End> {
+  const { serveControl, controlSocketPath } = await import('../emulation/control-socket.ts');
+  const { publish } = await import('./local-cluster/published-ports.ts');
+  const servers = [await serveControl(controlSocketPath(config.kubeconfigPath), network, log)];
+  for (const port of config.publish) servers.push(await publish(port, network, log));
+  return () => {
+    for (const server of servers) server?.close();
+    return Promise.resolve();
+  };
 }
 
 /** The output of an interactive start: the live view, until a signal. */

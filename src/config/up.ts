@@ -17,6 +17,7 @@ import {
   yesOrNo,
 } from './flags.ts';
 import { type LocalClusterConfig, networkModes, type SelectControllers } from './local-cluster.ts';
+import { type PublishedPort, publishedPorts } from './published-port.ts';
 import { nodePortRange, serviceCidrs } from './service-ranges.ts';
 
 /** The configuration of `servicenet up`: validated, frozen. */
@@ -25,6 +26,8 @@ export interface UpConfig extends LocalClusterConfig, LogConfig {
   readonly apply: readonly string[];
   /** Whether a terminal shows everything as it changes. */
   readonly liveView: boolean;
+  /** Ports of 127.0.0.1 that lead to Services. */
+  readonly publish: readonly PublishedPort[];
   /** Where the kubeconfig is written, mode 0600. */
   readonly kubeconfigPath: string;
   /** A program and its arguments, to run against the server and then end; none: `up` ends with a signal. */
@@ -63,6 +66,7 @@ export function upConfig(
     token: flags.read('token', optional(textOf(8))),
     apply: flags.read('apply', texts),
     nodes,
+    publish: flags.read('publish', publishedPorts),
     network: flags.read('network', oneOf(networkModes)),
     clusterCidrs: flags.read('clusterCidr', clusterCidrs(families)),
     liveView: flags.read('liveView', yesOrNo) && alone,

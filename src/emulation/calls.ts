@@ -59,6 +59,8 @@ export type Where =
 export interface Place {
   /** A network namespace, by its name for `ip netns`. */
   readonly namespace: string;
+  /** A file that a program finds as `/etc/resolv.conf`; undefined: that of the machine. */
+  readonly resolvConf?: string;
   /** The uid of the Pod that exists for this program alone. */
   readonly client?: string;
 }

@@ -1,9 +1,11 @@
 import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
 import { createServer, type Server, Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { createTransport } from '../client/connect.ts';
 import type { Informer } from '../client/informer.ts';
 import { pods as podsResource, services as servicesResource } from '../client/resources.ts';
+import type { Transport } from '../client/transport.ts';
 import { kubelet } from '../controllers/kubelet/controller.ts';
 import { type CatalogEntry, runControllers } from '../controllers/run.ts';
 import { budgetEvents } from '../controllers/workloads/event-budget.ts';
@@ -11,9 +13,11 @@ import { forwardingSelectors } from '../node/agent.ts';
 import { keptOfService } from '../node/kept-fields.ts';
 import { parseCidr } from '../objects/address.ts';
 import type { Pod, Service } from '../objects/core.generated.ts';
+import { keyOf } from '../objects/key.ts';
 import type { ControllerContext } from '../runtime/context.ts';
 import type { Answer, Call, Place, StartConfig, Where } from './calls.ts';
 import { ClientPods } from './client-pods.ts';
+import { ClusterDns } from './cluster-dns.ts';
 import { controlPlaneAddresses } from './lan.ts';
 import { NamespaceSandboxes } from './machines/namespace-sandboxes.ts';
 import { SimulatedNodes } from './machines/simulated-nodes.ts';
@@ -26,8 +30,9 @@ export class Inside {
   readonly #pods: Informer<Pod>;
   readonly #services: Informer<Service>;
   readonly #clientPods: ClientPods;
+  readonly #dns: ClusterDns;
 
-  private constructor(config: StartConfig, context: ControllerContext) {
+  private constructor(config: StartConfig, context: ControllerContext, transport: Transport) {
     this.#config = config;
     this.#pods = context.informers.informer(podsResource);
     this.#services = context.informers.informer(servicesResource, { transform: keptOfService });
@@ -43,6 +48,12 @@ export class Inside {
       clusterRanges: [...config.clusterCidrs, ...config.serviceCidrs],
     });
     this.#sandboxes = new NamespaceSandboxes(this.#nodes);
+    this.#dns = new ClusterDns(
+      context,
+      transport,
+      controlPlaneAddresses(config.families),
+      config.serviceCidrs.flatMap((cidr) => parseCidr(cidr) ?? []),
+    );
     this.#clientPods = new ClientPods(context.clients.for(podsResource), this.#pods);
   }
 
@@ -71,10 +82,10 @@ export class Inside {
       labelSelectors: forwardingSelectors,
       catalog: [
         entry('emulation', (context) => {
-          const inside = new Inside(config, context);
+          const inside = new Inside(config, context, transport);
           started.resolve(inside);
           const ofPods = config.kubelet ? kubelet(inside.#sandboxes).start(context) : [];
-          return [inside.#nodes, ...ofPods];
+          return [inside.#nodes, inside.#dns, ...ofPods];
         }),
       ],
     });
@@ -123,20 +134,25 @@ export class Inside {
         const pod = this.#pods.cache.get(`${where.namespace}/${where.name}`);
         if (pod === undefined)
           throw new Error(`there is no Pod ${where.name} in namespace ${where.namespace}`);
-        return { namespace: this.#namespaceOf(pod) };
+        return await this.#inPod(pod);
       }
       case 'client': {
         const pod = await this.#clientPods.create(where.namespace);
-        return { namespace: this.#namespaceOf(pod), client: pod.metadata.uid ?? '' };
+        return { ...(await this.#inPod(pod)), client: pod.metadata.uid ?? '' };
       }
     }
   }
 
-  #namespaceOf(pod: Pod): string {
+  async #inPod(pod: Pod): Promise<Place> {
+    const { uid = '' } = pod.metadata;
     const namespace = this.#sandboxes.namespaceOf(pod);
-    if (namespace !== undefined) return namespace;
-    const { namespace: ofPod = '', name = '' } = pod.metadata;
-    throw new Error(`Pod ${ofPod}/${name} does not run: its phase is ${pod.status.phase ?? 'Pending'}`);
+    if (namespace === undefined) {
+      throw new Error(`Pod ${keyOf(pod)} does not run: its phase is ${pod.status.phase ?? 'Pending'}`);
+    }
+    // Pods are few that programs run in: files for all would cost more than one when it is asked for.
+    const resolvConf = `/run/resolv.conf-${uid}`;
+    await writeFile(resolvConf, this.#dns.resolvConfOf(pod));
+    return { namespace, resolvConf };
   }
 }
 

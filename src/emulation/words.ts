@@ -8,13 +8,20 @@ import { namespaceFolder } from './ip.ts';
  * @param folder where the program begins.
  */
 export function wordsAt(enter: readonly string[], place: Place, folder = process.cwd()): readonly string[] {
+  const { namespace, resolvConf } = place;
   return [
     ...enter,
     '--',
     // Without this, the end of nsenter would leave the program.
     ...['setpriv', '--pdeathsig', 'TERM'],
-    ...['nsenter', `--net=${namespaceFolder}/${place.namespace}`, '--'],
+    ...['nsenter', `--net=${namespaceFolder}/${namespace}`, '--'],
+    ...(resolvConf === undefined ? [] : ['unshare', '--mount', 'sh', '-c', withResolvConf, resolvConf]),
     // A mount namespace begins at its root.
     ...['sh', '-c', 'cd "$0" && exec "$@"', folder],
   ];
 }
+
+/** The file may be a link into /run, which is empty inside. */
+const withResolvConf = `target=$(readlink -m /etc/resolv.conf)
+if [ ! -e "$target" ]; then mkdir -p "\${target%/*}" && : >"$target"; fi
+mount --bind "$0" "$target" && exec "$@"`;

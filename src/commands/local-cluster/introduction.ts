@@ -2,7 +2,12 @@ import type { UpConfig } from '../../config/up.ts';
 import type { ClientsReport } from './clients.ts';
 
 /** What `up` prints when it is ready: what there is, and what to try. */
-export function introduction(config: UpConfig, report: ClientsReport, serviceTable: string): string {
+export function introduction(
+  config: UpConfig,
+  report: ClientsReport,
+  serviceTable: string,
+  hasNetwork: boolean,
+): string {
   const applied = report.applied.map((line) => `  ${line}`);
   // Workloads need nodes, and what gives a LoadBalancer its address.
   const workload =
@@ -12,6 +17,10 @@ export function introduction(config: UpConfig, report: ClientsReport, serviceTab
           '  kubectl create deployment web --image=nginx --replicas=3',
           '  kubectl expose deployment web --port=80 --type=LoadBalancer',
         ];
+  const packets =
+    hasNetwork && report.applied.includes('service/storefront')
+      ? ['  servicenet run -- curl -s http://storefront.shop   # another Pod each time']
+      : [];
   return [
     ...poolLine(config, report),
     ...(applied.length === 0 ? [] : ['', 'Applied:', ...applied]),
@@ -23,6 +32,7 @@ export function introduction(config: UpConfig, report: ClientsReport, serviceTab
     ...workload,
     '  kubectl explain service.spec.ports',
     '  kubectl get services --watch',
+    ...packets,
     '',
     'Stop it with Ctrl-C.',
     '',
