@@ -3,9 +3,9 @@
  * answers by its cluster IP and node port, and how a Service without Pods does.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { listAt, recordAt, textAt } from '../../../src/objects/read.ts';
-import { startApiServer } from '../../../src/testing/index.ts';
-import { call } from '../../support/test-server.ts';
+import { listAt, recordAt, textAt } from '../../src/objects/read.ts';
+import { startApiServer } from '../../src/testing/index.ts';
+import { call } from './test-server.ts';
 
 const server = await startApiServer({ network: true, nodes: 2 });
 try {
