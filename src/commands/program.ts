@@ -84,6 +84,11 @@ function upCommand(): Command {
         .default('auto'),
     )
     .option(
+      '--inside',
+      'run the program in the cluster network, as a Pod of namespace default; its KUBECONFIG works there',
+      false,
+    )
+    .option(
       '--publish <ports...>',
       'lead ports of 127.0.0.1 to Services, such as 8080:shop/storefront:80; needs the cluster network',
     )

@@ -9,7 +9,7 @@ import { type End, endInReverse } from './ending.ts';
 import { removeKubeconfig, writeKubeconfig } from './kubeconfig-file.ts';
 import { introduction } from './local-cluster/introduction.ts';
 import { ClientsThread } from './local-cluster/thread.ts';
-import { runProgram } from './run-program.ts';
+import { type ProgramRun, runProgram } from './run-program.ts';
 import { exitCodes, untilSignal } from './signals.ts';
 
 /**
@@ -58,7 +58,11 @@ export async function up(config: UpConfig): Promise<number> {
     flushCompileCache();
     if (!alone) {
       const { program, kubeconfigPath: kubeconfig } = config;
-      return await runProgram({ program, kubeconfig, interrupted: signal.received, failure });
+      const run = { program, kubeconfig, interrupted: signal.received, failure };
+      if (!config.inside || open === undefined) return await runProgram(run);
+      const ready = await Promise.race([networkReady, signal.received, failure]);
+      if (typeof ready === 'string') return exitCodes[ready];
+      return await runInside(run, open, log);
     }
     process.stdout.write(introduction(config, report, begun.services, open !== undefined));
     networkReady?.then(
@@ -74,6 +78,23 @@ export async function up(config: UpConfig): Promise<number> {
     return 0;
   } finally {
     await endInReverse(started).finally(() => signal.release());
+  }
+}
+
+/** Runs a program in a Pod of its own in namespace `default`. @throws {Error} where that does not run. */
+async function runInside(run: ProgramRun, network: ClusterNetwork, log: Logger): Promise<number> {
+  const entering = network.enter({ kind: 'client', namespace: 'default' });
+  const entered = await Promise.race([entering, run.interrupted, run.failure]);
+  if (typeof entered === 'string') {
+    entering.catch(() => undefined);
+    return exitCodes[entered];
+  }
+  try {
+    return await runProgram({ ...run, program: [...entered.words, ...run.program] });
+  } finally {
+    await entered.leave().catch((error: unknown) => {
+      log.error({ err: error }, 'the Pod of the program could not be deleted');
+    });
   }
 }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { clusterCidrs } from './cluster-cidrs.ts';
 import { type LogConfig, logConfig } from './common-flags.ts';
 import { defaultPool } from './default-pool.ts';
+import { ConfigError } from './errors.ts';
 import {
   address,
   bindAddress,
@@ -32,6 +33,8 @@ export interface UpConfig extends LocalClusterConfig, LogConfig {
   readonly kubeconfigPath: string;
   /** A program and its arguments, to run against the server and then end; none: `up` ends with a signal. */
   readonly program: readonly string[];
+  /** Whether the program runs in the cluster network. */
+  readonly inside: boolean;
 }
 
 /** What `upConfig` needs beside the flags. */
@@ -58,6 +61,13 @@ export function upConfig(
   const families = serviceRanges.map(({ range }) => range.family);
   const nodes = flags.read('nodes', integer(0, 1000));
   const allocation = flags.read('allocation', oneOf(['server', 'controller']));
+  const network = flags.read('network', oneOf(networkModes));
+  const inside = flags.read('inside', yesOrNo);
+  if (inside && alone) throw new ConfigError('--inside needs a program: servicenet up --inside -- <program>');
+  if (inside && network === 'off')
+    throw new ConfigError('--inside needs the cluster network: not --network=off');
+  if (inside && nodes === 0)
+    throw new ConfigError('--inside needs a node for the Pod that the program is in');
   return Object.freeze({
     bindAddress: flags.read('bindAddress', address),
     port: flags.read('port', optional(integer(0, 65535))) ?? (alone ? 6443 : 0),
@@ -67,7 +77,9 @@ export function upConfig(
     apply: flags.read('apply', texts),
     nodes,
     publish: flags.read('publish', publishedPorts),
-    network: flags.read('network', oneOf(networkModes)),
+    // Without a network the program would have no place.
+    network: inside ? 'on' : network,
+    inside,
     clusterCidrs: flags.read('clusterCidr', clusterCidrs(families)),
     liveView: flags.read('liveView', yesOrNo) && alone,
     addressPool: flags.read('defaultPool', defaultPool(families)),

@@ -33,6 +33,8 @@ export interface InsideConfig {
   readonly logLevel: LogLevel;
   readonly logFormat: (typeof logFormats)[number];
   readonly server: { readonly port: number; readonly ca: string; readonly token: string };
+  /** YAML, for programs inside: it names the API server's address on the LAN. */
+  readonly kubeconfig: string;
   readonly families: readonly IPFamily[];
   readonly clusterCidrs: readonly string[];
   readonly serviceCidrs: readonly string[];

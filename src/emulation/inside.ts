@@ -21,6 +21,7 @@ import { ClusterDns } from './cluster-dns.ts';
 import { controlPlaneAddresses } from './lan.ts';
 import { NamespaceSandboxes } from './machines/namespace-sandboxes.ts';
 import { SimulatedNodes } from './machines/simulated-nodes.ts';
+import { insideKubeconfigPath } from './words.ts';
 
 /** What runs inside the network: machines, the kubelet, and the way in for `up`. It is at the control plane's place on the LAN. */
 export class Inside {
@@ -64,6 +65,7 @@ export class Inside {
    */
   static async start(config: StartConfig, log: Logger): Promise<{ inside: Inside; listener: Server }> {
     const { port, ca, token } = config.server;
+    await writeFile(insideKubeconfigPath, config.kubeconfig, { mode: 0o600 });
     const [address = ''] = controlPlaneAddresses(config.families);
     // Accepts nothing here: the API server does, once it has the descriptor.
     const listener = createServer({ pauseOnConnect: true });

@@ -1,6 +1,9 @@
 import type { Place } from './calls.ts';
 import { namespaceFolder } from './ip.ts';
 
+/** The KUBECONFIG of programs inside. It is in a file system of the network, and ends with it. */
+export const insideKubeconfigPath = '/run/kubeconfig';
+
 /**
  * The words before a program that runs at a place.
  *
@@ -17,7 +20,7 @@ export function wordsAt(enter: readonly string[], place: Place, folder = process
     ...['nsenter', `--net=${namespaceFolder}/${namespace}`, '--'],
     ...(resolvConf === undefined ? [] : ['unshare', '--mount', 'sh', '-c', withResolvConf, resolvConf]),
     // A mount namespace begins at its root.
-    ...['sh', '-c', 'cd "$0" && exec "$@"', folder],
+    ...['sh', '-c', 'cd "$0" && exec "$@"', folder, 'env', `KUBECONFIG=${insideKubeconfigPath}`],
   ];
 }
 

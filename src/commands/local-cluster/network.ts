@@ -1,9 +1,10 @@
 import type { Logger } from 'pino';
+import { kubeconfig } from '../../apiserver/kubeconfig.ts';
 import type { LogConfig } from '../../config/common-flags.ts';
 import type { LocalClusterConfig } from '../../config/local-cluster.ts';
 import { ClusterNetwork } from '../../emulation/cluster-network.ts';
 import type { InsideConfig } from '../../emulation/calls.ts';
-import { overlappingLan } from '../../emulation/lan.ts';
+import { controlPlaneAddresses, overlappingLan } from '../../emulation/lan.ts';
 import { NetworkUnavailableError } from '../../emulation/sandbox.ts';
 import type { IPFamily } from '../../objects/address.ts';
 import type { ServerAccess } from './clients.ts';
@@ -59,9 +60,13 @@ export function insideConfig(
   { logLevel, logFormat }: LogConfig,
 ): InsideConfig {
   const { clusterCidrs, nodes } = config;
+  const families = familiesOf(config);
+  const [address = ''] = controlPlaneAddresses(families);
+  const url = `https://${address.includes(':') ? `[${address}]` : address}:${port}`;
   return {
     server: { port, ca, token },
-    families: familiesOf(config),
+    kubeconfig: kubeconfig({ url, ca, token }),
+    families,
     serviceCidrs: config.serviceCidrs.map(({ range }) => range.text),
     kubelet: config.controllers.includes('kubelet'),
     ...{ clusterCidrs, nodes, logLevel, logFormat },

@@ -46,6 +46,26 @@ forMakers('the cluster network of `servicenet up`', (maker) => {
     expect(run([], '/no/such/program').status).toBe(127);
   });
 
+  it('gives programs a kubeconfig that works where they run', () => {
+    for (const place of [[], ['--node', 'node-2'], ['--outside']]) {
+      const { stdout, stderr } = run(place, 'kubectl', 'get', 'nodes', '-o', 'name');
+      expect({ stdout, stderr }).toEqual({ stdout: 'node/node-1\nnode/node-2\nnode/node-3\n', stderr: '' });
+    }
+  });
+
+  it('runs the program of `up --inside` in a Pod of its own, with kubectl', () => {
+    const script = `kubectl get pods -o jsonpath='{.items[*].status.podIP}'; echo; ip -4 -br address show eth0; exit 5`;
+    const { status, stdout } = spawnSync(
+      words()[0] ?? '',
+      [...words().slice(1), ...['up', '--inside', '--nodes', '1', '--', 'sh', '-c', script]],
+      { encoding: 'utf8', env: environment },
+    );
+    expect(status).toBe(5);
+    const [podIP = '', link = ''] = stdout.split('\n');
+    expect(podIP).toMatch(/^10\.244\./);
+    expect(link).toContain(` ${podIP}/32`);
+  });
+
   it('leads load balancer addresses in from outside, and published ports from this machine', async () => {
     const url = 'http://198.51.100.1/hostname';
     const fromOutside = (): string => run(['--outside'], 'curl', '-s', '--max-time', '2', url).stdout;
