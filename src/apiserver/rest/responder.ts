@@ -8,6 +8,7 @@ import type { BodyPart, LongBody } from '../http/long-body.ts';
 import { registeredKind } from '../schema/builtin.ts';
 import { encodeObject } from '../schema/encode.ts';
 import { writeYaml, yamlParts } from '../schema/write-yaml.ts';
+import { writeProtobufItem, writeProtobufList } from '../schema/write-protobuf.ts';
 import type { StoredObject } from '../storage/storage.ts';
 import { partialMetadata, partialMetadataList } from '../tables/partial-metadata.ts';
 import { toTable } from '../tables/table.ts';
@@ -80,7 +81,13 @@ export class Responder {
       if (mediaType === 'application/json') this.#reply.send(200, mediaType, texts);
       else if (mediaType === 'application/yaml') {
         this.#reply.send(200, mediaType, await inSlices(yamlList(resource, items, metadata)));
-      } else await this.#value(200, JSON.parse(texts.join('')));
+      } else {
+        const { items: _items, ...head } = parsedList(listTexts(resource, [], metadata));
+        await this.#long(head, 'items', items, (item) => {
+          const { items: one } = parsedList(listTexts(resource, [item], metadata));
+          return Array.isArray(one) ? one[0] : undefined;
+        });
+      }
       return;
     }
     if (as === 'PartialObjectMetadata') {
@@ -91,7 +98,7 @@ export class Responder {
     const objects = await mapInSlices(items, (item) => presented(resource, item.object));
     if (as === 'PartialObjectMetadataList') {
       const { items: _items, ...head } = partialMetadataList([], metadata, version);
-      await this.#long(head, 'items', objects, (object) => partialMetadata(object, version));
+      await this.#long({ ...head }, 'items', objects, (object) => partialMetadata(object, version));
       return;
     }
     const { table } = resource;
@@ -105,17 +112,24 @@ export class Responder {
     };
     const { rows: _rows, ...head } = toTable(table, [], options);
     const sorted = table.order === undefined ? objects : objects.toSorted(table.order);
-    await this.#long(head, 'rows', sorted, (object) => toTable(table, [object], options).rows[0]);
+    await this.#long({ ...head }, 'rows', sorted, (object) => toTable(table, [object], options).rows[0]);
   }
 
   /** Answers an object whose last member is a long list, of which each item is made and encoded on its own. */
   async #long<T>(
-    head: object,
-    member: string,
+    head: JsonRecord,
+    member: 'items' | 'rows',
     items: readonly T[],
     convert: (item: T) => unknown,
   ): Promise<void> {
     const { mediaType } = this.#output.negotiated;
+    if (mediaType === 'application/vnd.kubernetes.protobuf' && member === 'items') {
+      const { apiVersion = '', kind = '' } = head;
+      const list = { ...head, apiVersion: String(apiVersion), kind: String(kind) };
+      const parts = await mapInSlices(items, (item) => writeProtobufItem(list, convert(item)));
+      this.#reply.send(200, mediaType, writeProtobufList(list, parts));
+      return;
+    }
     if (mediaType !== 'application/json') {
       await this.#value(200, { ...head, [member]: await mapInSlices(items, convert) });
       return;

@@ -26,6 +26,32 @@ export function writeProtobuf(object: JsonRecord): Buffer {
 }
 
 /**
+ * An item of a list as a field of it, to be put together by {@link writeProtobufList}: each on its own, so that a long
+ * list can be written in slices of time.
+ *
+ * @param list the kind of the list.
+ * @throws {StatusError} 406 for a kind that has no protobuf.
+ */
+export function writeProtobufItem({ apiVersion, kind }: ListKind, item: unknown): Buffer {
+  const writer = new WireWriter();
+  const found = descending(messageOf(apiVersion, kind)).find(([, { name }]) => name === 'items');
+  if (found !== undefined) writeOne(writer, found[0], found[1].type, item);
+  return writer.take();
+}
+
+/** A list in the envelope that names its kind. In all lists of Kubernetes the items come last. */
+export function writeProtobufList(list: ListKind & JsonRecord, items: readonly Buffer[]): Buffer {
+  const writer = new WireWriter();
+  writeEnvelope(writer, list, Buffer.concat(items));
+  return writer.take();
+}
+
+interface ListKind {
+  readonly apiVersion: string;
+  readonly kind: string;
+}
+
+/**
  * An event of a watch as a frame: its length in four bytes, and the event with the object in its envelope.
  *
  * @throws {StatusError} 406 for a kind that has no protobuf.
@@ -44,15 +70,18 @@ export function writeProtobufEvent(type: string, object: JsonRecord): Buffer {
 }
 
 /** `runtime.Unknown`: { typeMeta 1 { apiVersion 1, kind 2 }, raw 2, contentEncoding 3, contentType 4 } */
-function writeEnvelope(writer: WireWriter, { apiVersion = '', kind = '', ...object }: JsonRecord): void {
+function writeEnvelope(
+  writer: WireWriter,
+  { apiVersion = '', kind = '', ...object }: JsonRecord,
+  lastFields?: Buffer,
+): void {
   if (typeof apiVersion !== 'string' || typeof kind !== 'string')
     throw unexpected('kind', { apiVersion, kind });
-  const { group, version } = parseVersion(apiVersion);
-  const message = messageOfKind(group, version, kind);
-  if (message === undefined) throw notAcceptable(notMarshalable);
+  const message = messageOf(apiVersion, kind);
   writer.text(4, '');
   writer.text(3, '');
   const body = writer.length;
+  if (lastFields !== undefined) writer.raw(lastFields);
   writeMessage(writer, message, object);
   writer.delimit(2, body);
   const meta = writer.length;
@@ -60,6 +89,14 @@ function writeEnvelope(writer: WireWriter, { apiVersion = '', kind = '', ...obje
   writer.text(1, apiVersion);
   writer.delimit(1, meta);
   writer.raw(prefix);
+}
+
+/** @throws {StatusError} 406 */
+function messageOf(apiVersion: string, kind: string): string {
+  const { group, version } = parseVersion(apiVersion);
+  const message = messageOfKind(group, version, kind);
+  if (message === undefined) throw notAcceptable(notMarshalable);
+  return message;
 }
 
 function writeMessage(writer: WireWriter, name: string, object: JsonRecord): void {

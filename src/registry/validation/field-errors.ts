@@ -101,7 +101,7 @@ export interface InvalidSubject {
 }
 
 /** Limit of the characters of errors in an answer; only long lists of values reach it. */
-export const maxErrorText = 1024 * 1024;
+export const maxErrorText = 512 * 1024;
 
 /** The errors that fit into an answer; at least one. */
 function withinRoom(errors: readonly FieldError[]): readonly FieldError[] {
@@ -112,7 +112,7 @@ function withinRoom(errors: readonly FieldError[]): readonly FieldError[] {
 
 /**
  * The 422 of a list of field errors (apimachinery `errors.NewInvalid`). The bracketed message drops repeated errors,
- * `causes` keeps them. The first MiB of text is kept: each error of a long list may contain all supported values.
+ * `causes` keeps them. The first 512 KiB of text are kept: each error of a long list may contain all supported values.
  *
  * @param all at least one.
  */

@@ -79,7 +79,9 @@ export function* applyObject(request: ApplyRequest): Generator<undefined, Applie
     yield;
     run.settleConflicts(start, pruned, noOtherVersions);
     yield;
-    object = run.finish(start, pruned);
+    object = run.made(start, pruned);
+    yield;
+    setManagers(object, start.managers);
   } catch (error) {
     throw run.explain(error);
   }
@@ -105,7 +107,8 @@ export async function applyConverting(request: ApplyRequest, versions: OtherVers
         : await pruneInVersions(conversions, { own, schema }, merged, managers, previous);
     const others = await conversions.changes(managers, own, run.base, pruned);
     run.settleConflicts(start, pruned, others);
-    object = run.finish(start, pruned);
+    object = run.made(start, pruned);
+    setManagers(object, managers);
   } catch (error) {
     throw run.explain(error);
   }
@@ -176,21 +179,21 @@ class ApplyRun {
     };
   }
 
-  /** Makes the object. */
-  finish({ managers, id, previous }: ApplyStart, pruned: unknown): KubeObject {
+  /** The object, still without its managers. */
+  made({ managers, id, previous }: ApplyStart, pruned: unknown): KubeObject {
     takeUnowned(managers, id);
     if (jsonEqual(this.base, pruned) && this.#live !== undefined) {
       const row = managers.get(id);
       // Who only comes to own what is there already has no time, or keeps the one it had (ManagedFieldsUpdater).
       if (row !== undefined) managers.set(id, { ...row, time: previous?.time });
-      return withManagers(structuredClone(this.#live), managers);
+      return structuredClone(this.#live);
     }
     const object = this.#decode(pruned);
     this.#request.setDefaults(object);
-    return withManagers(object, managers);
+    return object;
   }
 
-  /** The error that is answered for what {@link start} or {@link finish} threw. */
+  /** The error that is answered for what {@link start}, {@link settleConflicts} or {@link made} threw. */
   explain(error: unknown): unknown {
     if (!(error instanceof PathElementError)) return error;
     return plainError(`failed to create typed live object (${this.#subject()}): ${this.#faultsOfLive()}`);
@@ -315,11 +318,10 @@ class ApplyRun {
 }
 
 /** Writes managedFields. */
-function withManagers(object: KubeObject, managers: Managers): KubeObject {
+function setManagers(object: KubeObject, managers: Managers): void {
   const entries = encodeManagers(managers);
   if (entries.length === 0) delete object.metadata.managedFields;
   else object.metadata.managedFields = entries;
-  return object;
 }
 
 /** Removes names and fields that the server sets from all owners; empty entries are dropped. */
