@@ -60,6 +60,11 @@ function upCommand(): Command {
     .option('--bind-address <address>', 'listen on this address', '127.0.0.1')
     .option('--port <port>', 'listen on this port; 0 for any free port (default: 6443)')
     .option(
+      '--extra-hosts <list>',
+      'names and addresses by which clients also reach the server, for its certificate; requests for other names are refused',
+      '',
+    )
+    .option(
       '--service-cluster-ip-range <cidrs>',
       'range of cluster IPs: one CIDR, or two of different families',
       '10.96.0.0/16',

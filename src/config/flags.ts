@@ -1,4 +1,5 @@
 import { parseStrictAddress } from '../objects/address.ts';
+import { isDNS1123Subdomain } from '../objects/names.ts';
 import { ConfigError, WrongValue } from './errors.ts';
 
 /** What a value means; throws {@link WrongValue}. Plain functions: zod would take 14 MiB of `up`. */
@@ -95,6 +96,16 @@ export function list(value: unknown): readonly string[] {
     .split(',')
     .map((item) => item.trim())
     .filter((item) => item !== '');
+}
+
+/** A list of names and IP addresses under which clients may ask for a server. */
+export function hosts(value: unknown): readonly string[] {
+  const given = list(value);
+  const wrong = given.find(
+    (host) => parseStrictAddress(host) === undefined && isDNS1123Subdomain(host).length > 0,
+  );
+  if (wrong !== undefined) throw new WrongValue(`"${wrong}" is neither an IP address nor a DNS name`);
+  return given;
 }
 
 /** As `list`, with one item at least. */

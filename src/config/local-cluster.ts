@@ -8,6 +8,8 @@ export interface LocalClusterConfig {
   readonly bindAddress: string;
   /** 0 takes any free one. */
   readonly port: number;
+  /** More names and addresses of the server, for its certificate and the `Host` of requests. */
+  readonly extraHosts: readonly string[];
   readonly serviceCidrs: ReturnType<typeof serviceCidrs>;
   readonly nodePorts: ReturnType<typeof nodePortRange>;
   /** The administrator's bearer token; undefined: a random one. */

@@ -9,6 +9,7 @@ import {
   address,
   bindAddress,
   Flags,
+  hosts,
   integer,
   list,
   oneOf,
@@ -71,6 +72,7 @@ export function upConfig(
   return Object.freeze({
     bindAddress: flags.read('bindAddress', address),
     port: flags.read('port', optional(integer(0, 65535))) ?? (alone ? 6443 : 0),
+    extraHosts: flags.read('extraHosts', hosts),
     serviceCidrs: serviceRanges,
     nodePorts: flags.read('serviceNodePortRange', nodePortRange),
     token: flags.read('token', optional(textOf(8))),

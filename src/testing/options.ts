@@ -93,6 +93,7 @@ export function testServerConfig(options: unknown): TestServerConfig {
   const usual = nodes > 0 ? ['*'] : addressPool === undefined ? [] : ['load-balancer-controller'];
   return {
     bindAddress: '127.0.0.1',
+    extraHosts: [],
     port: flags.read('port', or(0, wholeNumber(0, 65535))),
     serviceCidrs: serviceRanges,
     nodePorts: flags.read('serviceNodePortRange', or('30000-32767', nodePortRange)),

@@ -37,6 +37,15 @@ describe('servicenet up -- program', () => {
     expect(readdirSync(join(home, '.servicenet'))).toEqual([]);
   });
 
+  test('has a certificate for the hosts that are asked for', async () => {
+    const get = ['kubectl', '--tls-server-name', 'cluster.example.com', 'get', 'services', '-o', 'name'];
+    const hosts = ['--extra-hosts', '192.0.2.7,cluster.example.com'];
+    expect(await servicenet('up', '--nodes', '0', ...hosts, '--', ...get)).toEqual({
+      output: 'service/kubernetes\n',
+      code: 0,
+    });
+  });
+
   test.each([
     ['exit 7', 7],
     ['kill -9 $$', 137],

@@ -182,6 +182,12 @@ describe('servicenet up', () => {
       /^servicenet: --controllers: "foo" is not in the list of known controllers: node-lifecycle-controller, /,
     ],
     [
+      'a host that is none',
+      ['--extra-hosts', 'cluster.example.com,a b'],
+      2,
+      /^servicenet: --extra-hosts: "a b" is neither an IP address nor a DNS name\n$/,
+    ],
+    [
       'a file that is not there',
       ['--apply', '/no/file.yaml'],
       1,

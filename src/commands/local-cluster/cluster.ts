@@ -47,6 +47,7 @@ export async function startLocalCluster(options: LocalClusterOptions): Promise<L
   const server = await startEmbedded({
     bindAddress: config.bindAddress,
     port: config.port,
+    extraHosts: config.extraHosts,
     serviceCidrs: config.serviceCidrs,
     nodePorts: config.nodePorts,
     authorizationMode: config.authorizationMode,
@@ -82,9 +83,9 @@ export async function startLocalCluster(options: LocalClusterOptions): Promise<L
 
 /** The API server at the control plane's place of the cluster network. */
 function placeOnLan(config: LocalClusterConfig, network: ClusterNetwork) {
-  const extraHosts = controlPlaneAddresses(familiesOf(config));
-  const [advertiseAddress = ''] = extraHosts;
-  return { extraHosts, advertiseAddress, dialPod: network.dial };
+  const addresses = controlPlaneAddresses(familiesOf(config));
+  const [advertiseAddress = ''] = addresses;
+  return { extraHosts: [...config.extraHosts, ...addresses], advertiseAddress, dialPod: network.dial };
 }
 
 /** The part of a configuration that is for the clients. */

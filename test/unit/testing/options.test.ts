@@ -5,6 +5,7 @@ describe('the options of startApiServer', () => {
   test('have defaults', () => {
     expect(testServerConfig({})).toMatchObject({
       bindAddress: '127.0.0.1',
+      extraHosts: [],
       port: 0,
       nodePorts: { first: 30_000, last: 32_767 },
       authorizationMode: 'AlwaysAllow',
