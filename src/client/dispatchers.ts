@@ -35,8 +35,15 @@ export function dispatchers(
 function settings(tls: Credentials['tls'], use: PoolUse, shared: number) {
   // One secure context for all connections: each would parse the certificates again and keep 20 KiB of them.
   const secureContext = createSecureContext(tls);
-  // 30 s: below the idle limits of cloud load balancers, as client-go's dialer.
-  const connect = { ...tls, secureContext, keepAlive: true, keepAliveInitialDelay: 30_000 };
+  const connect = {
+    ...tls,
+    secureContext,
+    // client-go: 30 s to connect and 10 s for the TLS handshake.
+    timeout: 40_000,
+    keepAlive: true,
+    // 30 s: below the idle limits of cloud load balancers, as client-go's dialer.
+    keepAliveInitialDelay: 30_000,
+  };
   const isShared = use === 'requests';
   return {
     connect,

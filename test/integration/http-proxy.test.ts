@@ -266,7 +266,8 @@ describe('a proxied request', () => {
       request.once('data', () => begun.resolve(undefined));
       echo(request, response);
     });
-    const { send, port } = await front(target, { headersTimeout: 100, requestTimeout: 200 });
+    // Every half second is looked who is late; a handshake may take five.
+    const { send, port } = await front(target, { headersTimeout: 5_000, requestTimeout: 200 });
     const slow = new PassThrough();
     slow.write('one ');
     const answer = send(`${proxyPath}/a`, { method: 'POST', body: slow });

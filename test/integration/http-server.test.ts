@@ -571,6 +571,35 @@ describe('answers in parts', () => {
     expect(gunzipSync(body).toString()).toBe(`{\n  "items": [\n    "${word.repeat(300)}"\n  ]\n}`);
   });
 
+  test('that are compressed cause no warning of Node', async () => {
+    const warnings: Error[] = [];
+    const note = (warning: Error): void => void warnings.push(warning);
+    process.on('warning', note);
+    const { send } = await start((request, reply) => {
+      expect(request.signal.aborted).toBe(false);
+      reply.send(200, 'text/plain', bodies.get('/many') ?? []);
+      return Promise.resolve();
+    });
+    const headers = { authorization: 'Bearer secret', 'accept-encoding': 'gzip' };
+    expect((await send('/', { headers })).status).toBe(200);
+    // Warnings come in the next turn.
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off('warning', note);
+    expect(warnings).toEqual([]);
+  });
+
+  test('are indented however long they are, in one part or in many', async () => {
+    const items = Array.from({ length: 3_000 }, (_, i) => ({ word, i, deep: { none: [] } }));
+    const text = JSON.stringify({ items });
+    const { send } = await start((request, reply) => {
+      reply.send(200, 'application/json', request.info.path === '/parts' ? text.split(/(?=,)/) : text);
+      return Promise.resolve();
+    });
+    const expected = JSON.stringify({ items }, null, 2);
+    for (const path of ['/whole?pretty=1', '/parts?pretty=1'])
+      expect((await send(path)).body.toString() === expected).toBe(true);
+  });
+
   test('of clients that read nothing or leave do not disturb those of others', async () => {
     const { send, rawSocket, logged } = await start(handler);
     const idle = await Promise.all(Array.from({ length: 12 }, rawSocket));

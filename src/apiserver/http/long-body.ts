@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { pipeline, type Writable } from 'node:stream';
+import type { Writable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 
 /** A part of a body that is no string yet. */
@@ -41,17 +41,28 @@ export function endWith(response: ServerResponse, body: LongBody, length: number
   writeInto(response, body);
 }
 
+/** Ends an answer whose status and headers are set with a body that is made while the client reads it. */
+export function endWhileMade(response: ServerResponse, body: Iterable<string>): void {
+  response.flushHeaders();
+  writeInto(response, body);
+}
+
 /** Ends an answer whose status and headers are set with a compressed body of unknown length. */
-export function endCompressed(response: ServerResponse, body: Buffer | string | LongBody): void {
+export function endCompressed(
+  response: ServerResponse,
+  body: Buffer | string | Iterable<string | BodyPart>,
+): void {
   const gzip = createGzip({ level: 1 });
-  // When one side fails the other is destroyed, without a report.
-  pipeline(gzip, response, () => undefined);
+  // When one side fails the other is destroyed. `pipeline` would add seven listeners of `close`, beyond Node's warning.
+  gzip.on('error', () => response.destroy());
+  response.once('close', () => gzip.destroy());
+  gzip.pipe(response);
   if (Buffer.isBuffer(body) || typeof body === 'string') gzip.end(body);
   else writeInto(gzip, body);
 }
 
 /** Writes a body piece by piece through one buffer, the next piece when the one before was taken, and ends it. */
-function writeInto(stream: Writable, body: LongBody): void {
+function writeInto(stream: Writable, body: Iterable<string | BodyPart>): void {
   const buffer = spare.pop() ?? Buffer.allocUnsafeSlow(pieceBytes);
   const pieces = piecesOf(body, buffer);
   const next = (error?: Error | null): void => {
@@ -67,7 +78,7 @@ function writeInto(stream: Writable, body: LongBody): void {
 }
 
 /** The body in UTF-8, in parts of `buffer` that hold until the next one is asked for. */
-function* piecesOf(body: LongBody, buffer: Buffer): Generator<Buffer, undefined> {
+function* piecesOf(body: Iterable<string | BodyPart>, buffer: Buffer): Generator<Buffer, undefined> {
   let at = 0;
   for (const part of body) {
     // A unit of UTF-16 takes at most three bytes.

@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import type { Reply, ReplyStream } from './exchange.ts';
 import { encode } from './encoding.ts';
-import { endCompressed, endWith, lengthOf, type LongBody } from './long-body.ts';
+import { endCompressed, endWhileMade, endWith, lengthOf, type LongBody } from './long-body.ts';
 import { negotiateError } from './negotiation.ts';
-import { indentJson, wantsPretty } from './pretty.ts';
+import { indented, indentJson, wantsPretty } from './pretty.ts';
 import type { StatusError } from '../../objects/status.ts';
 import { warningHeaders } from './warnings.ts';
 
@@ -53,7 +53,10 @@ export class HttpReply implements Reply {
   ): void {
     const { query, userAgent } = this.context;
     const pretty = contentType === 'application/json' && wantsPretty(query, userAgent);
-    this.sendAsIs(status, contentType, pretty ? indentJson(textOf(body)) : body, headers);
+    if (!pretty) this.sendAsIs(status, contentType, body, headers);
+    else if (byteLengthOf(body) <= compressFrom)
+      this.sendAsIs(status, contentType, indentJson(textOf(body)), headers);
+    else this.sendIndented(status, isLong(body) ? body : [body.toString()], headers);
   }
 
   sendAsIs(
@@ -64,7 +67,7 @@ export class HttpReply implements Reply {
   ): void {
     if (this.started) return;
     this.started = true;
-    const length = isLong(payload) ? lengthOf(payload) : Buffer.byteLength(payload);
+    const length = byteLengthOf(payload);
     const head = this.headers(headers);
     if (contentType !== '') head.push('Content-Type', contentType);
     if (length > compressFrom && acceptsGzip(this.context.acceptEncoding)) {
@@ -80,6 +83,19 @@ export class HttpReply implements Reply {
     if (this.warnings !== undefined) sendHead(this.response);
     if (isLong(payload)) endWith(this.response, payload, length);
     else this.response.end(payload);
+  }
+
+  /** Indents as fast as the client reads. */
+  private sendIndented(status: number, body: LongBody, headers: Readonly<Record<string, string>> = {}): void {
+    if (this.started) return;
+    this.started = true;
+    const head = this.headers(headers);
+    head.push('Content-Type', 'application/json');
+    const compressed = acceptsGzip(this.context.acceptEncoding);
+    if (compressed) head.push('Content-Encoding', 'gzip', 'Vary', 'Accept-Encoding');
+    this.response.writeHead(status, head);
+    if (compressed) endCompressed(this.response, indented(body));
+    else endWhileMade(this.response, indented(body));
   }
 
   /**
@@ -130,6 +146,10 @@ export class HttpReply implements Reply {
 
 function isLong(body: Buffer | string | LongBody): body is LongBody {
   return Array.isArray(body);
+}
+
+function byteLengthOf(body: Buffer | string | LongBody): number {
+  return isLong(body) ? lengthOf(body) : Buffer.byteLength(body);
 }
 
 function textOf(body: Buffer | string | LongBody): string {

@@ -12,7 +12,8 @@ export interface Sender {
 
 /**
  * Bytes that wait for clients of watches, all together. Beyond half of it a piece has at most {@link smallPiece} bytes;
- * beyond all of it those that have waited longest are ended, a second after their client stopped to read.
+ * beyond all of it no watch sends what exists until clients have read, and those that have waited longest are ended, a
+ * second after their client stopped to read.
  */
 const maxUnread = 64 * 2 ** 20;
 /** Clients have so many milliseconds to read on before they are taken for slow. */
@@ -27,6 +28,8 @@ const maxTurn = 20;
 export class OpenWatches {
   readonly #log: Logger;
   #due: Sender[] = [];
+  /** Those that are told of their turn and send afterwards. */
+  readonly #turns: (() => void)[] = [];
   #isScheduled = false;
   /** Those whose clients have to read before they go on, the longest waiting first. */
   readonly #unread = new Map<Sender, { readonly bytes: number; readonly since: number }>();
@@ -48,7 +51,22 @@ export class OpenWatches {
    */
   schedule(sender: Sender): void {
     this.#due.push(sender);
-    if (this.#isScheduled) return;
+    this.#scheduleTurn();
+  }
+
+  /**
+   * Resolves when a watch may write a piece of what exists: one in each turn of the event loop, so that what it writes
+   * counts for the next, and none while too much is unread.
+   */
+  async turn(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#turns.push(resolve);
+      this.#scheduleTurn();
+    });
+  }
+
+  #scheduleTurn(): void {
+    if (this.#isScheduled || !this.#isDue) return;
     this.#isScheduled = true;
     setImmediate(() => setImmediate(() => this.#sendDue()));
   }
@@ -66,9 +84,18 @@ export class OpenWatches {
     if (unread === undefined) return;
     this.#unread.delete(sender);
     this.#unreadBytes -= unread.bytes;
+    this.#scheduleTurn();
     if (this.#unread.size > 0) return;
     clearInterval(this.#sweeping);
     this.#sweeping = undefined;
+  }
+
+  get #isDue(): boolean {
+    return this.#due.length > 0 || (this.#turns.length > 0 && this.#hasRoom);
+  }
+
+  get #hasRoom(): boolean {
+    return this.#unreadBytes <= maxUnread;
   }
 
   #sendDue(): void {
@@ -83,7 +110,8 @@ export class OpenWatches {
       this.#due = due.slice(i).concat(this.#due);
       break;
     }
-    this.#isScheduled = this.#due.length > 0;
+    if (this.#hasRoom) this.#turns.shift()?.();
+    this.#isScheduled = this.#isDue;
     if (this.#isScheduled) setImmediate(() => this.#sendDue());
   }
 

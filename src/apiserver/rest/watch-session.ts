@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises';
 import type { KubeObject } from '../../objects/meta.ts';
 import type { StatusError } from '../../objects/status.ts';
 import { internalError } from '../../objects/status-errors.ts';
@@ -118,11 +117,13 @@ export class WatchSession implements Sender {
    */
   async sendInitial(): Promise<number> {
     const { selection, options } = this.#watch;
-    const { storage } = this.#core;
+    const { storage, watches } = this.#core;
     const { revision } = storage;
     this.#position = revision;
     let from: string | undefined;
-    for (let remaining = 1; remaining > 0 && !this.#isOver;) {
+    for (let remaining = 1; remaining > 0;) {
+      await watches.turn();
+      if (this.#isOver) break;
       const page = storage.list(this.#prefix, {
         revision,
         limit: batch,
@@ -145,7 +146,6 @@ export class WatchSession implements Sender {
       }
       remaining = page.items.length - looked + page.remaining;
       if (lines.length > 0) await this.#writer.writeAll(joinLines(lines));
-      await setImmediate();
     }
     if (options.sendInitialEvents === true && options.allowWatchBookmarks && !this.#isOver) {
       this.#writer.write(this.#bookmark(revision, { 'k8s.io/initial-events-end': 'true' }));

@@ -66,6 +66,22 @@ describe('open watches', () => {
     expect(watches.maxPieceBytes).toBe(mebibyte);
   });
 
+  test('send initial events one after the other, and none while too much is unread', async () => {
+    const all = Array.from({ length: 3 }, () => new Watch(watches));
+    let sent = 0;
+    for (const watch of all) {
+      void watches.turn().then(() => {
+        sent++;
+        watches.waits(watch, 40 * mebibyte);
+      });
+    }
+    await turns(6);
+    expect(sent).toBe(2);
+    for (const watch of all) watches.goesOn(watch);
+    await turns(6);
+    expect(sent).toBe(3);
+  });
+
   test('are ended when all together have more than 64 MiB unread, those that have waited longest first', () => {
     const all = Array.from({ length: 5 }, () => new Watch(watches));
     for (const watch of all) {
