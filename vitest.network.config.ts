@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-/** `npm run test:network`: packets in network namespaces, one file at a time, each process on its own. */
+/** `npm run test:network`: packets in network namespaces, each file in namespaces of its own. */
 export default defineConfig({
   test: {
     setupFiles: ['test/support/fast-check.ts', 'test/support/time-limit.ts'],
@@ -11,6 +11,7 @@ export default defineConfig({
     hookTimeout: 120_000,
     teardownTimeout: 60_000,
     expect: { poll: { timeout: 60_000, interval: 20 } },
-    maxWorkers: 1,
+    // Each file has namespaces of its own, and waits for more than half of its time.
+    maxWorkers: 2,
   },
 });
