@@ -10,18 +10,20 @@ const packages: ReadonlyMap<string, string> = new Map([
 
 const withoutUserNamespaces = 'or run it as root: sudo servicenet up';
 
-/** Kinds of failures, by what the programs print; the first that fits. */
-const causes: readonly { readonly pattern: RegExp; readonly advice: string }[] = [
+/** Kinds of failures, by a line that a program prints; the first that fits. */
+const causes: readonly { readonly program?: string; readonly pattern: RegExp; readonly advice: string }[] = [
   {
     pattern: /unshare failed: No space left on device/,
     advice: `user namespaces are switched off: sudo sysctl -w user.max_user_namespaces=10000, ${withoutUserNamespaces}`,
   },
   {
-    pattern: /unshare.*(?:Operation not permitted|Permission denied)|uid_map|setgroups/,
+    program: 'unshare',
+    pattern: /Operation not permitted|Permission denied|uid_map|setgroups/,
     advice: `this user may not make user namespaces: on Ubuntu, sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0; in a container, allow them in its seccomp profile; ${withoutUserNamespaces}`,
   },
   {
-    pattern: /mount: .*(?:permission denied|not permitted)/i,
+    program: 'mount',
+    pattern: /permission denied|not permitted/i,
     advice: `mounting inside the namespaces is not permitted: allow it in the AppArmor or seccomp profile, ${withoutUserNamespaces}`,
   },
   {
@@ -35,8 +37,11 @@ export function advice(printed: string): string {
   const [, program] = /(?:^|: )(\w+): (?:not found|command not found|No such file)/m.exec(printed) ?? [];
   const name = program === undefined ? undefined : packages.get(program);
   if (program !== undefined && name !== undefined) return install(program, name);
-  const cause = causes.find(({ pattern }) => pattern.test(printed));
-  const [first = ''] = printed.trim().split('\n');
+  const lines = printed.trim().split('\n');
+  const [first = ''] = lines;
+  const cause = causes.find(({ program: of = '', pattern }) =>
+    lines.some((line) => line.includes(of) && pattern.test(line)),
+  );
   return cause === undefined ? first || 'the namespaces ended without a word' : cause.advice;
 }
 
