@@ -15,7 +15,7 @@ export function publishedPorts(value: unknown): readonly PublishedPort[] {
   return texts(value).map((text) => {
     const [, port = '', namespace = '', service = '', servicePort = ''] =
       /^(\d{1,5}):([a-z0-9-]+)\/([a-z0-9-]+):([a-z0-9-]+)$/.exec(text) ?? [];
-    if (servicePort === '' || Number(port) > 65535) {
+    if (servicePort === '' || Number(port) === 0 || Number(port) > 65535) {
       throw new WrongValue(`"${text}" must be like 8080:shop/storefront:80`);
     }
     return { port: Number(port), namespace, service, servicePort };

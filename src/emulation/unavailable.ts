@@ -34,7 +34,8 @@ const causes: readonly { readonly program?: string; readonly pattern: RegExp; re
 
 /** One line from what the programs printed on their way in. */
 export function advice(printed: string): string {
-  const [, program] = /(?:^|: )(\w+): (?:not found|command not found|No such file)/m.exec(printed) ?? [];
+  const [, program] =
+    /(?:^|: |failed to execute )(\w+): (?:not found|command not found|No such file)/m.exec(printed) ?? [];
   const name = program === undefined ? undefined : packages.get(program);
   if (program !== undefined && name !== undefined) return install(program, name);
   const lines = printed.trim().split('\n');

@@ -38,7 +38,7 @@ export class HostPorts {
 }
 
 /** The table as a transaction. What is put in are numbers and addresses of the API, which are valid there. */
-function hostPortTable(ports: readonly HostPort[]): string {
+export function hostPortTable(ports: readonly HostPort[]): string {
   const rules = ports.map(({ protocol, hostPort, hostIP, podIP, containerPort }) => {
     const isV6 = podIP.includes(':');
     const family = isV6 ? 'ip6' : 'ip';
