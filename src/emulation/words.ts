@@ -13,16 +13,19 @@ export const insideKubeconfigPath = '/run/kubeconfig';
 export function wordsAt(enter: readonly string[], place: Place, folder = process.cwd()): readonly string[] {
   const { namespace, resolvConf } = place;
   return [
+    // Without these, the end of the process that runs them, or of nsenter, would leave the program.
+    ...endWithParent,
     ...enter,
     '--',
-    // Without this, the end of nsenter would leave the program.
-    ...['setpriv', '--pdeathsig', 'TERM'],
+    ...endWithParent,
     ...['nsenter', `--net=${namespaceFolder}/${namespace}`, '--'],
     ...(resolvConf === undefined ? [] : ['unshare', '--mount', 'sh', '-c', withResolvConf, resolvConf]),
     // A mount namespace begins at its root.
     ...['sh', '-c', 'cd "$0" && exec "$@"', folder, 'env', `KUBECONFIG=${insideKubeconfigPath}`],
   ];
 }
+
+const endWithParent = ['setpriv', '--pdeathsig', 'TERM'];
 
 /** The file may be a link into /run, which is empty inside. */
 const withResolvConf = `target=$(readlink -m /etc/resolv.conf)

@@ -1,30 +1,27 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { asUser } from '../support/gate.ts';
 import { forMakers } from '../support/for-makers.ts';
+import { end, familyOf, insideOf, UpHome } from '../support/up-process.ts';
 
-const main = join(import.meta.dirname, '../../../src/main.ts');
 const manifest = join(import.meta.dirname, '../../../deploy/examples/quickstart.yaml');
 
 forMakers('the cluster network of `servicenet up`', (maker) => {
-  const folder = mkdtempSync('/tmp/servicenet-network-');
-  const kubeconfig = join(folder, 'kubeconfig');
-  const environment = { ...process.env, HOME: folder, KUBECONFIG: kubeconfig };
+  const home = new UpHome(maker);
+  const run = home.run.bind(home);
   let published = 0;
   let up: ChildProcess;
 
   beforeAll(async () => {
-    chmodSync(folder, 0o777);
     published = await freePort();
     up = await start();
   });
   afterAll(async () => {
-    await kill(up);
-    rmSync(folder, { recursive: true });
+    await end(up, 'SIGKILL');
+    home.remove();
   });
 
   it('runs programs as a Pod of a namespace, which finds Services by short names', async () => {
@@ -55,11 +52,8 @@ forMakers('the cluster network of `servicenet up`', (maker) => {
 
   it('runs the program of `up --inside` in a Pod of its own, with kubectl', () => {
     const script = `kubectl get pods -o jsonpath='{.items[*].status.podIP}'; echo; ip -4 -br address show eth0; exit 5`;
-    const { status, stdout } = spawnSync(
-      words()[0] ?? '',
-      [...words().slice(1), ...['up', '--inside', '--nodes', '1', '--', 'sh', '-c', script]],
-      { encoding: 'utf8', env: environment },
-    );
+    const program = ['sh', '-c', script];
+    const { status, stdout } = home.servicenet('up', '--inside', '--nodes', '1', '--', ...program);
     expect(status).toBe(5);
     const [podIP = '', link = ''] = stdout.split('\n');
     expect(podIP).toMatch(/^10\.244\./);
@@ -78,11 +72,10 @@ forMakers('the cluster network of `servicenet up`', (maker) => {
   it('is made anew when the process inside is killed: Pods keep their addresses', async () => {
     const addresses = (): string => {
       const path = ['get', 'pods', '-n', 'shop', '-o', 'jsonpath={.items[*].status.podIP}'];
-      return spawnSync('kubectl', path, { encoding: 'utf8', env: environment }).stdout;
+      return spawnSync('kubectl', path, { encoding: 'utf8', env: home.environment }).stdout;
     };
     const before = addresses();
-    const inside = familyOf(up).find((pid) => commandOf(pid).includes('emulation/process'));
-    process.kill(Number(inside), 'SIGKILL');
+    process.kill(insideOf(up), 'SIGKILL');
     await expect
       .poll(() => run([], 'curl', '-s', 'http://catalog.shop/hostname').stdout)
       .toMatch(/^catalog-/);
@@ -94,7 +87,7 @@ forMakers('the cluster network of `servicenet up`', (maker) => {
     const before = links();
     const family = familyOf(up);
     expect(family.length).toBeGreaterThan(2);
-    await kill(up);
+    await end(up, 'SIGKILL');
     await expect.poll(() => family.filter((pid) => existsSync(`/proc/${pid}`))).toEqual([]);
     expect(links()).toBe(before);
     expect(existsSync('/run/netns') ? readdirSync('/run/netns') : []).toEqual([]);
@@ -105,60 +98,11 @@ forMakers('the cluster network of `servicenet up`', (maker) => {
       .toMatch(/^catalog-/);
   });
 
-  async function start(): Promise<ChildProcess> {
-    const flags = [
-      '--port',
-      '0',
-      '--network',
-      'on',
-      '--write-kubeconfig',
-      kubeconfig,
-      '--default-pool',
-      '198.51.100.0/24',
-    ];
-    const ways = ['--apply', manifest, '--publish', `${published}:shop/storefront:80`];
-    const [program = '', ...args] = [...words(), 'up', ...flags, ...ways];
-    const started = spawn(program, args, { env: environment, stdio: ['ignore', 'pipe', 'inherit'] });
-    await new Promise<void>((resolve, reject) => {
-      let said = '';
-      started.once('exit', () => reject(new Error(`up has ended: ${said}`)));
-      started.stdout.on('data', (chunk) => {
-        said += String(chunk);
-        if (said.includes('cluster network is ready')) resolve();
-      });
-    });
-    return started;
-  }
-
-  function run(place: readonly string[], ...what: readonly string[]) {
-    const [program = '', ...args] = [...words(), 'run', ...place, '--', ...what];
-    return spawnSync(program, args, { encoding: 'utf8', env: environment, input: 'typed' });
-  }
-
-  function words(): readonly string[] {
-    return [...(maker === 'user' ? asUser : []), process.execPath, main];
+  function start(): Promise<ChildProcess> {
+    const publish = ['--publish', `${published}:shop/storefront:80`];
+    return home.start(['--default-pool', '198.51.100.0/24', '--apply', manifest, ...publish]);
   }
 });
-
-async function kill(process: ChildProcess): Promise<void> {
-  const ended = once(process, 'exit');
-  process.kill('SIGKILL');
-  await ended;
-}
-
-/** All processes that a process has begun, and theirs. */
-function familyOf({ pid = 0 }: { readonly pid?: number | undefined }): readonly string[] {
-  const children = readdirSync(`/proc/${pid}/task`).flatMap((task) =>
-    readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8').split(' ').filter(Boolean),
-  );
-  return children.flatMap((child) => [child, ...familyOf({ pid: Number(child) })]);
-}
-
-function commandOf(pid: string): string {
-  // sh has the file among its arguments, too.
-  const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
-  return words[0]?.endsWith('node') === true ? words.join(' ') : '';
-}
 
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');

@@ -1,0 +1,84 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { asUser, type Maker } from './gate.ts';
+
+const main = join(import.meta.dirname, '../../../src/main.ts');
+
+/** A home of its own for one `servicenet up` at a time, and the programs that are run in its cluster network. */
+export class UpHome {
+  readonly folder = mkdtempSync('/tmp/servicenet-network-');
+  readonly kubeconfig = join(this.folder, 'kubeconfig');
+  readonly environment = { ...process.env, HOME: this.folder, KUBECONFIG: this.kubeconfig };
+  readonly #words: readonly string[];
+
+  constructor(maker: Maker) {
+    chmodSync(this.folder, 0o777);
+    this.#words = [...(maker === 'user' ? asUser : []), process.execPath, main];
+  }
+
+  /** Starts `up` on any free port. @returns it when its cluster network is ready. @throws {Error} where it ends before. */
+  async start(flags: readonly string[]): Promise<ChildProcess> {
+    const own = ['--port', '0', '--network', 'on', '--write-kubeconfig', this.kubeconfig];
+    const [program = '', ...args] = [...this.#words, 'up', ...own, ...flags];
+    const started = spawn(program, args, { env: this.environment, stdio: ['ignore', 'pipe', 'inherit'] });
+    await new Promise<void>((resolve, reject) => {
+      let said = '';
+      started.once('exit', () => reject(new Error(`up has ended: ${said}`)));
+      started.stdout.on('data', (chunk) => {
+        said += String(chunk);
+        if (said.includes('cluster network is ready')) resolve();
+      });
+    });
+    return started;
+  }
+
+  /** Runs a command of servicenet to its end; `typed` is its standard input. */
+  servicenet(...args: readonly string[]) {
+    const [program = '', ...rest] = [...this.#words, ...args];
+    return spawnSync(program, rest, { encoding: 'utf8', env: this.environment, input: 'typed' });
+  }
+
+  /** `servicenet run`, to the end of the program. */
+  run(place: readonly string[], ...program: readonly string[]) {
+    return this.servicenet('run', ...place, '--', ...program);
+  }
+
+  /** Begins `servicenet run`. */
+  begin(...program: readonly string[]): ChildProcess {
+    const [first = '', ...rest] = [...this.#words, 'run', '--', ...program];
+    return spawn(first, rest, { env: this.environment, stdio: 'ignore' });
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true });
+  }
+}
+
+/** Ends a process with a signal. @returns its exit code; null where the signal ended it. */
+export async function end(process: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
+  const ended = once(process, 'exit');
+  process.kill(signal);
+  await ended;
+  return process.exitCode;
+}
+
+/** All processes that a process has begun, and theirs. */
+export function familyOf({ pid = 0 }: { readonly pid?: number | undefined }): readonly string[] {
+  const children = readdirSync(`/proc/${pid}/task`).flatMap((task) =>
+    readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8').split(' ').filter(Boolean),
+  );
+  return children.flatMap((child) => [child, ...familyOf({ pid: Number(child) })]);
+}
+
+/** The process inside the cluster network of an `up`. */
+export function insideOf(up: ChildProcess): number {
+  const inside = familyOf(up).find((pid) => {
+    // sh has the file among its arguments, too.
+    const [program = '', ...args] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+    return program.endsWith('node') && args.some((word) => word.includes('emulation/process'));
+  });
+  if (inside === undefined) throw new Error('there is no process inside');
+  return Number(inside);
+}
