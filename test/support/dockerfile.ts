@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, delimiter, dirname, join } from 'node:path';
 import { recordAt } from '../../src/objects/read.ts';
 
@@ -120,9 +120,12 @@ esac
   }
 }
 
-/** The directories of what `npm ci --omit=dev` installs, those below others too. */
+/** The directories of what `npm ci --omit=dev` installs, those below others too; optional ones are for other platforms. */
 function productionPackages(): string[] {
   const lock: unknown = JSON.parse(readFileSync('package-lock.json', 'utf8'));
   const packages = recordAt(lock, 'packages');
-  return Object.keys(packages).filter((path) => path !== '' && recordAt(packages, path)['dev'] !== true);
+  return Object.keys(packages).filter((path) => {
+    const { dev, optional } = recordAt(packages, path);
+    return path !== '' && dev !== true && (optional !== true || existsSync(path));
+  });
 }
