@@ -110,9 +110,9 @@ describe('the DaemonSet of the node agent', () => {
   });
 
   test('sets kernel parameters in a container of its own, which alone is privileged', () => {
-    expect(listAt(pod, 'initContainers')).toMatchObject([
-      { args: expect.arrayContaining(['--init-only']), securityContext: { privileged: true } },
-    ]);
+    const containers = listAt(pod, 'initContainers');
+    expect(containers).toMatchObject([{ securityContext: { privileged: true } }]);
+    expect(listAt(containers[0], 'args')).toContain('--init-only');
   });
 
   test('is allowed by its namespace', () => {

@@ -12,6 +12,14 @@ let kubectl: Kubectl;
 beforeAll(async () => {
   server = await startApiServer({ nodes: 3 });
   kubectl = new Kubectl(server.kubeconfig);
+  // Pods go to nodes that are ready.
+  await untilObject(server.client, '/api/v1/nodes', (body) => {
+    const conditions = listAt(body, 'items').flatMap((node) => listAt(node, 'status', 'conditions'));
+    const ready = conditions.filter(
+      (condition) => textAt(condition, 'type') === 'Ready' && textAt(condition, 'status') === 'True',
+    );
+    return ready.length === 3;
+  });
 });
 afterAll(async () => {
   kubectl.dispose();

@@ -78,7 +78,7 @@ class DaemonSetReconciler extends Reconciler {
     if (!settled) return { requeueAfter: lookAgain };
     const pods = await this.#ownership.claim(daemonSet, signal);
     const { collisionCount } = daemonSet.status;
-    const template = daemonSet.spec.template ?? {};
+    const template = daemonSet.spec.template;
     const revisions = await this.#history.sync(key, daemonSet, template, collisionCount, signal);
     if (revisions === undefined) {
       const status = { ...daemonSet.status, collisionCount: (collisionCount ?? 0) + 1 };

@@ -122,7 +122,7 @@ function byPlaceAndAge(a: Pod, b: Pod): number {
 
 /** Whether the node should run the daemon, and whether a running one may continue (`NodeShouldRunDaemonPod`). */
 function fit(daemonSet: DaemonSet, node: Node): { run: boolean; stay: boolean } {
-  const spec = daemonSet.spec.template?.spec ?? {};
+  const spec = daemonSet.spec.template.spec ?? {};
   const { nodeName = '' } = spec;
   const isElsewhere = nodeName !== '' && nodeName !== node.metadata.name;
   if (isElsewhere || !matchesNode(spec, node)) return { run: false, stay: false };
@@ -136,7 +136,7 @@ function fit(daemonSet: DaemonSet, node: Node): { run: boolean; stay: boolean } 
 
 /** The Pod for a node: affinity to the node's name binds it there, whatever else the template prefers. */
 function draftPod(daemonSet: DaemonSet, node: string, hash: string): Draft<Pod> {
-  const draft = podFromTemplate(daemonSet, daemonSet.spec.template ?? {});
+  const draft = podFromTemplate(daemonSet, daemonSet.spec.template);
   const spec: PodSpec = draft.spec ?? {};
   const term = { matchFields: [{ key: 'metadata.name', operator: 'In', values: [node] }] };
   const generation = daemonSet.metadata.annotations?.[templateGenerationAnnotation];

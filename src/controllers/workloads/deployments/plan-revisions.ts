@@ -96,7 +96,7 @@ export function draftReplicaSet(
   replicas: number,
 ): Draft<ReplicaSet> {
   const { namespace = '', name = '' } = deployment.metadata;
-  const template = deployment.spec.template ?? {};
+  const template = deployment.spec.template;
   const hash = hashTemplate(template, deployment.status.collisionCount);
   const labels = { ...template.metadata?.labels, [podTemplateHash]: hash };
   const { selector = {}, minReadySeconds } = deployment.spec;

@@ -171,7 +171,7 @@ function missingPods(job: Job, count: Count): number {
 }
 
 function draftPods(job: Job, count: Count, missing: number): Draft<Pod>[] {
-  const draft = podFromTemplate(job, job.spec.template ?? {});
+  const draft = podFromTemplate(job, job.spec.template);
   if (job.spec.completionMode !== 'Indexed') return Array.from({ length: missing }, () => draft);
   const taken = new Set([...count.done, ...count.active.map(indexOf)]);
   const drafts: Draft<Pod>[] = [];

@@ -74,7 +74,7 @@ class StatefulSetReconciler extends Reconciler {
     if (!settled) return { requeueAfter: lookAgain };
     const pods = await this.#ownership.claim(set, signal);
     const collisions = set.status.collisionCount ?? 0;
-    const revisions = await this.#history.sync(key, set, set.spec.template ?? {}, collisions, signal);
+    const revisions = await this.#history.sync(key, set, set.spec.template, collisions, signal);
     if (revisions === undefined) {
       await this.#status.write(set, { ...set.status, collisionCount: collisions + 1 }, signal);
       return undefined;

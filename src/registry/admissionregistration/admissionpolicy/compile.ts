@@ -47,7 +47,7 @@ export function policyScope(spec: CommonPolicySpec): PolicyScope {
     name: 'kubernetes.variables',
     fields: known,
   });
-  const variables = (spec.variables ?? []).map(({ name = '', expression = '' }) => {
+  const variables = (spec.variables ?? []).map(({ name, expression }) => {
     whole.set('variables', named(new Map(fields)));
     const program = compileExpression(expression, whole);
     fields.set(name, typeof program === 'string' ? types.dynType : program.type);
@@ -58,7 +58,7 @@ export function policyScope(spec: CommonPolicySpec): PolicyScope {
     compileExpression(source, whole, wanted, purpose);
   return {
     variables,
-    conditions: (spec.matchConditions ?? []).map(({ expression = '' }) => ({
+    conditions: (spec.matchConditions ?? []).map(({ expression }) => ({
       expression,
       program: compile(expression, [types.boolType]),
     })),

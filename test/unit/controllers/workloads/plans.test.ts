@@ -100,7 +100,7 @@ describe('hashTemplate', () => {
 
 describe('planHistory', () => {
   const owner = deployment();
-  const template = (image: string): object => deployment({}, image).spec.template ?? {};
+  const template = (image: string): object => deployment({}, image).spec.template;
   const stored = (
     image: string,
     revision: number,

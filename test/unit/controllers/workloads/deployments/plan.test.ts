@@ -84,7 +84,7 @@ class Model {
     this.deployment = {
       ...this.deployment,
       metadata: { ...this.deployment.metadata, generation: (this.deployment.metadata.generation ?? 0) + 1 },
-      spec: { ...this.deployment.spec, template: deployment({}, image).spec.template ?? {} },
+      spec: { ...this.deployment.spec, template: deployment({}, image).spec.template },
     };
   }
 

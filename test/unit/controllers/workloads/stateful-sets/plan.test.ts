@@ -29,7 +29,7 @@ function statefulSet(spec: Partial<StatefulSet['spec']> = {}, image = 'i:1'): St
 }
 
 function revisionOf(set: StatefulSet, revision: number): ControllerRevision {
-  const { create } = planHistory(set, set.spec.template ?? {}, [], hashOfData, undefined);
+  const { create } = planHistory(set, set.spec.template, [], hashOfData, undefined);
   if (create === undefined) throw new Error('a first revision is always created');
   return { ...create, revision };
 }
