@@ -13,8 +13,11 @@ const acknowledgements = (round: number): number => 5 + ((round * 37) % 41);
 const WRITERS = 8;
 const KEYS_PER_WRITER = 3;
 
-/** Small ranges, so that filling them shows what is missing. */
-const flags = ['--service-cluster-ip-range', '10.7.0.0/26', '--service-node-port-range', '30000-30031'];
+/** Small ranges, so that filling them shows what is missing. The network would make a Service of its own, kube-dns. */
+const flags = [
+  ...['--service-cluster-ip-range', '10.7.0.0/26', '--service-node-port-range', '30000-30031'],
+  ...['--network', 'off'],
+];
 const ADDRESSES = 62;
 const NODE_PORTS = 32;
 
